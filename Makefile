@@ -1,0 +1,41 @@
+# The Lost Update Lab. `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/base.stamp: requirements/base.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+.PHONY: install
+install: $(VENV)/base.stamp  ## create .venv with the locked run-time dependencies
+
+.PHONY: install-dev
+install-dev: $(VENV)/dev.stamp  ## the same with the development dependencies
+
+.PHONY: test
+test: $(VENV)/dev.stamp  ## the whole test suite on real servers
+	$(PY) -m pytest $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy locks loadtest/explorer
+	$(VENV)/bin/lint-imports
+
+.PHONY: lock
+lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed lock files
+	$(PY) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" pyproject.toml -o requirements/base.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt

@@ -1,0 +1,70 @@
+"""The contract that the locks of this library share. A stranger's lock needs none of it: any callable that
+takes a name and returns a context manager is a lock."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import ClassVar, Self
+
+from locks.errors import LockTimeout
+from locks.hazards import Hazard
+
+_NAME = re.compile(r"[A-Za-z0-9_.:/@=+-]{1,200}")
+
+
+def checked_name(name: str) -> str:
+    """Return `name`, or raise ValueError: a lock's name becomes part of a server-side key."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no lock name: 1 to 200 of A-Z a-z 0-9 _ . : / @ = + -")
+    return name
+
+
+class Lock(ABC):
+    """A lock with a name, taken by `with`. One object is one holder; it may be used again after release."""
+
+    slug: ClassVar[str]
+    title: ClassVar[str]
+    #: who published it (article, book, library)
+    source: ClassVar[str] = ""
+    #: one sentence each, for docs/reference.md
+    guarantees: ClassVar[str] = ""
+    breaks_when: ClassVar[str] = ""
+    round_trips: ClassVar[str] = ""
+    #: hazards under which a ledger protected by this lock alone keeps its balance: a claim that the lab measures
+    withstands: ClassVar[frozenset[Hazard]] = frozenset()
+    #: contract cases (tests/contract) that this lock must fail, each with the reason its page gives
+    fails: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_name(name)
+        self.token: bytes | None = None
+        self.fencing_token: int | None = None
+
+    @abstractmethod
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Take the lock; wait at most `timeout` seconds (None: as long as it takes). False: not taken."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give the lock back."""
+
+    def extend(self) -> None:
+        """Start the lease anew. Locks without a lease have nothing to extend."""
+        raise NotImplementedError(f"{self.slug} has no lease to extend")
+
+    @property
+    @abstractmethod
+    def held(self) -> bool:
+        """Does this object believe that it holds the lock? Asks no server."""
+
+    def __enter__(self) -> Self:
+        if not self.acquire():
+            raise LockTimeout(f"{self.name}: not granted in time")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

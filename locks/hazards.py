@@ -1,0 +1,39 @@
+"""What can go wrong: the words that claims and evidence share.
+
+A strategy's `withstands` is a set of these; the lab measures each claim (`manage.py faults`,
+`manage.py explore`) and a disagreement fails the run.
+"""
+
+from enum import StrEnum
+
+
+class Hazard(StrEnum):
+    """One thing that goes wrong during a trial. The value is the word used in commands, JSON and screens."""
+
+    CONTENTION = "contention"  # nothing fails: several workers merely want the same account at once
+    CRASH = "crash-holding"
+    PAUSE = "pause"
+    OVERRUN = "overrun"
+    RENEWAL_DIES = "renewal-dies"
+    RENEWAL_LIVES = "worker-dies-renewal-lives"
+    FOREIGN_RELEASE = "release-foreign"
+    WAITER_INTERRUPTED = "waiter-interrupted"
+    SERVER_RESTART = "server-restart"
+    FAILOVER = "failover"
+    PARTITION = "partition"
+    SPLIT_BRAIN = "split-brain"
+    LOST_REPLY = "lost-reply"
+    CLOCK_JUMP = "clock-jump"
+    DATABASE_RESTART = "database-restart"
+    SESSION_KILLED = "database-session-killed"
+    REPLICA_LAG = "replica-lag"
+    DEADLOCK = "deadlock"
+    WORKER_CRASH = "worker-crash"
+    ZOOKEEPER_EXPIRY = "zookeeper-session-expiry"
+    STAMPEDE = "stampede"
+    CONNECTIONS = "connection-exhaustion"
+    EVICTION = "eviction"
+
+
+ALL = frozenset(Hazard)
+NONE: frozenset[Hazard] = frozenset()

@@ -1,0 +1,61 @@
+"""naive-lock: look whether the key is there; if not, set it.
+
+    A: GET lock → nil
+    B:                    GET lock → nil
+    A: SET lock 1
+    B:                    SET lock 1          both are inside
+    A: read 100, write 110
+    B:                    read 100, write 120       A's 10 are gone
+    A: DEL lock
+    B:                    DEL lock
+
+Guarantees   nothing. It narrows the window from the whole section to the time between GET and SET,
+             so that tests rarely see what production does see.
+Breaks when  two clients GET before either SETs (contention alone suffices); a holder that crashes
+             leaves the key for ever; a release deletes whatever is there.
+Costs        GET + SET to acquire, DEL to release: 3 round trips, and a poll each 500 ms while waiting.
+Source       the first article's "simple Redis lock": `if not redis.get(key): redis.set(key, 1)`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from redis import Redis
+
+from locks.base import Lock
+
+
+class NaiveLock(Lock):
+    """Get, then set: the check and the act are two commands, and anything fits between them."""
+
+    slug = "naive-lock"
+    title = "Get, then set"
+    source = "first article: the naive Redis lock"
+    guarantees = "nothing"
+    breaks_when = "two clients look before either sets"
+    round_trips = "2 + 1"
+
+    def __init__(self, name: str, *, redis: Redis, poll: float = 0.5) -> None:
+        """`poll`: seconds between two looks (the article: 0.5)."""
+        super().__init__(name)
+        self.redis, self.poll = redis, poll
+        self._held = False
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.redis.get(self.name) is not None:
+            if deadline is not None and time.monotonic() + self.poll > deadline:
+                return False
+            time.sleep(self.poll)
+        self.redis.set(self.name, 1)
+        self._held = True
+        return True
+
+    def release(self) -> None:
+        self._held = False
+        self.redis.delete(self.name)
+
+    @property
+    def held(self) -> bool:
+        return self._held
