@@ -14,9 +14,12 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from locks.base import Lock
+from locks.compare_and_delete import CompareAndDeleteLock
 from locks.errors import LockError, LockLost, LockNotHeld, LockTimeout, LockUnavailable, LockUnsupported
+from locks.fenced import FencedLock
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
+from locks.token_lock import TokenLock
 from locks.watchdog import WatchdogLock
 
 __all__ = [
@@ -42,6 +45,9 @@ LOCKS: dict[str, type[Lock]] = {
         NaiveLock,
         SetnxLock,
         WatchdogLock,
+        TokenLock,
+        CompareAndDeleteLock,
+        FencedLock,
     )
 }
 

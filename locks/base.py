@@ -8,10 +8,13 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import ClassVar, Self
 
-from locks.errors import LockTimeout
+from locks.errors import LockError, LockTimeout
 from locks.hazards import Hazard
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/@=+-]{1,200}")
+
+#: for `not_applicable` of the locks that are kept as they were published
+AS_PUBLISHED = {"typed-errors": "kept as published: its errors are those of the client library, or none"}
 
 
 def checked_name(name: str) -> str:
@@ -32,10 +35,16 @@ class Lock(ABC):
     guarantees: ClassVar[str] = ""
     breaks_when: ClassVar[str] = ""
     round_trips: ClassVar[str] = ""
-    #: hazards under which a ledger protected by this lock alone keeps its balance: a claim that the lab measures
+    #: smallest step of its `lease` in seconds (1.0 where the original says EX or EXPIRE); None: no lease
+    lease_step: ClassVar[float | None] = None
+    #: does a thread of its own renew the lease while the lock is held?
+    renews: ClassVar[bool] = False
+    #: hazards under which a ledger protected by this lock alone keeps its balance: a claim, to be measured
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     #: contract cases (tests/contract) that this lock must fail, each with the reason its page gives
     fails: ClassVar[dict[str, str]] = {}
+    #: contract cases that cannot be put to this lock, each with the reason
+    not_applicable: ClassVar[dict[str, str]] = {}
 
     def __init__(self, name: str) -> None:
         self.name = checked_name(name)
@@ -67,4 +76,9 @@ class Lock(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        try:
+            self.release()
+        except LockError as lost:
+            if error is None:
+                raise
+            error.add_note(f"and its lock: {lost}")  # what went wrong inside comes first

@@ -37,3 +37,7 @@ class Hazard(StrEnum):
 
 ALL = frozenset(Hazard)
 NONE: frozenset[Hazard] = frozenset()
+
+#: what strikes the database or ZooKeeper and cannot touch a lock on another server: a transaction that dies
+#: with its session leaves nothing behind, and the lock goes by its own rules
+BESIDE_THE_LOCK = frozenset({Hazard.DATABASE_RESTART, Hazard.SESSION_KILLED, Hazard.ZOOKEEPER_EXPIRY})

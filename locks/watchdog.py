@@ -4,14 +4,14 @@
     A: (paused past the lease)
     B:                    SET lock B:uuid NX EX 5 → OK
     A's thread: TTL lock → 0.9 s, EXPIRE lock 5          it extends B's lock: it never asks whose it is
-    A: GET lock → A:uuid  … expires, B acquires …  DEL lock       B's lock is deleted: check and delete are two
+    A: GET lock → A:uuid  … expires, B acquires …  DEL lock     B's lock is deleted: check and delete are two
 
 Guarantees   mutual exclusion while the holder's process runs; a crashed holder's lock ends with its lease.
 Breaks when  the holder is paused past the lease (two holders); its thread then extends a stranger's lock;
              a release that was overtaken between GET and DEL deletes its successor's lock; a failover
              loses the key.
 Costs        1 round trip to acquire (polled every 1 s), 2 to release, 1 each 300 ms for the thread.
-Source       the first article's watchdog: value threadId:uuid, lease 5 s, looks every 300 ms, extends below 1 s.
+Source       the first article's watchdog: threadId:uuid, lease 5 s, looks every 300 ms, extends below 1 s.
 """
 
 from __future__ import annotations

@@ -1,0 +1,83 @@
+"""Asking the server: scripts by their hash, and the server's errors in the words of locks.errors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import (
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from locks.errors import LockUnavailable, LockUnsupported
+
+_UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "appendonly is disabled")
+
+
+class LuaScript:
+    """A `.lua` file beside the lock. Its header names KEYS, ARGV and the reply."""
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+
+    @cached_property
+    def text(self) -> str:
+        return files(__package__).joinpath(self.filename).read_text(encoding="utf-8")
+
+    @cached_property
+    def sha(self) -> str:
+        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+    def __call__(self, redis: Redis, keys: Sequence[str], args: Sequence[bytes | str | int] = ()) -> Any:
+        """One round trip (EVALSHA). A server that forgot the script (restart, SCRIPT FLUSH, failover) costs
+        one more: EVAL brings the text and loads it again."""
+        try:
+            return redis.evalsha(self.sha, len(keys), *keys, *args)
+        except NoScriptError:
+            return redis.eval(self.text, len(keys), *keys, *args)
+
+
+def command(redis: Redis, *words: bytes | str | int) -> Any:
+    """Send a command that redis-py has no method for."""
+    return redis.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def typed_errors(name: str) -> Iterator[None]:
+    """Raise LockUnavailable or LockUnsupported for what redis-py raises inside, with the lock's name.
+
+    After LockUnavailable nobody knows whether the command was applied: the reply may be what got lost.
+    """
+    try:
+        yield
+    except (ConnectionError, RedisTimeoutError) as error:
+        raise LockUnavailable(
+            f"{name}: the server cannot be asked ({error}); its lease ends by itself"
+        ) from error
+    except ReadOnlyError as error:
+        raise LockUnavailable(
+            f"{name}: this server is a read-only replica; connect to the primary"
+        ) from error
+    except (ClusterDownError, MasterDownError, OutOfMemoryError) as error:
+        raise LockUnavailable(f"{name}: the server refuses writes ({error})") from error
+    except NoPermissionError as error:
+        raise LockUnsupported(f"{name}: this user may not run the lock's commands ({error})") from error
+    except ResponseError as error:
+        if any(sign in str(error).lower() for sign in _UNSUPPORTED):
+            raise LockUnsupported(
+                f"{name}: the server lacks a command that this lock needs ({error})"
+            ) from error
+        raise

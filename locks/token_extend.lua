@@ -1,0 +1,9 @@
+-- Starts the lease anew, only for the one whose token the lock holds.
+-- KEYS[1]  the lock
+-- ARGV[1]  the token
+-- ARGV[2]  the lease in milliseconds
+-- reply    1: extended · 0: it is another's, or gone
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0

@@ -1,0 +1,115 @@
+"""token: SET NX PX with a random value, and every later command asks first whose lock it is.
+
+    A: SET lock a7f3 NX PX 10000 → OK
+    B:                                 SET lock 91c2 NX PX 10000 → nil … again every 50 ms
+    A: read 100 (paused 11 s: garbage collection, swap, a stopped container)
+    server: the lease ends
+    B:                                 SET lock 91c2 NX PX 10000 → OK, read 100, write 120
+    A: write 110                                                        B's 20 are gone
+    A: compare-and-delete a7f3 → 0: LockLost. B's lock stays, the money does not come back.
+
+Guarantees   mutual exclusion while the section is shorter than the lease and the server forgets nothing.
+             A crashed holder's lock ends with its lease. Nobody releases or extends another's lock. A holder
+             that was too late hears of it (LockLost), after the fact.
+Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock, and
+             nothing in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a
+             second holder in. A jump of the server's clock ends the lease early. Waiters are served by luck.
+Costs        1 round trip to acquire (again every `poll` while waiting), 1 to release, 1 to extend.
+Source       the Redis manual, "Distributed Locks with Redis": the correct single-instance lock.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.base import Lock
+from locks.errors import LockLost, LockNotHeld
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.server import LuaScript, typed_errors
+from locks.timing import milliseconds, poll_until
+
+BARGING = "polling: whoever asks first after the release gets it"
+
+
+class TokenLock(Lock):
+    """A random value says whose lock it is; Lua makes the check and the act one command."""
+
+    slug = "token"
+    title = "SET NX PX with a token, Lua compare-and-delete"
+    source = 'Redis manual, "Distributed Locks with Redis" (single instance)'
+    guarantees = (
+        "mutual exclusion while the section fits the lease; a late release harms nobody and is reported"
+    )
+    breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
+    round_trips = "1 + 1"
+    lease_step = 0.001
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.PARTITION,
+        Hazard.LOST_REPLY,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "fairness": BARGING,
+    }
+
+    release_script = LuaScript("token_release.lua")
+    extend_script = LuaScript("token_extend.lua")
+
+    def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, poll: float = 0.05) -> None:
+        """Seconds: `lease` of the key, `poll` between two attempts."""
+        super().__init__(name)
+        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        self._valid_until = 0.0
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        token = secrets.token_hex(16).encode()
+        with typed_errors(self.name):
+            return poll_until(lambda: self._attempt(token), self.poll, timeout)
+
+    def _attempt(self, token: bytes) -> bool:
+        asked = time.monotonic()  # the lease counts from before the question: the server starts it later
+        if not self.redis.set(self.name, token, nx=True, px=self.lease):
+            return False
+        self.token, self._valid_until = token, asked + self.lease / 1000
+        return True
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        token, self.token = self._mine("release"), None
+        with typed_errors(self.name):
+            deleted = self.release_script(self.redis, [self.name], [token])
+        if not deleted:
+            raise LockLost(
+                f"{self.name}: the lease ended before the release; re-read what was written inside"
+            )
+
+    def extend(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        token, asked = self._mine("extend"), time.monotonic()
+        with typed_errors(self.name):
+            extended = self.extend_script(self.redis, [self.name], [token, self.lease])
+        if not extended:
+            self.token = None
+            raise LockLost(f"{self.name}: the lease ended before the extension; stop writing")
+        self._valid_until = asked + self.lease / 1000
+
+    def _mine(self, verb: str) -> bytes:
+        if self.token is None:
+            raise LockNotHeld(f"{self.name}: {verb} without holding it")
+        return self.token
+
+    @property
+    def held(self) -> bool:
+        """False too when the lease is over by this process's own clock."""
+        return self.token is not None and time.monotonic() < self._valid_until
