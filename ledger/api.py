@@ -1,0 +1,159 @@
+"""The HTTP API, JSON. Open a book under a strategy, post to it, read it, ask whether its books balance.
+
+What an answer means for the money: 2xx applied; 4xx and 503 with `"applied": "no"` certainly not applied;
+5xx with `"applied": "unknown"` ask again with the same Idempotency-Key.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from ninja import Header, NinjaAPI
+from ninja.errors import HttpError
+from ninja.security import HttpBearer
+
+from ledger import schemas
+from ledger.books import KeyReused, open_book, post
+from ledger.models import Book
+from ledger.parser import StrictParser
+from ledger.posting import Busy, Line, Posting, Refused
+from ledger.reconciliation import books_of, books_of_account
+from ledger.stores import store_of
+from ledger.strategies import known
+
+log = logging.getLogger(__name__)
+
+
+class Token(HttpBearer):
+    """`Authorization: Bearer <API_TOKEN>`; without a configured token the API is open (loopback only)."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        return True if not settings.API_TOKEN else super().__call__(request)
+
+    def authenticate(self, request: HttpRequest, token: str) -> Any:
+        return secrets.compare_digest(token.encode(), settings.API_TOKEN.encode()) or None
+
+
+api = NinjaAPI(title="Lost Update Lab", version="1", auth=Token(), docs_url=None, parser=StrictParser())
+
+
+def _problem(request: HttpRequest, status: int, detail: str, applied: str = "no") -> HttpResponse:
+    return api.create_response(request, {"detail": detail, "applied": applied}, status=status)
+
+
+@api.exception_handler(HttpError)
+def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    # ninja hides what its parser said behind "Cannot parse request body": the cause is the useful answer
+    cause = error.__cause__ or error.__context__
+    told = cause if isinstance(cause, HttpError) else error
+    return _problem(request, told.status_code, str(told))
+
+
+@api.exception_handler(Refused)
+def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
+    return _problem(request, 422, str(error))
+
+
+@api.exception_handler(KeyReused)
+def _key_reused(request: HttpRequest, error: Exception) -> HttpResponse:
+    return _problem(request, 409, str(error))
+
+
+@api.exception_handler(Busy)
+def _busy(request: HttpRequest, error: Exception) -> HttpResponse:
+    return _problem(request, 503, f"busy: {error}")
+
+
+@api.exception_handler(Exception)
+def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.exception("a posting's outcome is unknown", exc_info=error)
+    return _problem(request, 500, f"{type(error).__name__}: ask again with the same key", "unknown")
+
+
+def _book(book_id: UUID) -> Book:
+    book = Book.objects.filter(pk=book_id).first()
+    if book is None:
+        raise HttpError(404, f"no book {book_id}")
+    return book
+
+
+@api.get("strategies", response=list[schemas.StrategyOut])
+def strategies(request: HttpRequest) -> list[dict[str, Any]]:
+    """Every strategy that a book may be opened under, with what it claims to withstand."""
+    return [
+        {"strategy": slug, "title": s.title, "stores": s.stores, "withstands": sorted(s.withstands)}
+        for slug, s in known().items()
+    ]
+
+
+@api.post("books", response={201: schemas.BookOut})
+def create_book(request: HttpRequest, body: schemas.BookIn) -> tuple[int, Any]:
+    """Open a book: its strategy is bound to it here, once."""
+    try:
+        book = open_book(body.strategy, body.opened(), store=body.store, name=body.name, values=body.settings)
+    except ValueError as error:
+        raise HttpError(422, str(error)) from error
+    return 201, _book_out(book)
+
+
+@api.get("books/{uuid:book_id}", response=schemas.BookOut)
+def read_book(request: HttpRequest, book_id: UUID) -> Any:
+    """A book and its accounts (the first 1000)."""
+    return _book_out(_book(book_id))
+
+
+def _book_out(book: Book) -> dict[str, Any]:
+    accounts = [row for row, _ in zip(store_of(book).accounts(), range(1000), strict=False)]
+    return {"book": book, "accounts": [_account_out(row) for row, _ in accounts]}
+
+
+def _account_out(row: Any) -> dict[str, Any]:
+    return {"account": row.number, "opening": row.opening, "balance": row.balance, "version": row.version}
+
+
+@api.get("books/{uuid:book_id}/accounts/{number}", response=schemas.AccountOut)
+def read_account(request: HttpRequest, book_id: UUID, number: str) -> Any:
+    """One account's balance and version."""
+    read = store_of(_book(book_id)).read(Posting("", (Line(number, 0),)))[number]
+    return {"account": number, "balance": read.balance, "version": read.version}
+
+
+@api.post("books/{uuid:book_id}/postings", response={201: schemas.PostingOut, 200: schemas.PostingOut})
+def create_posting(
+    request: HttpRequest,
+    book_id: UUID,
+    body: schemas.PostingIn,
+    response: HttpResponse,
+    idempotency_key: Annotated[str, Header(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")],
+) -> tuple[int, Any]:
+    """Deposit (amount above 0), withdraw (below 0), or transfer (several lines), once for each key."""
+    posting = Posting(
+        idempotency_key, tuple(Line(x.account, x.amount) for x in body.all_lines()), body.description
+    )
+    done = post(_book(book_id), posting)
+    if done.replayed:
+        response["Idempotent-Replayed"] = "true"
+    return 200 if done.replayed else 201, {
+        "key": posting.key,
+        "replayed": done.replayed,
+        "retries": done.retries,
+        "warning": done.warning,
+        "entries": done.entries,
+    }
+
+
+@api.get("books/{uuid:book_id}/accounts/{number}/reconcile")
+def reconcile_one(request: HttpRequest, book_id: UUID, number: str) -> Any:
+    """Does this account's balance follow from its entries? Who overwrote whom?"""
+    return books_of_account(_book(book_id), number).as_json()
+
+
+@api.get("books/{uuid:book_id}/reconcile")
+def reconcile_all(request: HttpRequest, book_id: UUID) -> Any:
+    """The same for every account of the book, with the sums."""
+    return books_of(_book(book_id)).as_json()

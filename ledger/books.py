@@ -1,0 +1,80 @@
+"""Opening a book, and posting to it: the one way in for the API, the imports, the swarm and the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from ledger.models import Book
+from ledger.posting import Applied, Posting, Snapshot
+from ledger.stores import STORES, KeyTaken, store_of
+from ledger.stores.sql import ALIASES
+from ledger.strategies import Settings, find, known
+
+
+class KeyReused(Exception):
+    """The idempotency key came before with another request."""
+
+
+def open_book(
+    strategy: str,
+    accounts: Iterable[tuple[str, int, int | None]],
+    *,
+    store: str = "postgres",
+    name: str = "",
+    values: dict[str, Any] | None = None,
+    trusted: bool = False,
+) -> Book:
+    """Open a book with `accounts` (number, opening balance, floor or None) under `strategy`.
+
+    A `module:callable` is imported only for a `trusted` caller (the command line) or when settings.EXTRA_LOCKS
+    names it: never because a request says so. Raises ValueError that says what is wrong.
+    """
+    if not (trusted or strategy in known() or strategy in settings.EXTRA_LOCKS):
+        raise ValueError(f"no strategy {strategy!r}. Known: {', '.join([*known(), *settings.EXTRA_LOCKS])}")
+    try:
+        found = find(strategy)
+    except LookupError as error:
+        raise ValueError(str(error)) from error
+    if store not in STORES:
+        raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
+    if store not in found.stores:
+        raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
+    Settings.of(values or {})
+    with transaction.atomic():
+        book = Book.objects.create(name=name, strategy=strategy, store=store, settings=values or {})
+        if ALIASES.get(store, "default") != "default":
+            book.save(using=ALIASES[store], force_insert=True)  # the accounts' foreign key wants it there too
+        store_of(book).open(
+            Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts
+        )
+    return book
+
+
+def post(book: Book, posting: Posting) -> Applied:
+    """Apply `posting` by the book's strategy, once for its key.
+
+    A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
+    leaves it unknown whether the posting was applied: ask again with the same key.
+    """
+    if first := _replay(book, posting):
+        return first
+    try:
+        return find(book.strategy)(book).apply(posting)
+    except KeyTaken:
+        if first := _replay(book, posting):
+            return first
+        raise
+
+
+def _replay(book: Book, posting: Posting) -> Applied | None:
+    found = store_of(book).find(posting.key)
+    if found is None:
+        return None
+    fingerprint, entries = found
+    if fingerprint != posting.fingerprint:
+        raise KeyReused(f"the key {posting.key!r} was used for another posting: take a new key")
+    return Applied(entries, replayed=True)

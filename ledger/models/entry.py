@@ -1,0 +1,47 @@
+"""An entry: one append-only record of a posting applied to an account. Entries form a tree, as commits do."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+from ledger.models.account import Account
+from ledger.models.book import Book
+from ledger.models.sequence import NextEntry
+
+
+class Entry(models.Model):
+    """What one writer did: what it had read (`parent`, `balance_before`) and what it wrote.
+
+    Never updated, never deleted: a trigger refuses both (migration 0002), also for plain SQL.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    book = models.ForeignKey(Book, on_delete=models.PROTECT, related_name="+", db_index=False)
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="entries")
+    key = models.CharField(max_length=100, help_text="the posting's idempotency key")
+    fingerprint = models.CharField(max_length=64, help_text="hash of the request that came with the key")
+    amount = models.BigIntegerField(help_text="minor units")
+    balance_before = models.BigIntegerField(help_text="what the writer had read")
+    balance_after = models.BigIntegerField(help_text="what the writer wrote")
+    parent = models.UUIDField(null=True, help_text="the head that the writer had read")
+    seq = models.BigIntegerField(
+        db_default=NextEntry(),
+        editable=False,
+        help_text="the server's order of writes: drawn while the account's row is locked, so that the next higher "
+        "one on an account is the write that came over this one",
+    )
+    worker = models.CharField(max_length=100, help_text="host:process:thread")
+    read_at = models.DateTimeField(help_text="when the writer had read, by its own clock")
+    written_at = models.DateTimeField(help_text="when the writer wrote, by its own clock")
+
+    class Meta:
+        ordering = ["written_at"]
+        verbose_name_plural = "entries"
+        constraints = [
+            models.UniqueConstraint(fields=["book", "key", "account"], name="a_key_once_for_each_account")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.balance_before} {self.amount:+d} → {self.balance_after}"

@@ -1,0 +1,1 @@
+"""The database engine while no server is known: it works for commands that need none, and explains otherwise."""

@@ -1,0 +1,42 @@
+"""Reading a request's JSON body: whatever cannot be stored or counted is refused here, with a 4xx that says why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
+from ninja.errors import HttpError
+from ninja.parser import Parser
+
+
+class StrictParser(Parser):
+    """JSON only, UTF-8 only, no NUL characters, no lone surrogates, not nested beyond reason."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        if request.content_type != "application/json":
+            raise HttpError(415, "send JSON, with Content-Type: application/json")
+        try:
+            body = json.loads(request.body)
+            _storable(body)
+        except RequestDataTooBig as error:
+            raise HttpError(413, "the body is larger than this server takes") from error
+        except (ValueError, RecursionError) as error:
+            raise HttpError(400, f"cannot read the body as JSON: {error}") from error
+        return body
+
+
+def _storable(value: Any) -> None:
+    """Raise ValueError for text that no database column can hold."""
+    if isinstance(value, str):
+        value.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
+        if "\0" in value:
+            raise ValueError("a text contains a NUL character")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _storable(key)
+            _storable(item)
+    elif isinstance(value, list):
+        for item in value:
+            _storable(item)

@@ -1,0 +1,131 @@
+"""The words of a posting: what is asked for, what a writer read, what it is about to write, what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import threading
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+BIGINT = 2**63 - 1
+_HOST = socket.gethostname()
+
+
+class Refused(Exception):
+    """The business says no (below the floor, beyond BIGINT, unknown account): certainly not applied."""
+
+
+class Busy(Exception):
+    """The strategy gave up (lock not granted in time, retries used up): certainly not applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One account's part of a posting. `amount` in minor units, signed."""
+
+    account: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One requested change of one or more accounts. `key` makes it idempotent."""
+
+    key: str
+    lines: tuple[Line, ...]
+    description: str = ""
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        return tuple(line.account for line in self.lines)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the request: the same key with another fingerprint is another request, and refused."""
+        body = [[line.account, line.amount] for line in self.lines] + [self.description]
+        return hashlib.sha256(json.dumps(body).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a writer read of an account, and when."""
+
+    pk: int | str
+    number: str
+    balance: int
+    version: int
+    head: uuid.UUID | None
+    floor: int | None = None
+    read_at: datetime = field(default_factory=timezone.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a writer is about to write: the account's next balance, and the entry that explains it."""
+
+    before: Snapshot
+    amount: int
+    after: int
+    key: str
+    fingerprint: str
+    entry: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One entry as the posting's caller gets it back."""
+
+    entry: uuid.UUID
+    account: str
+    amount: int
+    balance_before: int
+    balance_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A posting that is in the books. `retries`: attempts beyond the first that the strategy needed."""
+
+    entries: tuple[Stored, ...]
+    retries: int = 0
+    replayed: bool = False
+    warning: str = ""
+
+
+def worker() -> str:
+    """Return who this is: `host:process:thread`."""
+    return f"{_HOST}:{os.getpid()}:{threading.current_thread().name}"[:100]
+
+
+def compute(posting: Posting, read: dict[str, Snapshot]) -> list[Change]:
+    """Return the next balance of each account of the posting, out of what was `read`.
+
+    Raises Refused when a balance would fall below the account's floor or leave BIGINT's range.
+    """
+    changes = []
+    for line in posting.lines:
+        before = read[line.account]
+        after = before.balance + line.amount
+        if line.amount < 0 and before.floor is not None and after < before.floor:
+            raise Refused(
+                f"account {line.account} has {before.balance}: {line.amount} would break {before.floor}"
+            )
+        if abs(after) > BIGINT:
+            raise Refused(
+                f"account {line.account}: {before.balance} {line.amount:+d} leaves the range of BIGINT"
+            )
+        changes.append(Change(before, line.amount, after, posting.key, posting.fingerprint))
+    return changes
+
+
+def applied(changes: list[Change], retries: int = 0) -> Applied:
+    """Return the answer for `changes` that were committed."""
+    return Applied(
+        tuple(Stored(c.entry, c.before.number, c.amount, c.before.balance, c.after) for c in changes), retries
+    )

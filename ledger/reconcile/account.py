@@ -1,0 +1,73 @@
+"""The books of one account: what the clients were told, what the entries say, what the balance is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledger.reconcile.chain import follow
+from ledger.reconcile.evidence import Loss
+from ledger.reconcile.rows import AccountRow, EntryRow, Operation
+from ledger.reconcile.tally import Tally, strongest
+from ledger.reconcile.totals import Totals
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountBooks(Totals):
+    """The books of one account, with evidence."""
+
+    number: str
+    first_loss: Loss | None = None
+    last_loss: Loss | None = None
+    worst_loss: Loss | None = None
+    created: tuple[str, ...] = ()  # the first few, as sentences
+    problems: tuple[str, ...] = ()  # the first few, as sentences
+    #: keys of known operations that are not on this account's chain (for torn postings)
+    missing: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"account": self.number, **self.figures(), **evidence_json(self)}
+
+
+def evidence_json(books: Any) -> dict[str, Any]:
+    """The proofs that the books of an account and of a book share."""
+    losses = {name: getattr(books, name) for name in ("first_loss", "last_loss", "worst_loss")}
+    return {
+        **{name: loss.as_json() if loss else None for name, loss in losses.items()},
+        "created": list(books.created),
+        "problems": list(books.problems),
+    }
+
+
+def reconcile(
+    account: AccountRow, entries: Iterable[EntryRow], operations: Iterable[Operation] = ()
+) -> AccountBooks:
+    """Return the books of `account`. Linear time; memory for the entries of this one account.
+
+    `entries`: all of its entries, in any order. `operations`: what the clients saw of this account. Without
+    any, every entry counts as acknowledged (the store's own view). With them, an entry on the chain that no
+    operation names counts as indeterminate.
+    """
+    chain = follow(account, entries)
+    tally = Tally(chain)
+    known = strongest(operations)
+    if known:
+        tally.judge_operations(known)
+    else:
+        tally.judge_entries()
+    return AccountBooks(
+        number=account.number,
+        opening=account.opening,
+        final=account.balance,
+        forks=len(chain.forks),
+        entries=len(chain.rows),
+        problem_count=chain.problems.count,
+        problems=tuple(chain.problems.sentences),
+        first_loss=tally.proof("first"),
+        last_loss=tally.proof("last"),
+        worst_loss=tally.proof("worst"),
+        created=tuple(tally.created),
+        missing=tally.missing,
+        **tally.counts(),
+    )

@@ -1,0 +1,146 @@
+"""Which write destroyed it: the proof of one loss, with values, as fields and as a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ledger.reconcile.chain import Chain
+from ledger.reconcile.rows import EntryRow, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One acknowledged operation that is off the chain.
+
+    `entry`: what its writer had recorded (None: no entry of it is left). `overwritten_by`: the write that
+    destroyed it (None: no entry did; the store forgot it). `branches`: how many entries were written by
+    workers that had read the same head as the overwriter.
+    """
+
+    account: str
+    key: str
+    amount: int
+    worker: str
+    at: float  # seconds since the epoch: written, or acknowledged if there is no entry
+    entry: EntryRow | None
+    overwritten_by: EntryRow | None
+    branches: int
+    sentence: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "account": self.account,
+            "key": self.key,
+            "amount": self.amount,
+            "worker": self.worker,
+            "at": self.at,
+            "lost": entry_json(self.entry),
+            "overwritten_by": entry_json(self.overwritten_by),
+            "branches": self.branches,
+            "sentence": self.sentence,
+        }
+
+
+def entry_json(row: EntryRow | None) -> dict[str, Any] | None:
+    """`row` as JSON has it: ids as strings, times in ISO 8601."""
+    if row is None:
+        return None
+    return {
+        **row._asdict(),
+        "id": str(row.id),
+        "parent": str(row.parent) if row.parent else None,
+        "read_at": row.read_at.isoformat(),
+        "written_at": row.written_at.isoformat(),
+    }
+
+
+def prove(chain: Chain, key: str, entry: EntryRow | None, operation: Operation | None) -> Loss:
+    """Draw up the evidence for a lost operation: its `entry` (off the chain), or only what the client saw."""
+    if entry is None:
+        assert operation is not None  # a loss is seen by an entry or by a client
+        worker, at, amount = operation.worker, operation.ended, operation.amount
+        by, sentence = None, _forgotten(operation)
+    else:
+        worker, at, amount = entry.worker, entry.written_at.timestamp(), entry.amount
+        by = overwriter(chain, entry)
+        sentence = _overwritten(chain, entry, by) if by else _rewound(chain, entry)
+    branches = chain.forks.get(by.parent.int if by.parent else None, 1) if by else 0
+    return Loss(chain.account.number, key, amount, worker, at, entry, by, branches, sentence)
+
+
+def overwriter(chain: Chain, lost: EntryRow) -> EntryRow | None:
+    """The entry on the chain whose write destroyed `lost`, or None if there is none.
+
+    It is the entry of the chain above the node where `lost` branched off. If several writers went back and
+    forth (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D), it is the one
+    that had read before `lost` was written and wrote after it. Clocks only choose among entries of the chain.
+    """
+    found, node = chain.branching_point(lost)
+    if not found:
+        return None
+    sibling = chain.above[node]
+    for row in chain.upward(node):
+        if row.read_at <= lost.written_at <= row.written_at:
+            return row
+        if row.read_at > lost.written_at:
+            break
+    return sibling
+
+
+def clock(moment: datetime) -> str:
+    """Time of day with milliseconds."""
+    return f"{moment:%H:%M:%S.%f}"[:-3]
+
+
+def _overwritten(chain: Chain, lost: EntryRow, by: EntryRow) -> str:
+    first, second = lost.worker or "one worker", by.worker or "another worker"
+    if first == second:
+        first, second = f"{first} (key {lost.key})", f"{second} (key {by.key})"
+    amount = abs(lost.amount)
+    wrote = f"{first} wrote {lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
+    if lost.parent != by.parent:
+        return (
+            f"{first} read {lost.balance_before} at {clock(lost.read_at)}. {wrote}. {second} had read "
+            f"{by.balance_before} at {clock(by.read_at)}, a balance without that entry, and wrote "
+            f"{by.balance_after} ({by.amount:+}) at {clock(by.written_at)}: {amount} lost."
+        )
+    node = by.parent.int if by.parent else None
+    alone = chain.forks.get(node, 1) == 2 and lost.id.int not in chain.parents
+    over = (
+        f"over {first}'s {lost.balance_after}"
+        if alone
+        else f"as if {first}'s {lost.balance_after} were not there"
+    )
+    reads = f"both read {lost.balance_before} (at {clock(lost.read_at)} and {clock(by.read_at)})"
+    wrote_over = f"{second} wrote {by.balance_after} ({by.amount:+}) {over} at {clock(by.written_at)}"
+    return f"{first} and {second} {reads}. {wrote}. {wrote_over}: {amount} lost."
+
+
+def _rewound(chain: Chain, lost: EntryRow) -> str:
+    account = chain.account
+    wrote = (
+        f"{lost.worker or 'a worker'} read {lost.balance_before} at {clock(lost.read_at)} and wrote "
+        f"{lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
+    )
+    found, node = chain.branching_point(lost)
+    if not found and node is not None:
+        return (
+            f"{wrote}, after the entry {UUID(int=node)}, which is not in the books. {abs(lost.amount)} lost."
+        )
+    stands = f"the head {account.head}" if account.head else "no head"
+    return (
+        f"{wrote}, but account {account.number} stands at {account.balance} with {stands}, and no entry on "
+        f"its chain was written in its place: the store went back to an older state, or a write left no "
+        f"entry. {abs(lost.amount)} lost."
+    )
+
+
+def _forgotten(operation: Operation) -> str:
+    return (
+        f"{operation.worker or 'a client'} was told that operation {operation.key} ({operation.amount:+}) "
+        f"was done, but the store has no entry of it: it was forgotten, without a trace. "
+        f"{abs(operation.amount)} lost."
+    )

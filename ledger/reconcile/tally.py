@@ -1,0 +1,147 @@
+"""What became of each operation: on the chain, off it, on it twice, gone without a trace.
+
+| the client saw | on the chain  | on it twice | off it, or no entry |
+|----------------|---------------|-------------|---------------------|
+| ok             | acknowledged  | created     | lost                |
+| info           | indeterminate | created     | as if never asked   |
+| fail           | created       | created     | as it should be     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ledger.reconcile.chain import Chain, beyond_the_break
+from ledger.reconcile.evidence import Loss, prove
+from ledger.reconcile.rows import EntryRow, Operation, Outcome
+
+
+class Tally:
+    """Counts over one chain, and the candidates for the first, the last and the worst loss."""
+
+    SENTENCES = 10
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.acknowledged = self.acknowledged_operations = 0
+        self.indeterminate = self.indeterminate_operations = self.unreported = 0
+        self.lost_amount = self.lost_updates = self.lost_without_trace = self.undecided = 0
+        self.created_amount = self.created_updates = 0
+        self.created: list[str] = []
+        #: keys of known operations that are not on the chain for certain
+        self.missing: frozenset[str] = frozenset()
+        self._picked: dict[str, tuple[Any, str, EntryRow | None, Operation | None]] = {}
+        self._beyond = beyond_the_break(chain)
+        self._applied: dict[str, EntryRow] = {}
+        self._off: dict[str, EntryRow] = {}
+        self._sort_out()
+
+    def counts(self) -> dict[str, int]:
+        """The counts by name, as `Totals` names them."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+
+    def proof(self, name: str) -> Loss | None:
+        """Evidence for the `first`, `last` or `worst` loss; None if nothing was lost."""
+        picked = self._picked.get(name)
+        return prove(self.chain, *picked[1:]) if picked else None
+
+    def judge_entries(self) -> None:
+        """The store's own view: every entry was acknowledged."""
+        for row in self._applied.values():
+            self._acknowledge(row.amount)
+        missing = []
+        for key, row in self._off.items():
+            if key in self._applied:  # tried again, and the second try stands
+                continue
+            self._acknowledge(row.amount)
+            if row.id.int in self._beyond:
+                self.undecided += 1
+            else:
+                missing.append(key)
+                self._lose(key, row.amount, row, None)
+        self.missing = frozenset(missing)
+
+    def judge_operations(self, known: dict[str, Operation]) -> None:
+        """The clients' view. An entry on the chain that no operation names counts as indeterminate."""
+        missing = []
+        for key, operation in known.items():
+            row = self._applied.get(key)
+            if row is None:
+                if self._absent(operation):
+                    missing.append(key)
+                continue
+            self._present(operation, row)
+        self.missing = frozenset(missing)
+        for key, row in self._applied.items():
+            if key not in known:
+                self._unknown(row.amount)
+                self.unreported += 1
+
+    def _sort_out(self) -> None:
+        """Entries on the chain and off it, by key; a key twice on the chain is created money."""
+        for ident, row in self.chain.rows.items():
+            if ident not in self.chain.above:
+                self._off.setdefault(row.key, row)
+            elif (first := self._applied.setdefault(row.key, row)) is not row:
+                self._create(row, f"operation {row.key} is on the chain twice, as entry {first.id} too")
+
+    def _present(self, operation: Operation, row: EntryRow) -> None:
+        if operation.outcome == Outcome.OK:
+            self._acknowledge(operation.amount)
+        elif operation.outcome == Outcome.INFO:
+            self._unknown(operation.amount)
+        else:
+            self._create(row, f"operation {row.key} was refused, and yet it is on the chain")
+        if row.amount != operation.amount:
+            asked = f"operation {row.key} asked for {operation.amount:+}"
+            self.chain.problems.add(f"{asked}; its entry {row.id} has {row.amount:+}")
+
+    def _absent(self, operation: Operation) -> bool:
+        """Count an operation that was not found on the chain. False: a broken chain cannot say."""
+        row = self._off.get(operation.key)
+        if operation.outcome == Outcome.OK:
+            self._acknowledge(operation.amount)
+        if row is not None and row.id.int in self._beyond:
+            self.undecided += operation.outcome == Outcome.OK
+            return False
+        if operation.outcome == Outcome.OK:
+            self._lose(operation.key, operation.amount, row, operation)
+        return True
+
+    def _acknowledge(self, amount: int) -> None:
+        self.acknowledged += amount
+        self.acknowledged_operations += 1
+
+    def _unknown(self, amount: int) -> None:
+        self.indeterminate += amount
+        self.indeterminate_operations += 1
+
+    def _lose(self, key: str, amount: int, entry: EntryRow | None, operation: Operation | None) -> None:
+        self.lost_amount += abs(amount)
+        self.lost_updates += 1
+        self.lost_without_trace += entry is None
+        at = entry.written_at.timestamp() if entry else operation.ended if operation else 0.0
+        for name, rank in (("first", -at), ("last", at), ("worst", (abs(amount), -at))):
+            best = self._picked.get(name)
+            if best is None or rank > best[0]:
+                self._picked[name] = (rank, key, entry, operation)
+
+    def _create(self, row: EntryRow, sentence: str) -> None:
+        self.created_amount += abs(row.amount)
+        self.created_updates += 1
+        if len(self.created) < self.SENTENCES:
+            self.created.append(
+                f"{row.worker or 'a worker'} wrote entry {row.id} ({row.amount:+}): {sentence}"
+            )
+
+
+def strongest(operations: Iterable[Operation]) -> dict[str, Operation]:
+    """One operation a key, when a client tried several times: `ok` before `info` before `fail`."""
+    rank = {Outcome.OK: 2, Outcome.INFO: 1, Outcome.FAIL: 0}
+    known: dict[str, Operation] = {}
+    for each in operations:
+        other = known.setdefault(each.key, each)
+        if other is not each and rank[each.outcome] > rank[other.outcome]:
+            known[each.key] = each
+    return known

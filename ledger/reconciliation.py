@@ -1,0 +1,27 @@
+"""The books of a book: the pure `reconcile` fed from the store that keeps the accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ledger.models import Book
+from ledger.posting import Line, Posting
+from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
+from ledger.stores import store_of
+
+
+def books_of_account(book: Book, number: str) -> AccountBooks:
+    """Return one account's books. Raises Refused when there is no such account."""
+    store = store_of(book)
+    pk = store.read(Posting("", (Line(number, 0),)))[number].pk
+    return reconcile(store.account(pk), store.entries(pk))
+
+
+def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = None) -> Books:
+    """Return the books of all accounts; `operations`: what the clients saw, by account number.
+
+    Streamed: memory holds one account's entries at a time.
+    """
+    store = store_of(book)
+    rows = ((row, store.entries(pk)) for row, pk in store.accounts())
+    return reconcile_book(rows, operations, store.legs)

@@ -1,0 +1,25 @@
+"""The secret key: from the environment in production, else made once and kept in the git-ignored lab folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def secret_key(folder: Path, *, production: bool) -> str:
+    """Return the key of this checkout. In production it must be given: raises ImproperlyConfigured."""
+    if production:
+        raise ImproperlyConfigured("Set SECRET_KEY (50 random characters or more): PRODUCTION is on.")
+    path = folder / "secret_key"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = secrets.token_urlsafe(50)
+    try:  # O_EXCL: of two processes that start at once, one writes and both read the same key
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text() or made
+    with os.fdopen(descriptor, "w") as file:
+        file.write(made)
+    return made

@@ -1,0 +1,145 @@
+"""Django's settings. Everything that differs between machines comes from the environment."""
+
+from __future__ import annotations
+
+import environ
+
+from ledger.addresses import BASE_DIR, addresses, lab_dir
+from ledger.secret import secret_key
+
+env = environ.Env()
+_known = addresses()
+
+DEBUG = env.bool("DEBUG", default=False)
+#: PRODUCTION=1 (docker-compose.yml sets it) turns on what `check --deploy` asks for
+PRODUCTION = env.bool("PRODUCTION", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(lab_dir(), production=PRODUCTION)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "csp",
+    "procrastinate.contrib.django",
+    "ledger",
+    "loadtest",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "ledger.urls"
+WSGI_APPLICATION = "ledger.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- servers -------------------------------------------------------------------------------------------------
+# Without an address the engine is a backend whose first use names the command that starts the servers.
+DATABASES = {
+    "default": {
+        **(env.db_url_config(_known["DATABASE_URL"]) if "DATABASE_URL" in _known else {}),
+        "ENGINE": "django.db.backends.postgresql" if "DATABASE_URL" in _known else "ledger.no_database",
+        "CONN_MAX_AGE": env.int("CONN_MAX_AGE", default=600),
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
+if "MARIADB_URL" in _known:
+    DATABASES["mariadb"] = {**env.db_url_config(_known["MARIADB_URL"]), "CONN_MAX_AGE": 600}
+DATABASE_ROUTERS = ["ledger.routers.LedgerRouter"]
+
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": _known.get("REDIS_URL", "redis://127.0.0.1:0/0"),
+        "OPTIONS": {"CONNECTION_POOL_KWARGS": {"retry": None}},
+    }
+}
+REDIS_NODES = [url for url in _known.get("REDIS_NODES", "").split(",") if url]
+ZOOKEEPER_HOSTS = _known.get("ZOOKEEPER_HOSTS", "")
+
+# --- the ledger ------------------------------------------------------------------------------------------------
+#: bearer token of the HTTP API; empty: open (loopback only). `check --deploy` asks for one.
+API_TOKEN = env.str("API_TOKEN", default="")
+#: locks of strangers (`module:callable`) that the HTTP API may open books with; never taken from a request
+EXTRA_LOCKS = env.list("EXTRA_LOCKS", default=[])
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
+IMPORT_MAX_BYTES = env.int("IMPORT_MAX_BYTES", default=10_000_000)
+IMPORT_MAX_ROWS = env.int("IMPORT_MAX_ROWS", default=100_000)
+
+# --- web -------------------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True
+LOGIN_URL = "admin:login"
+SILENCED_SYSTEM_CHECKS: list[str] = []
+
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if PRODUCTION:
+    SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000)
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+
+_SELF = "'self'"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [_SELF],
+        "script-src": [_SELF],
+        "style-src": [_SELF],
+        "img-src": [_SELF, "data:"],
+        "font-src": [_SELF],
+        "connect-src": [_SELF],
+        "frame-ancestors": ["'none'"],
+        "form-action": [_SELF],
+        "base-uri": [_SELF],
+        "object-src": ["'none'"],
+    }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
+}

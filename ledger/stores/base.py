@@ -1,0 +1,59 @@
+"""Where a balance lives. A store reads and writes blindly: what protects the two is the strategy's business."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import ClassVar
+
+from ledger.models import Book
+from ledger.posting import Change, Posting, Snapshot, Stored
+from ledger.reconcile import AccountRow, EntryRow, Leg
+
+
+class Store(ABC):
+    """One book's accounts and entries on one server."""
+
+    slug: ClassVar[str]
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+
+    @abstractmethod
+    def open(self, accounts: Iterable[Snapshot]) -> None:
+        """Create the accounts (number, opening balance, floor)."""
+
+    @abstractmethod
+    def read(self, posting: Posting) -> dict[str, Snapshot]:
+        """Read the posting's accounts with no protection at all. Raises Refused for an unknown account."""
+
+    @abstractmethod
+    def write(self, changes: Sequence[Change]) -> None:
+        """Write balances and entries in one transaction, over whatever is there now.
+
+        Raises KeyTaken when an entry with this key exists already: nothing is written then.
+        """
+
+    @abstractmethod
+    def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
+        """Return (fingerprint, entries) of the posting with this key, or None."""
+
+    @abstractmethod
+    def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
+        """Yield each account with its primary key."""
+
+    @abstractmethod
+    def account(self, pk: int | str) -> AccountRow:
+        """Return one account as it is now."""
+
+    @abstractmethod
+    def legs(self, keys: Collection[str]) -> Iterable[Leg]:
+        """Return every account's share of the postings with these keys."""
+
+    @abstractmethod
+    def entries(self, pk: int | str) -> Iterator[EntryRow]:
+        """Yield the account's entries, streamed."""
+
+
+class KeyTaken(Exception):
+    """Another request with this idempotency key was applied meanwhile."""

@@ -1,0 +1,137 @@
+"""The SQL store: an account is a row, an entry is a row, one transaction writes both.
+
+The account is written before the entry: the entry's foreign key would otherwise share-lock the account's row
+first, and two writers that both hold that lock deadlock on InnoDB when each wants to update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from ledger.models import Account, Book, Entry
+from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
+from ledger.reconcile import AccountRow, EntryRow, Leg
+from ledger.stores.base import KeyTaken, Store
+
+ALIASES = {"postgres": "default", "mariadb": "mariadb"}
+
+
+def snapshot(account: Account) -> Snapshot:
+    """Return what was just read of `account`."""
+    return Snapshot(
+        account.pk,
+        account.number,
+        account.balance,
+        account.version,
+        account.head,
+        account.floor,
+        timezone.now(),
+    )
+
+
+def entry(change: Change, book: Book) -> Entry:
+    """Return the unsaved entry that explains `change`."""
+    return Entry(
+        id=change.entry,
+        book_id=book.pk,
+        account_id=change.before.pk,
+        key=change.key,
+        fingerprint=change.fingerprint,
+        amount=change.amount,
+        balance_before=change.before.balance,
+        balance_after=change.after,
+        parent=change.before.head,
+        worker=worker(),
+        read_at=change.before.read_at,
+        written_at=timezone.now(),
+    )
+
+
+class SqlStore(Store):
+    """PostgreSQL or MariaDB through Django's ORM."""
+
+    slug = "sql"
+
+    def __init__(self, book: Book) -> None:
+        super().__init__(book)
+        self.db = ALIASES[book.store]
+
+    def open(self, accounts: Iterable[Snapshot]) -> None:
+        Account.objects.using(self.db).bulk_create(
+            (
+                Account(
+                    book_id=self.book.pk, number=a.number, opening=a.balance, balance=a.balance, floor=a.floor
+                )
+                for a in accounts
+            ),
+            batch_size=1000,
+        )
+
+    def read(self, posting: Posting) -> dict[str, Snapshot]:
+        rows = Account.objects.using(self.db).filter(book_id=self.book.pk, number__in=posting.accounts)
+        return self.complete(posting, {row.number: snapshot(row) for row in rows})
+
+    def complete(self, posting: Posting, read: dict[str, Snapshot]) -> dict[str, Snapshot]:
+        """Return `read` if it has every account of the posting; raises Refused."""
+        if missing := set(posting.accounts) - read.keys():
+            raise Refused(f"no account {', '.join(sorted(missing))} in this book")
+        return read
+
+    def write(self, changes: Sequence[Change]) -> None:
+        with transaction.atomic(using=self.db):
+            for change in changes:
+                Account.objects.using(self.db).filter(pk=change.before.pk).update(
+                    balance=change.after, version=change.before.version + 1, head=change.entry
+                )
+            self.record(changes)
+
+    def record(self, changes: Sequence[Change]) -> None:
+        """Insert the entries; the caller's transaction holds the balances. Raises KeyTaken."""
+        try:
+            for change in changes:
+                entry(change, self.book).save(using=self.db, force_insert=True)
+        except IntegrityError as error:
+            if "a_key_once_for_each_account" in str(error):
+                raise KeyTaken(changes[0].key) from error
+            raise
+
+    def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
+        rows = Entry.objects.using(self.db).filter(book_id=self.book.pk, key=key).select_related("account")
+        stored = [
+            (e.fingerprint, Stored(e.pk, e.account.number, e.amount, e.balance_before, e.balance_after))
+            for e in rows
+        ]
+        return (stored[0][0], tuple(s for _, s in stored)) if stored else None
+
+    def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
+        rows = Account.objects.using(self.db).filter(book_id=self.book.pk).order_by("number")
+        for account in rows.iterator(chunk_size=2000):
+            yield account_row(account), account.pk
+
+    def account(self, pk: int | str) -> AccountRow:
+        return account_row(Account.objects.using(self.db).get(pk=pk))
+
+    def legs(self, keys: Collection[str]) -> Iterable[Leg]:
+        for some in batched(keys, 1000):
+            rows = Entry.objects.using(self.db).filter(book_id=self.book.pk, key__in=some)
+            yield from (Leg(*row) for row in rows.values_list("key", "account__number", "amount"))
+
+    def entries(self, pk: int | str) -> Iterator[EntryRow]:
+        rows = Entry.objects.using(self.db).filter(account_id=pk).order_by().values_list(*EntryRow._fields)
+        return (EntryRow(*row) for row in rows.iterator(chunk_size=5000))
+
+
+def account_row(account: Account) -> AccountRow:
+    """Return what reconcile needs of `account`."""
+    return AccountRow(account.number, account.opening, account.balance, account.version, account.head)
+
+
+def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield `values` in lists of at most `size` (itertools has it from Python 3.12 on)."""
+    rest = iter(values)
+    while some := list(islice(rest, size)):
+        yield some

@@ -1,0 +1,57 @@
+"""Every way to apply a posting. One strategy a file; each lock of `locks.LOCKS` gives one of the same slug."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from ledger.strategies.base import Settings, Strategy
+from ledger.strategies.locked import Locked, locked
+from ledger.strategies.no_lock import NoLock
+from ledger.strategies.optimistic_version import OptimisticVersion
+from ledger.strategies.select_for_update import SelectForUpdate
+from ledger.strategies.sql import SqlStrategy
+from locks import LOCKS
+from locks import find as find_lock
+
+__all__ = ["CARD", "CONTROL", "STRATEGIES", "Locked", "Settings", "SqlStrategy", "Strategy", "find", "known"]
+
+ENTRY_POINTS = "lost_update_lab.strategies"
+
+#: The only list.
+STRATEGIES: dict[str, type[Strategy]] = {
+    strategy.slug: strategy
+    for strategy in (
+        NoLock,
+        *(locked(slug, lock) for slug, lock in LOCKS.items()),
+        SelectForUpdate,
+        OptimisticVersion,
+    )
+}
+
+#: the unprotected strategy that every trial is judged against
+CONTROL = NoLock.slug
+#: the six that `make demo` compares
+CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "optimistic-version")
+
+
+def known() -> dict[str, type[Strategy]]:
+    """Return STRATEGIES and what other packages add by entry points (strategies, and locks as strategies)."""
+    found = dict(STRATEGIES)
+    for point in entry_points(group=ENTRY_POINTS):
+        found.setdefault(point.name, point.load())
+    for point in entry_points(group="lost_update_lab.locks"):
+        found.setdefault(point.name, locked(point.name, point.load()))
+    return found
+
+
+def find(slug: str) -> type[Strategy]:
+    """Return the strategy `slug`; a `module:callable` is a stranger's lock under the plain strategy.
+
+    Raises LookupError that lists the known ones.
+    """
+    strategies = known()
+    if slug in strategies:
+        return strategies[slug]
+    if ":" in slug:
+        return locked(slug, find_lock(slug))
+    raise LookupError(f"no strategy {slug!r}. Known: {', '.join(strategies)}")

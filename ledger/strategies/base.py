@@ -1,0 +1,110 @@
+"""The contract of a strategy: a way to apply a posting, and what protects it."""
+
+from __future__ import annotations
+
+import random
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ledger.models import Book
+from ledger.posting import Applied, Posting
+from ledger.stores import Store, store_of
+from locks.hazards import Hazard
+
+MAX_THINK = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a book's strategy behaves. Times in seconds; None: what the lock's source has published."""
+
+    think: tuple[float, float] = (0.0, 0.005)  # the business's work between read and write
+    before: tuple[float, float] = (0.0, 0.0)  # work before the read, where it does no harm
+    lease: float | None = None
+    poll: float | None = None
+    timeout: float | None = None  # how long a caller waits for a lock
+    retries: int = 50
+    backoff: tuple[float, float] = (0.0, 0.01)
+    extra: dict[str, Any] = field(default_factory=dict)  # further keywords for a lock
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Settings:
+        """Check what a client asked for. Raises ValueError that names the wrong setting."""
+        known = cls.__dataclass_fields__.keys()
+        if unknown := values.keys() - known:
+            raise ValueError(f"no setting {', '.join(sorted(unknown))}. Known: {', '.join(known)}")
+        checked: dict[str, Any] = dict(values)
+        for name in ("think", "before", "backoff"):
+            if name in checked:
+                checked[name] = _span(name, checked[name])
+        for name in ("lease", "poll", "timeout"):
+            value = checked.get(name)
+            if value is not None and not (isinstance(value, int | float) and 0 < value <= 3600):
+                raise ValueError(f"{name}: seconds, above 0 and up to 3600, not {value!r}")
+        retries = checked.get("retries", 0)
+        if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= 10_000:
+            raise ValueError(f"retries: a whole number from 0 to 10000, not {retries!r}")
+        if not isinstance(checked.get("extra", {}), dict):
+            raise ValueError("extra: an object of keywords for the lock")
+        return cls(**checked)
+
+    def lock_keywords(self) -> dict[str, Any]:
+        """Return the settings a lock may ask for by keyword."""
+        given = {"lease": self.lease, "poll": self.poll}
+        return {**self.extra, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _span(name: str, value: Any) -> tuple[float, float]:
+    try:
+        low, high = value
+        span = (float(low), float(high))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: [least, most] seconds, not {value!r}") from None
+    if not 0 <= span[0] <= span[1] <= MAX_THINK:
+        raise ValueError(f"{name}: 0 ≤ least ≤ most ≤ {MAX_THINK:g} seconds, not {value!r}")
+    return span
+
+
+class Strategy(ABC):
+    """One way to apply postings to the accounts of one book."""
+
+    slug: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str] = ""
+    #: one sentence each, for docs/reference.md
+    guarantees: ClassVar[str] = ""
+    breaks_when: ClassVar[str] = ""
+    round_trips: ClassVar[str] = ""
+    #: the claim; the lab measures it
+    withstands: ClassVar[frozenset[Hazard]] = frozenset()
+    #: where it can keep a balance
+    stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.store: Store = store_of(book)
+        self.settings = Settings.of(book.settings)
+
+    @abstractmethod
+    def apply(self, posting: Posting) -> Applied:
+        """Apply `posting`, or raise: Refused and Busy (certainly not applied), KeyTaken (another request with
+        this key came first), anything else (unknown)."""
+
+    def prepare(self) -> None:
+        """The work before the read (`before`): it only spreads the callers."""
+        _pause(self.settings.before)
+
+    def think(self) -> None:
+        """The business's own work, inside the window between read and write (`think`)."""
+        _pause(self.settings.think)
+
+    def back_off(self) -> None:
+        """Wait a random while before the next attempt, so that two losers do not meet again at once."""
+        _pause(self.settings.backoff)
+
+
+def _pause(span: tuple[float, float]) -> None:
+    if span[1] > 0:
+        time.sleep(random.uniform(*span))  # noqa: S311  (no secret)

@@ -1,0 +1,90 @@
+"""A lock's strategy: take the lock, then read, compute and write as the unprotected one does.
+
+    A: lock("account:…") …………… SELECT → 100 …… UPDATE 110 …… unlock
+    B:        (waits)                                              lock …… SELECT → 110 …
+
+One page for every lock in `locks.LOCKS` and for every stranger's `module:callable`: the strategy has the
+lock's slug, and claims what the lock claims. Nothing in the database checks that the lock still holds when the
+write comes: whatever the lock does not guarantee, the money does not have.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from ledger.posting import Applied, Busy, Posting, applied, compute
+from ledger.resources import resources
+from ledger.strategies.base import Strategy
+from locks import Lock, LockFactory, LockTimeout, build
+
+log = logging.getLogger(__name__)
+
+
+class Locked(Strategy):
+    """The unprotected strategy under a lock of each account, taken in the order of their numbers."""
+
+    factory: ClassVar[LockFactory]
+    stores = ("postgres", "mariadb", "redis")
+
+    def apply(self, posting: Posting) -> Applied:
+        self.prepare()
+        taken: list[Any] = []
+        changes = None
+        try:
+            for number in sorted(set(posting.accounts)):  # one order for everyone: no deadlock
+                taken.append(self.enter(number))
+            read = self.store.read(posting)
+            changes = compute(posting, read)
+            self.think()
+            self.store.write(changes)
+        except BaseException as error:
+            self.leave(taken, error)
+            raise
+        warning = self.leave(taken, None)
+        return Applied(applied(changes).entries, warning=warning)
+
+    def enter(self, number: str) -> Any:
+        """Take one account's lock. Raises Busy when it was not granted in time."""
+        name = f"{self.book.pk}:{number}"
+        lock = build(type(self).factory, name, **resources(self.book), **self.settings.lock_keywords())
+        try:
+            if isinstance(lock, Lock) and self.settings.timeout is not None:
+                if not lock.acquire(self.settings.timeout):
+                    raise Busy(f"the lock of {number} was not granted in {self.settings.timeout:g} s")
+            else:
+                lock.__enter__()
+        except LockTimeout as error:
+            raise Busy(str(error)) from error
+        return lock
+
+    def leave(self, taken: list[Any], error: BaseException | None) -> str:
+        """Release, the last one first. Once the posting is committed, a release that fails (the lease is over,
+        the server is gone) cannot undo it: it becomes a warning beside the true answer."""
+        warning = ""
+        for lock in reversed(taken):
+            try:
+                lock.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+            except Exception as complaint:  # noqa: BLE001  (a stranger's lock may raise anything)
+                warning = f"{type(complaint).__name__}: {complaint}"
+                log.info("release of a lock of %s: %s", self.book.pk, warning)
+        return warning
+
+
+def locked(slug: str, factory: LockFactory) -> type[Locked]:
+    """Return the strategy of a lock: same slug, same claims."""
+    return type(
+        "Locked" + slug.title().replace("-", "").replace(":", "").replace(".", ""),
+        (Locked,),
+        {
+            "slug": slug,
+            "factory": staticmethod(factory),
+            "__doc__": factory.__doc__,
+            "title": getattr(factory, "title", slug),
+            "source": getattr(factory, "source", ""),
+            "guarantees": getattr(factory, "guarantees", ""),
+            "breaks_when": getattr(factory, "breaks_when", ""),
+            "round_trips": getattr(factory, "round_trips", ""),
+            "withstands": getattr(factory, "withstands", frozenset()),
+        },
+    )
