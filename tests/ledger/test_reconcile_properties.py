@@ -1,0 +1,172 @@
+"""Any history against a slow and obvious reference."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
+from tests.ledger.history import at
+
+#: one write: how many heads ago its writer had read, its amount, its key
+WRITES = st.lists(st.tuples(st.integers(0, 3), st.integers(-20, 20), st.integers(0, 30)), max_size=14)
+TOLD = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(-20, 20), st.sampled_from(list(Outcome))), max_size=14
+)
+
+
+def happened(writes: list[tuple[int, int, int]], opening: int = 100) -> tuple[AccountRow, list[EntryRow]]:
+    """Let the writers write in this order, each over whatever is there, as an unprotected ledger does."""
+    heads: list[EntryRow | None] = [None]
+    for tick, (ago, amount, key) in enumerate(writes, start=1):
+        seen = max(0, len(heads) - 1 - ago)
+        parent = heads[seen]
+        before = parent.balance_after if parent else opening
+        heads.append(
+            EntryRow(
+                UUID(int=tick),
+                f"k{key}",
+                amount,
+                before,
+                before + amount,
+                parent.id if parent else None,
+                f"w{tick}",
+                at(seen + 0.5),
+                at(tick),
+            )
+        )
+    last = heads[-1]
+    balance = last.balance_after if last else opening
+    return AccountRow("A1", opening, balance, len(writes), last.id if last else None), [
+        row for row in heads if row
+    ]
+
+
+def path(account: AccountRow, entries: list[EntryRow]) -> list[EntryRow]:
+    """From the head to the opening, by looking through all entries for each step."""
+    found: list[EntryRow] = []
+    wanted = account.head
+    while wanted is not None:
+        found += [row for row in entries if row.id == wanted]
+        wanted = found[-1].parent
+    return found
+
+
+def check(books: AccountBooks, expected: dict[str, int]) -> None:
+    assert {name: getattr(books, name) for name in expected} == expected
+
+
+@given(WRITES, st.randoms())
+def test_the_stores_own_view(writes, random):
+    account, entries = happened(writes)
+    chain = path(account, entries)
+    there = [row.key for row in chain]
+    lost = {row.key: row for row in reversed(entries) if row.key not in there}
+    shuffled = random.sample(entries, len(entries))
+    books = reconcile(account, sorted(shuffled, key=lambda row: row.written_at))
+    extra = [row for index, row in enumerate(reversed(chain)) if row.key in there[len(there) - index :]]
+    check(
+        books,
+        {
+            "balanced": True,
+            "entries": len(entries),
+            "final": account.opening + sum(row.amount for row in chain),
+            "lost_updates": len(lost),
+            "lost_amount": sum(abs(row.amount) for row in lost.values()),
+            "created_updates": len(there) - len(set(there)),
+            "created_amount": sum(abs(row.amount) for row in extra),
+            "forks": sum(
+                1
+                for node in [None, *(row.id for row in entries)]
+                if len([row for row in entries if row.parent == node]) > 1
+            ),
+        },
+    )
+    if not books.created_updates:
+        assert books.drift == -sum(row.amount for row in lost.values())
+    unordered = reconcile(account, shuffled)
+    assert (unordered.lost_updates, unordered.forks) == (books.lost_updates, books.forks)
+
+
+@given(WRITES, TOLD)
+def test_the_clients_view(writes, told):
+    account, entries = happened(writes)
+    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    if not operations:
+        return
+    there = [row.key for row in path(account, entries)]
+    best: dict[str, Operation] = {}
+    for wanted in (Outcome.OK, Outcome.INFO, Outcome.FAIL):
+        for each in operations:
+            if each.outcome == wanted:
+                best.setdefault(each.key, each)
+    ok = [each for each in best.values() if each.outcome == Outcome.OK]
+    info = [each for each in best.values() if each.outcome == Outcome.INFO and each.key in there]
+    failed = [each for each in best.values() if each.outcome == Outcome.FAIL and each.key in there]
+    lost = [each for each in ok if each.key not in there]
+    books = reconcile(account, entries, operations)
+    check(
+        books,
+        {
+            "acknowledged": sum(each.amount for each in ok),
+            "acknowledged_operations": len(ok),
+            "lost_updates": len(lost),
+            "lost_amount": sum(abs(each.amount) for each in lost),
+            "lost_without_trace": len(
+                [each for each in lost if each.key not in {row.key for row in entries}]
+            ),
+            "created_updates": len(failed) + len(there) - len(set(there)),
+            "unreported": len(set(there) - set(best)),
+            "indeterminate_operations": len(info) + len(set(there) - set(best)),
+        },
+    )
+
+
+@given(WRITES.filter(bool))
+@example([(0, 1, 1), (1, 1, 2), (2, 1, 3)])
+@example([(0, 1, 1), (1, 1, 2), (1, 1, 3)])
+def test_the_overwriter_had_read_before_the_lost_entry_was_written_and_wrote_after_it(writes):
+    account, entries = happened([(ago, amount, tick) for tick, (ago, amount, _) in enumerate(writes)])
+    chain = path(account, entries)
+    books = reconcile(account, entries)
+    lost = [row for row in entries if row not in chain]
+    assert (books.first_loss is None) == (not lost)
+    for loss in (books.first_loss, books.last_loss, books.worst_loss):
+        if loss is None:
+            continue
+        assert loss.entry in lost
+        by = loss.overwritten_by
+        assert by in chain
+        assert by.read_at < loss.entry.written_at < by.written_at
+        following = entries[entries.index(loss.entry) + 1]
+        if following in chain:  # the very next write was one that stands: nobody else can have destroyed it
+            assert by == following
+    if lost:
+        assert (books.first_loss.entry, books.last_loss.entry) == (lost[0], lost[-1])
+        assert abs(books.worst_loss.amount) == max(abs(row.amount) for row in lost)
+
+
+@given(WRITES.filter(bool), st.data())
+def test_a_damaged_chain_never_balances(writes, data):
+    """Must fail: take an entry of the chain away, change its amount, its balances or the balance."""
+    account, entries = happened(writes)
+    victim = data.draw(st.sampled_from(path(account, entries)))
+    index, by = entries.index(victim), data.draw(st.integers(1, 5))
+    kind = data.draw(st.sampled_from(["gone", "amount", "before", "after", "cycle", "balance"]))
+    changed = {
+        "amount": victim._replace(amount=victim.amount + by),
+        "before": victim._replace(balance_before=victim.balance_before + by),
+        "after": victim._replace(balance_after=victim.balance_after + by),
+        "cycle": victim._replace(parent=account.head),
+    }
+    if kind == "gone":
+        del entries[index]
+    elif kind in changed:
+        entries[index] = changed[kind]
+    else:
+        account = account._replace(balance=account.balance + by)
+    books = reconcile(account, entries)
+    assert not books.balanced
+    assert books.problems
