@@ -1,0 +1,88 @@
+"""Moves the clock of one server process, with libfaketime (Debian's package `faketime`)."""
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import redis
+
+from .base import Unavailable
+
+PROBE = "lab:clock-probe"
+PLACES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")
+
+
+def library() -> Path | None:
+    return next((path for place in PLACES for path in Path("/").glob(place[1:])), None)
+
+
+def available() -> str | None:
+    """None if clocks can be moved here, else the reason why not."""
+    if not sys.platform.startswith("linux"):
+        return "moving a server's clock needs Linux"
+    return None if library() else "install faketime"
+
+
+class Clock:
+    """The clock of one process: its `environment` makes the process read the time from `file`.
+
+    Only wall-clock time moves. The monotonic clock, and with it time-outs inside the server, does not.
+    """
+
+    def __init__(self, file: Path) -> None:
+        if reason := available():
+            raise Unavailable(reason)
+        self.file = file
+        self._offset = 0.0
+        self._frozen: float | None = None
+        self.set(0)
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "LD_PRELOAD": str(library()),
+            "FAKETIME_TIMESTAMP_FILE": str(self.file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "TZ": "UTC",  # libfaketime reads a fixed time as local time
+        }
+
+    def now(self) -> float:
+        """The time that the process sees, in seconds since 1970."""
+        return time.time() + self._offset if self._frozen is None else self._frozen
+
+    def set(self, offset: float) -> None:
+        """`offset` seconds from the real time; it goes on ticking."""
+        self._offset, self._frozen = offset, None
+        self._write(f"{offset:+.6f}")
+
+    def freeze(self, at: float) -> None:
+        """Stand still at `at`, in seconds since 1970, to the millisecond."""
+        self._frozen = round(at, 3)
+        self._write(datetime.fromtimestamp(self._frozen, UTC).strftime("%Y-%m-%d %H:%M:%S.%f"))
+
+    @staticmethod
+    def clean_up_after(pid: int) -> None:
+        """libfaketime in a process that was killed leaves two files behind."""
+        for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+            Path("/dev/shm", name).unlink(missing_ok=True)  # noqa: S108
+
+    def _write(self, text: str) -> None:
+        new = self.file.with_suffix(".new")
+        new.write_text(text + "\n")
+        new.replace(self.file)  # in one step: the process never reads half a time
+
+    def wait_until_followed(self, client: redis.Redis) -> None:
+        """Valkey decides about expiry by a cached clock: wait until that one shows the new time too."""
+        ahead = 3_600_000  # ms; far from every lease
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            expiry = round(self.now() * 1000) + ahead
+            client.set(PROBE, 1, pxat=expiry)
+            left = client.pttl(PROBE)
+            client.delete(PROBE)
+            tolerance = 0 if self._frozen is not None else 20
+            if abs(left - (expiry - self.now() * 1000)) <= tolerance + 1:
+                time.sleep(0.002)  # the cached clock lags up to 1 ms
+                return
+        raise TimeoutError("the server's clock did not follow within 5 s")

@@ -1,0 +1,118 @@
+"""Ends the servers of a process that has died, also by SIGKILL, when no clean-up of its own runs.
+
+One small process beside each process that starts servers (multiprocessing's resource tracker works this way).
+It reads orders from a pipe that only the owner holds open; the end of the pipe means that the owner is gone.
+Then it stops what is still on its list, and removes the temporary folders.
+
+A pipe, not PR_SET_PDEATHSIG: that signal comes when the *thread* that started the child ends, exists on Linux
+only, and cannot remove folders. Left open: an owner killed in the millisecond between the start of a server
+and its registration.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import psutil
+
+GRACE = 5.0  # seconds between the polite signal and SIGKILL
+
+
+class Reaper:
+    """The owner's end of the pipe. Starts the process at the first order, again in a forked child."""
+
+    def __init__(self) -> None:
+        self._pipe: int | None = None
+        self._lock = threading.Lock()
+        # A forked child must not hold the pipe open: its parent's servers would then outlive the parent.
+        os.register_at_fork(after_in_child=self._forget_pipe)
+
+    def watch(self, pid: int, signum: int) -> None:
+        """End the server `pid` with `signum` when this process is gone."""
+        self._order("watch", pid, int(signum))
+
+    def forget(self, pid: int) -> None:
+        """Call before the process is waited for, while its id cannot be given to another process."""
+        self._order("forget", pid)
+
+    def remove_folder(self, folder: str | os.PathLike[str]) -> None:
+        """Remove the folder when this process is gone."""
+        self._order("remove", os.fspath(folder))
+
+    def keep_folder(self, folder: str | os.PathLike[str]) -> None:
+        self._order("keep", os.fspath(folder))
+
+    def _order(self, *order: object) -> None:
+        line = (json.dumps(order) + "\n").encode()
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = self._start()
+            os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives in one piece
+
+    @staticmethod
+    def _start() -> int:
+        reading, writing = os.pipe()
+        subprocess.Popen(
+            [sys.executable, "-I", __file__],
+            stdin=reading,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C in the terminal is not for it
+        )
+        os.close(reading)
+        return writing
+
+    def _forget_pipe(self) -> None:
+        self._lock = threading.Lock()
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
+
+
+def main() -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    processes: dict[int, int] = {}
+    folders: set[str] = set()
+    for line in sys.stdin:
+        verb, subject, *rest = json.loads(line)
+        if verb == "watch":
+            processes[subject] = rest[0]
+        elif verb == "forget":
+            processes.pop(subject, None)
+        elif verb == "remove":
+            folders.add(subject)
+        else:
+            folders.discard(subject)
+    end(processes)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def end(processes: dict[int, int]) -> None:
+    """Each server with its signal, then whatever is left of the servers and their children with SIGKILL."""
+    families = []
+    for pid, signum in processes.items():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server = psutil.Process(pid)
+            families += [server, *server.children(recursive=True)]
+            server.send_signal(signum)
+    for process in families:  # one that a test had paused would hear nothing
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()
+    _, left = psutil.wait_procs(families, timeout=GRACE)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()
+else:
+    REAPER = Reaper()

