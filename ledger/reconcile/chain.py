@@ -8,7 +8,7 @@ Entries form a tree, as commits do. What is on the path from the head is in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ledger.reconcile.rows import AccountRow, EntryRow
@@ -47,12 +47,13 @@ class Chain:
     total: int = 0  # Σ amounts on the chain
     broken: bool = False  # the path does not lead back to the opening
     problems: Problems = field(default_factory=Problems)
+    _ordered: list[EntryRow] = field(default_factory=list, repr=False)
 
-    def upward(self, node: NodeId) -> Iterator[EntryRow]:
-        """The entries of the chain above `node`, oldest first."""
-        while (row := self.above.get(node)) is not None:
-            yield row
-            node = row.id.int
+    def in_order(self) -> list[EntryRow]:
+        """All entries in the order in which they were written: by the store's number, else by the clocks."""
+        if len(self._ordered) != len(self.rows):
+            self._ordered = sorted(self.rows.values(), key=lambda row: (row.seq, row.written_at))
+        return self._ordered
 
     def branching_point(self, row: EntryRow) -> tuple[bool, NodeId]:
         """Where `row`, which is off the chain, left it: (True, node).

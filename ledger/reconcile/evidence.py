@@ -72,22 +72,29 @@ def prove(chain: Chain, key: str, entry: EntryRow | None, operation: Operation |
 
 
 def overwriter(chain: Chain, lost: EntryRow) -> EntryRow | None:
-    """The entry on the chain whose write destroyed `lost`, or None if there is none.
+    """The write that destroyed `lost`, or None if no entry did.
 
-    It is the entry of the chain above the node where `lost` branched off. If several writers went back and
-    forth (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D), it is the one
-    that had read before `lost` was written and wrote after it. Clocks only choose among entries of the chain.
+    In the order of the writes: whatever is written on top of `lost`, or of something that has it below, keeps
+    it in the balance; the first write that does not takes it out. A later writer that had read the old balance
+    may bring it back (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D), so
+    the destroyer is the last one to take it out.
     """
-    found, node = chain.branching_point(lost)
-    if not found:
-        return None
-    sibling = chain.above[node]
-    for row in chain.upward(node):
-        if row.read_at <= lost.written_at <= row.written_at:
-            return row
-        if row.read_at > lost.written_at:
-            break
-    return sibling
+    if not chain.branching_point(lost)[0]:
+        return None  # its parents lead nowhere: what it stood on is not known
+    with_lost = {lost.id}
+    destroyer: EntryRow | None = None
+    written = False
+    for row in chain.in_order():
+        if row.id == lost.id:
+            written = True
+        elif not written:
+            continue
+        elif row.parent in with_lost:
+            with_lost.add(row.id)
+            destroyer = None
+        elif destroyer is None:
+            destroyer = row
+    return destroyer
 
 
 def clock(moment: datetime) -> str:

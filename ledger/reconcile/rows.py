@@ -40,7 +40,8 @@ class EntryRow(NamedTuple):
     parent: UUID | None
     worker: str
     read_at: datetime  # when its writer read the balance …
-    written_at: datetime  # … and wrote the new one
+    written_at: datetime  # … and wrote the new one, by the writer's own clock
+    seq: int = 0  # the store's order of writes on this account; 0: unknown, the clocks must do
 
 
 class Operation(NamedTuple):

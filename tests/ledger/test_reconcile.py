@@ -122,12 +122,14 @@ def test_the_overwriter_is_the_one_that_wrote_after_and_not_merely_the_sibling()
     assert loss.sentence.endswith("wrote 115 (+5) at 09:00:00.003: 20 lost.")
 
 
-def test_when_the_clocks_disagree_the_sibling_is_named():
+def test_the_stores_order_decides_when_the_clocks_disagree():
     history = History()
     lost = history.write("a", 10, None)
     history.write("b", 20, None)
-    history.entries[0] = lost._replace(written_at=at(5000))  # this host's clock is five seconds ahead
     history.write("c", 1)
+    numbered = [row._replace(seq=seq) for seq, row in enumerate(history.entries, 1)]
+    history.entries = [numbered[0]._replace(written_at=at(5000)), *numbered[1:]]  # its clock is 5 s ahead
+    assert lost.key == "a"
     loss = history.books().first_loss
     assert loss is not None
     assert loss.overwritten_by is not None
