@@ -12,8 +12,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, NinjaAPI
+from ninja import Header, NinjaAPI, Status
 from ninja.errors import HttpError
 from ninja.security import HttpBearer
 
@@ -54,6 +55,11 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     return _problem(request, told.status_code, str(told))
 
 
+@api.exception_handler(RequestDataTooBig)
+def _too_big(request: HttpRequest, error: Exception) -> HttpResponse:
+    return _problem(request, 413, "the body is larger than this server takes")
+
+
 @api.exception_handler(Refused)
 def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
     return _problem(request, 422, str(error))
@@ -92,13 +98,13 @@ def strategies(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 @api.post("books", response={201: schemas.BookOut})
-def create_book(request: HttpRequest, body: schemas.BookIn) -> tuple[int, Any]:
+def create_book(request: HttpRequest, body: schemas.BookIn) -> Status:
     """Open a book: its strategy is bound to it here, once."""
     try:
         book = open_book(body.strategy, body.opened(), store=body.store, name=body.name, values=body.settings)
     except ValueError as error:
         raise HttpError(422, str(error)) from error
-    return 201, _book_out(book)
+    return Status(201, _book_out(book))
 
 
 @api.get("books/{uuid:book_id}", response=schemas.BookOut)
@@ -130,7 +136,7 @@ def create_posting(
     body: schemas.PostingIn,
     response: HttpResponse,
     idempotency_key: Annotated[str, Header(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")],
-) -> tuple[int, Any]:
+) -> Status:
     """Deposit (amount above 0), withdraw (below 0), or transfer (several lines), once for each key."""
     posting = Posting(
         idempotency_key, tuple(Line(x.account, x.amount) for x in body.all_lines()), body.description
@@ -138,13 +144,14 @@ def create_posting(
     done = post(_book(book_id), posting)
     if done.replayed:
         response["Idempotent-Replayed"] = "true"
-    return 200 if done.replayed else 201, {
+    answer = {
         "key": posting.key,
         "replayed": done.replayed,
         "retries": done.retries,
         "warning": done.warning,
         "entries": done.entries,
     }
+    return Status(200 if done.replayed else 201, answer)
 
 
 @api.get("books/{uuid:book_id}/accounts/{number}/reconcile")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja.errors import HttpError
 from ninja.parser import Parser
@@ -20,8 +19,6 @@ class StrictParser(Parser):
         try:
             body = json.loads(request.body)
             _storable(body)
-        except RequestDataTooBig as error:
-            raise HttpError(413, "the body is larger than this server takes") from error
         except (ValueError, RecursionError) as error:
             raise HttpError(400, f"cannot read the body as JSON: {error}") from error
         return body

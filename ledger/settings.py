@@ -102,8 +102,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-WHITENOISE_USE_FINDERS = True
+STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None  # filled by collectstatic in the image
+WHITENOISE_USE_FINDERS = not PRODUCTION
 LOGIN_URL = "admin:login"
 SILENCED_SYSTEM_CHECKS: list[str] = []
 

@@ -7,10 +7,28 @@ from typing import Any
 
 import pytest
 import redis
+from django.core.management import call_command
+from django.db import connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.servers import Postgres, Valkey
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_blocker: Any) -> None:
+    """The session's own database, migrated: no `test_…` beside it, so that child processes see what a test sees."""
+    with django_db_blocker.unblock():
+        call_command("migrate", verbosity=0)
+
+
+@pytest.fixture
+def committed_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The database with real commits, seen by every thread and process. Nothing is rolled back or flushed
+    (entries are append-only): a test opens a fresh book and looks at that one only."""
+    with django_db_blocker.unblock():
+        yield
+        connections.close_all()
 
 
 @pytest.fixture(scope="session")

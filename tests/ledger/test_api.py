@@ -1,0 +1,163 @@
+"""The HTTP API: once for each key, and a 4xx that says what is wrong for everything else."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(headers={"host": "localhost"})
+
+
+def send(client: Client, path: str, body: Any, key: str | None = None, **extra: Any) -> Any:
+    headers = {"Idempotency-Key": key} if key is not None else {}
+    data = body if isinstance(body, str | bytes) else json.dumps(body)
+    return client.post(
+        path, data, content_type=extra.pop("content_type", "application/json"), headers=headers
+    )
+
+
+@pytest.fixture
+def book(client: Client) -> str:
+    accounts = [{"account": "A1", "opening": 100}, {"account": "A2", "opening": 50, "floor": 0}]
+    answer = send(client, "/api/books", {"strategy": "select-for-update", "accounts": accounts})
+    assert answer.status_code == 201, answer.content
+    return f"/api/books/{answer.json()['book']['id']}"
+
+
+def test_a_deposit_is_applied_and_read_back(client: Client, book: str) -> None:
+    answer = send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
+    assert answer.status_code == 201
+    entry = answer.json()["entries"][0]
+    assert (entry["balance_before"], entry["amount"], entry["balance_after"]) == (100, 10, 110)
+    assert client.get(f"{book}/accounts/A1").json()["balance"] == 110
+
+
+def test_a_replayed_key_gives_the_first_answer(client: Client, book: str) -> None:
+    first = send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
+    again = send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
+    assert (again.status_code, again["Idempotent-Replayed"], again.json()["replayed"]) == (200, "true", True)
+    assert again.json()["entries"] == first.json()["entries"]
+    assert client.get(f"{book}/accounts/A1").json()["balance"] == 110
+
+
+def test_the_same_key_with_another_body_is_refused(client: Client, book: str) -> None:
+    send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
+    answer = send(client, f"{book}/postings", {"account": "A1", "amount": 11}, "k1")
+    assert answer.status_code == 409
+    assert "take a new key" in answer.json()["detail"]
+    assert client.get(f"{book}/accounts/A1").json()["balance"] == 110
+
+
+def test_a_failure_is_not_remembered(client: Client, book: str) -> None:
+    refused = send(client, f"{book}/postings", {"account": "A2", "amount": -60}, "k1")
+    assert (refused.status_code, refused.json()["applied"]) == (422, "no")
+    assert send(client, f"{book}/postings", {"account": "A2", "amount": -50}, "k1").status_code == 201
+
+
+def test_a_transfer_changes_both_accounts_or_none(client: Client, book: str) -> None:
+    lines = [{"account": "A1", "amount": 60}, {"account": "A2", "amount": -60}]
+    assert send(client, f"{book}/postings", {"lines": lines}, "k1").status_code == 422
+    assert [a["balance"] for a in client.get(book).json()["accounts"]] == [100, 50]
+    lines = [{"account": "A1", "amount": 20}, {"account": "A2", "amount": -20}]
+    assert send(client, f"{book}/postings", {"lines": lines}, "k1").status_code == 201
+    assert [a["balance"] for a in client.get(book).json()["accounts"]] == [120, 30]
+
+
+@pytest.mark.parametrize(
+    ("body", "key", "status", "says"),
+    [
+        ("{bad", "k", 400, "cannot read the body as JSON"),
+        ('{"account": "A1", "amount": 1' + "0" * 5000 + "}", "k", 400, "cannot read"),
+        ('{"account": "\\u0000", "amount": 1}', "k", 400, "NUL"),
+        ('{"account": "\\ud800", "amount": 1}', "k", 400, "cannot read"),
+        ("[" * 100_000, "k", 400, "cannot read"),
+        (b"\xff\xfe", "k", 400, "cannot read"),
+        ({"account": "A1", "amount": 1.5}, "k", 422, "valid integer"),
+        ({"account": "A1", "amount": "1"}, "k", 422, "valid integer"),
+        ({"account": "A1", "amount": True}, "k", 422, "valid integer"),
+        ({"account": "A1", "amount": 2**63}, "k", 422, "less than or equal"),
+        ({"account": "A1", "amount": 2**63 - 1}, "k", 422, "leaves the range of BIGINT"),
+        ({"account": "A9", "amount": 1}, "k", 422, "no account A9"),
+        ({"account": "A1"}, "k", 422, "account and amount"),
+        ({"amount": 1}, "k", 422, "account and amount"),
+        ({}, "k", 422, "account and amount"),
+        ({"account": "A1", "amount": 1, "lines": [{"account": "A2", "amount": 1}]}, "k", 422, "either"),
+        ({"lines": [{"account": "A2", "amount": 1}] * 2}, "k", 422, "two lines"),
+        ({"account": "A1", "amount": 1, "memo": "x"}, "k", 422, "memo"),
+        ({"account": "A1", "amount": 1}, None, 422, "idempotency_key"),
+        ({"account": "A1", "amount": 1}, "", 422, "idempotency_key"),
+        ({"account": "A1", "amount": 1}, "k" * 101, 422, "idempotency_key"),
+        ({"account": "A1", "amount": 1}, "a key", 422, "idempotency_key"),
+    ],
+)
+def test_bad_postings(client: Client, book: str, body: Any, key: str | None, status: int, says: str) -> None:
+    answer = send(client, f"{book}/postings", body, key)
+    assert (answer.status_code, says in json.dumps(answer.json())) == (status, True), answer.content[:500]
+    assert client.get(f"{book}/accounts/A1").json() == {
+        "account": "A1",
+        "balance": 100,
+        "version": 0,
+        "opening": None,
+    }
+
+
+def test_only_json_is_read(client: Client, book: str) -> None:
+    answer = send(
+        client, f"{book}/postings", '{"account": "A1", "amount": 1}', "k", content_type="text/plain"
+    )
+    assert answer.status_code == 415
+
+
+@override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=1000)
+def test_a_body_too_large(client: Client, book: str) -> None:
+    answer = send(client, f"{book}/postings", {"description": "x" * 2000}, "k")
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"strategy": "nope", "count": 1}, "select-for-update"),  # lists the known ones
+        ({"strategy": "os:system", "count": 1}, "no strategy 'os:system'"),  # never imported for a request
+        ({"strategy": "no-lock"}, "accounts or count"),
+        ({"strategy": "no-lock", "count": 1, "store": "floppy"}, "Known: postgres"),
+        ({"strategy": "no-lock", "count": 1, "settings": {"leese": 1}}, "no setting leese"),
+        ({"strategy": "no-lock", "count": 1, "settings": {"lease": -1}}, "lease: seconds"),
+        ({"strategy": "no-lock", "count": 1, "settings": {"think": [2, 1]}}, "think"),
+        ({"strategy": "no-lock", "accounts": [{"account": "A"}, {"account": "A"}]}, "named twice"),
+        ({"strategy": "no-lock", "accounts": [{"account": "a b"}]}, "pattern"),
+    ],
+)
+def test_bad_books(client: Client, body: Any, says: str) -> None:
+    answer = send(client, "/api/books", body)
+    assert (answer.status_code, says in json.dumps(answer.json())) == (422, True), answer.content[:500]
+
+
+def test_what_is_not_there_is_404_or_says_so(client: Client, book: str) -> None:
+    assert client.get(f"/api/books/{uuid.uuid4()}").status_code == 404
+    assert "no account A9" in client.get(f"{book}/accounts/A9").json()["detail"]
+    assert "no account A9" in client.get(f"{book}/accounts/A9/reconcile").json()["detail"]
+
+
+def test_reconcile_over_http(client: Client, book: str) -> None:
+    send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
+    books = client.get(f"{book}/reconcile").json()
+    assert (books["final"], books["lost_amount"], books["balanced"]) == (160, 0, True)
+    assert client.get(f"{book}/accounts/A1/reconcile").json()["final"] == 110
+
+
+@override_settings(API_TOKEN="s3cret")
+def test_with_a_token_configured_every_call_needs_it(client: Client) -> None:
+    assert client.get("/api/strategies").status_code == 401
+    good = client.get("/api/strategies", headers={"Authorization": "Bearer s3cret"})
+    assert good.status_code == 200
+    assert client.get("/api/strategies", headers={"Authorization": "Bearer wrong"}).status_code == 401
