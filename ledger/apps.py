@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class LedgerConfig(AppConfig):
     name = "ledger"
     verbose_name = "Ledger"
+
+    def ready(self) -> None:
+        from ledger import checks  # noqa: F401  (registers itself)

@@ -1,0 +1,13 @@
+"""How gunicorn serves the ledger: several processes, threads in each, so that callers of one account meet."""
+
+import os
+
+bind = os.environ.get("BIND", "127.0.0.1:8000")
+workers = int(os.environ.get("WEB_WORKERS", "4"))
+worker_class = "gthread"
+#: a caller that waits for a lock occupies a thread
+threads = int(os.environ.get("WEB_THREADS", "8"))
+timeout = int(os.environ.get("WEB_TIMEOUT", "60"))
+graceful_timeout = 10
+keepalive = 30
+worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  (heartbeat files, no secret)

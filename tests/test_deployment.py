@@ -1,0 +1,91 @@
+"""docker-compose.yml and the Dockerfile, as far as they can be tried without an engine: the compose schema, the
+linter, and the very same commands with the very same environment as plain processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+SECRETS = {"SECRET_KEY": "k" * 60 + "0123456789", "API_TOKEN": "t0ken", "POSTGRES_PASSWORD": "pa55"}
+
+
+def compose() -> dict[str, Any]:
+    """The file with its variables filled in, as `docker compose` would."""
+    text = (ROOT / "docker-compose.yml").read_text()
+    filled = re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: SECRETS[found[1]], text)
+    assert "${" not in filled
+    return dict(yaml.safe_load(filled))
+
+
+def environment(service: str) -> dict[str, str]:
+    """What the service's process sees, but for the addresses: here they are those of the session's servers."""
+    given = dict(compose()["services"][service]["environment"])
+    here = {name: os.environ[name] for name in ("DATABASE_URL", "REDIS_URL", "LAB_DIR")}
+    return {"PATH": f"{BIN}:{os.environ['PATH']}", **given, **here}
+
+
+def run(command: list[str], **extra: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=100, **extra)
+
+
+def test_the_file_follows_the_compose_schema() -> None:
+    done = run(
+        [str(BIN / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"]
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_broken_file_is_seen(tmp_path: Path) -> None:
+    broken = tmp_path / "docker-compose.yml"
+    broken.write_text(
+        (ROOT / "docker-compose.yml").read_text().replace("services:", "services: 1\nx-was:", 1)
+    )
+    assert run(
+        [str(BIN / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(broken)]
+    ).returncode
+
+
+def test_the_dockerfile_has_no_complaint() -> None:
+    done = run([str(BIN / "hadolint"), "Dockerfile"])
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_nothing_is_published_beyond_loopback_and_nothing_runs_as_root() -> None:
+    services = compose()["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_check_deploy_is_clean_under_the_environment_of_compose() -> None:
+    done = run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"], env=environment("web")
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("without", ["API_TOKEN", "SECRET_KEY"])
+def test_check_deploy_complains_when_a_secret_is_missing(without: str) -> None:
+    env = {name: value for name, value in environment("web").items() if name != without}
+    done = run([sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"], env=env)
+    assert done.returncode != 0
+    assert without in done.stderr
+
+
+@pytest.mark.parametrize("service", ["migrate", "web", "worker", "scan"])
+def test_each_command_names_a_program_and_files_that_exist(service: str) -> None:
+    command = shlex.split(compose()["services"][service]["command"])
+    assert (BIN / command[0]).exists()
+    files = [word for word in command[1:] if word.endswith(".py")]
+    assert all((ROOT / name).exists() for name in files), files
