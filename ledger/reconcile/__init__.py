@@ -4,6 +4,7 @@ from ledger.reconcile.account import AccountBooks, reconcile
 from ledger.reconcile.book import Books, Leg, Torn, legs_of, reconcile_book
 from ledger.reconcile.evidence import Loss
 from ledger.reconcile.rows import AccountRow, EntryRow, Operation, Outcome
+from ledger.reconcile.tally import strongest
 from ledger.reconcile.totals import Totals
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "legs_of",
     "reconcile",
     "reconcile_book",
+    "strongest",
 ]

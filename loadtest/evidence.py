@@ -1,0 +1,67 @@
+"""What a trial hands to the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ledger.reconcile import Books
+from loadtest.laws import Breach
+from loadtest.observed import Observed
+from loadtest.words import Word
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a trial proves nothing, and what to change so that it does."""
+
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Nobody got on: what stood still, in a sentence, for how many seconds, and whether it ended by itself."""
+
+    sentence: str
+    seconds: float
+    recovered: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """All that a trial found out about its subject.
+
+    `books`: None for a workload without a ledger (run-once). `breaches`: from the laws of the workload beyond
+    the books (loadtest/laws.py). `planned`: the hazards of the trial; `fired`: hazard → the evidence that it
+    did; `not_applicable`: hazard → why it cannot touch the subject (a hazard without proof, or without a reason,
+    counts as one that did not fire). `control`: the control's verdict in the
+    same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `refused`:
+    operations turned away because a lock or a server was not available (not those that the business refuses,
+    such as "out of stock"). `unavailable`: a sentence, if the trial saw the subject unavailable.
+    """
+
+    books: Books | None
+    observed: Observed
+    breaches: tuple[Breach, ...] = ()
+    planned: frozenset[str] = frozenset()
+    fired: Mapping[str, str] = field(default_factory=dict)
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    control: Word | None = None
+    is_control: bool = False
+    stall: Stall | None = None
+    refused: int = 0
+    unavailable: str = ""
+    unfinished: int = 0
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def asleep(self) -> set[str]:
+        """Planned hazards that can touch the subject, for all that is known, and did not fire."""
+        proved = {hazard for hazard, proof in self.fired.items() if proof}
+        return set(self.planned) - proved - self.untouchable
+
+    @property
+    def untouchable(self) -> set[str]:
+        """Planned hazards that cannot touch the subject, with a reason."""
+        return {hazard for hazard, why in self.not_applicable.items() if why} & self.planned

@@ -1,0 +1,74 @@
+"""The conservation laws of the workloads: what must hold, and the word for it when it does not.
+
+| workload                                   | law                                                          |
+|--------------------------------------------|--------------------------------------------------------------|
+| deposits, imports, transfers, read-mostly  | the books: each acknowledged operation once, no refused one  |
+| stock                                      | the books, and no balance below its floor, at any entry      |
+| run-once                                   | each job ran exactly once                                    |
+
+A new workload adds a function that returns breaches; `loadtest/verdict.py` needs no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ledger.reconcile import Books
+from loadtest.words import Word
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One law that was broken: the word for it, and the proof in a sentence."""
+
+    word: Word
+    sentence: str
+
+    def __post_init__(self) -> None:
+        if self.word.gravity > Word.REFUSED.gravity:
+            raise ValueError(f"a breach cannot be called {self.word!r}")
+
+
+def books_law(books: Books) -> list[Breach]:
+    """Nothing on the chain twice, nothing refused on it, nothing acknowledged off it, no posting torn."""
+    breaches = []
+    if books.created_updates:
+        first = f", first: {books.created[0]}" if books.created else ""
+        breaches.append(
+            Breach(Word.CREATED, f"{books.created_amount} created by {_of(books.created_updates)}{first}")
+        )
+    if books.lost_updates:
+        worst = f"; the worst: {books.worst_loss.sentence}" if books.worst_loss else ""
+        among = f"{_of(books.lost_updates)} of {books.acknowledged_operations} that were acknowledged"
+        breaches.append(Breach(Word.LOST, f"{books.lost_amount} lost with {among}{worst}"))
+    if books.torn:
+        worst = f"; the worst: {books.worst_torn.sentence}" if books.worst_torn else ""
+        breaches.append(
+            Breach(Word.LOST, f"{books.torn} torn postings, {books.torn_amount} out of balance{worst}")
+        )
+    return breaches
+
+
+def floor_law(violations: Mapping[str, int]) -> list[Breach]:
+    """`violations`: account → how far below its floor its balance ever was (the lowest `balance_after`)."""
+    below = {account: by for account, by in violations.items() if by > 0}
+    if not below:
+        return []
+    worst = max(below, key=lambda account: below[account])
+    told = f"{len(below)} accounts" if len(below) > 1 else "1 account"
+    return [Breach(Word.OVERSOLD, f"{told} below the floor, {worst} by {below[worst]}")]
+
+
+def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:
+    """`runs`: job → how many times it ran. More than `wanted` is created, less is lost."""
+    breaches = []
+    for job, count in runs.items():
+        if count != wanted:
+            word = Word.CREATED if count > wanted else Word.LOST
+            breaches.append(Breach(word, f"{job} ran {count} times, not {wanted}"))
+    return breaches
+
+
+def _of(count: int) -> str:
+    return f"{count} operation" if count == 1 else f"{count} operations"

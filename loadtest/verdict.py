@@ -1,0 +1,115 @@
+"""The verdict: one function, for the swarm, the faults, the explorer and the admin.
+
+Only one code path may say `kept` (the last line of `judge`), and it needs all of these:
+
+    operations were acknowledged, and the books know each of them
+    operations truly overlapped
+    every hazard of the trial that can touch the subject fired
+    the control, in the same trial otherwise, broke its workload's law
+    the books balance, and no law is broken
+    nothing else casts doubt on the trial (cut short, unfinished workers, …)
+
+Anything less is `inconclusive`, with cause and remedy: a run that could not have lost money has shown nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+from loadtest.doubts import doubts_about
+from loadtest.evidence import Evidence
+from loadtest.laws import Breach, books_law
+from loadtest.words import Word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """`cause`: the proof, or what is missing. `remedy`: how to get a verdict, when there is none.
+    `breaches`: all broken laws, the gravest first."""
+
+    word: Word
+    cause: str = ""
+    remedy: str = ""
+    breaches: tuple[Breach, ...] = ()
+    fired: Mapping[str, str] = field(default_factory=dict)
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """`reason` instead of `cause` for what was not run, as everywhere."""
+        told: dict[str, Any] = {"verdict": str(self.word), "fired": dict(self.fired)}
+        told["not_applicable"] = dict(self.not_applicable)
+        if self.word == Word.NOT_RUN:
+            return {**told, "reason": self.cause, "remedy": self.remedy}
+        breaches = [{"word": str(each.word), "sentence": each.sentence} for each in self.breaches]
+        return {**told, "cause": self.cause, "remedy": self.remedy, "breaches": breaches}
+
+
+def not_run(reason: str, remedy: str = "") -> Verdict:
+    """No verdict: what is missing (and the command that installs it), or why the adversary cannot touch it."""
+    if not reason:
+        raise ValueError("not-run needs a reason: what is not shown must be explained")
+    return Verdict(word=Word.NOT_RUN, cause=reason, remedy=remedy)
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Return the gravest word that applies."""
+    breaches = sorted(_breaches(evidence), key=lambda each: each.word.gravity)
+    if breaches:
+        cause = "; ".join(each.sentence for each in breaches)
+        return _say(evidence, breaches[0].word, cause, breaches=tuple(breaches))
+    if evidence.planned and evidence.planned == evidence.untouchable:
+        reasons = (f"{hazard}: {evidence.not_applicable[hazard]}" for hazard in sorted(evidence.planned))
+        return _say(evidence, Word.NOT_RUN, "; ".join(reasons))
+    if doubts := doubts_about(evidence):
+        causes, remedies = (
+            "; ".join(dict.fromkeys(told)) for told in zip(*map(astuple, doubts), strict=True)
+        )
+        return _say(evidence, Word.INCONCLUSIVE, causes, remedies)
+    return _say(evidence, Word.KEPT, _how_it_was_kept(evidence))
+
+
+def _say(
+    evidence: Evidence, word: Word, cause: str, remedy: str = "", breaches: tuple[Breach, ...] = ()
+) -> Verdict:
+    return Verdict(
+        word=word,
+        cause=cause,
+        remedy=remedy,
+        breaches=breaches,
+        fired=evidence.fired,
+        not_applicable=evidence.not_applicable,
+    )
+
+
+def _breaches(evidence: Evidence) -> list[Breach]:
+    breaches = [*(books_law(evidence.books) if evidence.books else ()), *evidence.breaches]
+    if evidence.stall:
+        ended = "recovered by itself" if evidence.stall.recovered else "did not recover"
+        breaches.append(
+            Breach(Word.STALLED, f"{evidence.stall.sentence} ({evidence.stall.seconds:.1f} s, {ended})")
+        )
+    return breaches + _refusals(evidence)
+
+
+def _refusals(evidence: Evidence) -> list[Breach]:
+    """Unavailable, but right: so nothing of the kind is said of books that do not add up."""
+    books, acknowledged = evidence.books, evidence.observed.acknowledged
+    if books is not None and (not books.balanced or books.drift):
+        return []
+    if evidence.unavailable:
+        return [Breach(Word.REFUSED, evidence.unavailable)]
+    if evidence.refused <= acknowledged:
+        return []
+    told = f"{evidence.refused} operations were refused, and only {acknowledged} acknowledged"
+    return [Breach(Word.REFUSED, told)]
+
+
+def _how_it_was_kept(evidence: Evidence) -> str:
+    observed = evidence.observed
+    fired = f"; fired: {', '.join(sorted(evidence.fired))}" if evidence.fired else ""
+    return (
+        f"{observed.acknowledged} operations acknowledged and each of them kept; {observed.overlaps} operations "
+        f"overlapped another; the control came out as {evidence.control}{fired}"
+    )

@@ -1,0 +1,28 @@
+"""The words of a verdict."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Word(StrEnum):
+    """Gravest first; the gravest that applies is the verdict. `not-run` is no verdict and always has a reason."""
+
+    CREATED = "created"  # an operation twice on the chain, or a failed one on it
+    LOST = "lost"  # an acknowledged operation off the chain, or a posting that was torn
+    OVERSOLD = "oversold"  # a balance below its floor
+    STALLED = "stalled"  # no progress by the deadline, or a waiter gave up though no live worker was inside
+    REFUSED = "refused"  # unavailable, but right
+    INCONCLUSIVE = "inconclusive"  # the trial could not have told
+    KEPT = "kept"
+    NOT_RUN = "not-run"  # a server is missing, or the adversary cannot touch the subject
+
+    @property
+    def gravity(self) -> int:
+        """0 is the gravest."""
+        return list(Word).index(self)
+
+    @property
+    def breaks_the_law(self) -> bool:
+        """Does this word say that money is wrong? Only then has a control shown that its trial can tell."""
+        return self in (Word.CREATED, Word.LOST, Word.OVERSOLD)
