@@ -1,0 +1,104 @@
+"""A race by gates.
+
+    with Race("no-lock") as race:
+        a, b = race.worker("A", +10), race.worker("B", +20)
+        a.runs_to("think")          # A has read and computed, and has not written
+        b.runs_to("think")          # so has B
+        a.finishes()
+        b.finishes()
+        race.books().lost_amount    # → 10
+
+A point is a label that the code passes: `think`, `sleep`, `redis SET`, `sql UPDATE …`; a test names one by a
+regular expression that matches its beginning. No sleep decides anything.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Self
+from unittest.mock import patch
+
+from redis import Redis
+
+from ledger.books import open_book
+from ledger.posting import Line, Posting
+from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconciliation import books_of
+from ledger.stores import store_of
+from tests.ledger.race.worker import Worker, here
+
+_sleep = time.sleep
+_execute_command = Redis.execute_command
+
+
+class Race:
+    """Workers on a book of its own, with the accounts `A` and `B` of 100 each. On leaving, every thread has
+    ended and every lock of a dead worker is gone with its book."""
+
+    def __init__(
+        self, strategy: str, *, store: str = "postgres", floor: int | None = None, **settings: Any
+    ) -> None:
+        values = {"think": [0, 0], "backoff": [0, 0], "poll": 0.005, **settings}
+        accounts = [("A", 100, floor), ("B", 100, floor)]
+        self.book = open_book(strategy, accounts, store=store, values=values, trusted=True)
+        self.workers: list[Worker] = []
+        self._patches = [patch("time.sleep", _slept), patch.object(Redis, "execute_command", _executed)]
+
+    def worker(self, name: str, amount: int, to: str = "A", description: str = "") -> Worker:
+        """Return a worker that will post `amount` to the account `to`."""
+        return self.poster(name, Posting(f"key-{name}", (Line(to, amount),), description))
+
+    def poster(self, name: str, posting: Posting) -> Worker:
+        worker = Worker(self.book, name, posting)
+        self.workers.append(worker)
+        return worker
+
+    def balance(self, account: str = "A") -> int:
+        return store_of(self.book).read(Posting("", (Line(account, 0),)))[account].balance
+
+    def books(self) -> Books:
+        """Return the books, judged by what the callers were told."""
+        operations: dict[str, list[Operation]] = {}
+        for worker in self.workers:
+            outcome = Outcome.OK if worker.answer else Outcome.INFO
+            for line in worker.posting.lines:
+                seen = Operation(
+                    worker.posting.key, line.amount, outcome, worker.started, worker.ended, worker.name
+                )
+                operations.setdefault(line.account, []).append(seen)
+        return books_of(self.book, operations)
+
+    def kept(self) -> bool:
+        """Is every acknowledged posting in the books, once, and nothing else?"""
+        books = self.books()
+        assert books.balanced, books.problems
+        return not (books.lost_updates or books.created_updates or books.torn or books.drift)
+
+    def __enter__(self) -> Self:
+        for each in self._patches:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for worker in self.workers:
+                if worker.lives:
+                    worker.dies()
+        finally:
+            for each in self._patches:
+                each.stop()
+
+
+def _slept(seconds: float) -> None:
+    worker = getattr(here, "worker", None)
+    if worker is None:
+        _sleep(seconds)
+    else:
+        worker.sleeps(seconds, _sleep)
+
+
+def _executed(self: Redis, *args: Any, **options: Any) -> Any:
+    worker = getattr(here, "worker", None)
+    if worker is not None:
+        worker.passes(f"redis {args[0]}")
+    return _execute_command(self, *args, **options)

@@ -1,0 +1,40 @@
+"""What the database server says about a worker's session: who it is, whether it is blocked, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connections
+
+BLOCKED = {
+    "postgresql": "SELECT cardinality(pg_blocking_pids(%s)) > 0",
+    # InnoDB's row locks, and the user locks of GET_LOCK
+    "mysql": "SELECT COUNT(*) > 0 FROM information_schema.processlist p LEFT JOIN information_schema.innodb_trx t "
+    "ON t.trx_mysql_thread_id = p.id WHERE p.id = %s AND (t.trx_state = 'LOCK WAIT' OR p.state = 'User lock')",
+}
+END = {"postgresql": "SELECT pg_terminate_backend(%s)", "mysql": "KILL CONNECTION %s"}
+
+
+def session_of(connection: Any) -> int:
+    """Return the server's id of this connection's session."""
+    if connection.vendor == "postgresql":
+        return connection.connection.info.backend_pid
+    return connection.connection.thread_id()
+
+
+def is_blocked(alias: str, session: int | None) -> bool:
+    """Does the session wait for a lock that another session holds?"""
+    return session is not None and bool(_ask(alias, BLOCKED, session))
+
+
+def end_session(alias: str, session: int | None) -> None:
+    """End the session as the death of its client would: its transaction is rolled back."""
+    if session is not None:
+        _ask(alias, END, session)
+
+
+def _ask(alias: str, statements: dict[str, str], session: int) -> Any:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(statements[connections[alias].vendor], [session])
+        row = cursor.fetchone() if cursor.description else None
+    return row[0] if row else None

@@ -1,0 +1,41 @@
+"""Every strategy's claim under contention, and its stated failure, each in a race that a test conducts.
+
+A worker that was let in stands between its read and its write (`think`) while another one tries.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ledger.race import Race, State
+from tests.ledger.race.books import assert_lost
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+#: strategies that claim to keep the balance when two want one account
+RIGHT = ["setnx", "watchdog", "select-for-update", "optimistic-version"]
+#: strategies that lose it when both have read before either writes, without any fault
+WRONG = ["no-lock"]
+
+
+@pytest.mark.parametrize("second_first", [False, True], ids=["first-in-first", "second-in-first"])
+@pytest.mark.parametrize("slug", RIGHT)
+def test_keeps_the_balance(slug: str, second_first: bool) -> None:
+    with Race(slug) as race:
+        a, b = race.worker("A", +10), race.worker("B", +20)
+        a.runs_to("think")
+        far = b.tries("think")
+        for worker in (b, a) if second_first and far is State.STOPPED else (a, b):
+            worker.finishes()
+        assert race.balance() == 130
+        assert race.kept()
+
+
+@pytest.mark.parametrize("slug", WRONG)
+def test_loses_the_first_write(slug: str) -> None:
+    with Race(slug) as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20).runs_to("think")
+        a.finishes()
+        b.finishes()
+        assert race.balance() == 120
+        assert_lost(race, 10, by="B")
