@@ -15,12 +15,37 @@ from typing import Any
 
 from locks.base import Lock
 from locks.compare_and_delete import CompareAndDeleteLock
+from locks.counter import CounterLock
+from locks.django_redis_cache import DjangoRedisLock
+from locks.durable import DurableLock
 from locks.errors import LockError, LockLost, LockNotHeld, LockTimeout, LockUnavailable, LockUnsupported
 from locks.fenced import FencedLock
+from locks.file_lock import FileLock
+from locks.hash_set import HashSetLock
+from locks.in_process import InProcessLock
 from locks.naive_lock import NaiveLock
+from locks.python_redis_lock import PythonRedisLock
+from locks.redis_py import RedisPyLock
+from locks.redlock import RedlockLock
+from locks.redlock_reentrant import RedlockReentrantLock
+from locks.reentrant import ReentrantLock
+from locks.reentrant_inverted import ReentrantInvertedLock
+from locks.reentrant_mended import ReentrantMendedLock
+from locks.renewal_service import RenewalServiceLock
+from locks.replicated import ReplicatedLock
+from locks.replicated_as_published import ReplicatedAsPublishedLock
+from locks.semaphore import SemaphoreLock
 from locks.setnx import SetnxLock
+from locks.setnx_ttl import SetnxTtlLock
+from locks.timestamp import TimestampLock
+from locks.token_leaky import TokenLeakyLock
 from locks.token_lock import TokenLock
+from locks.token_pubsub import TokenPubSubLock
+from locks.token_queue import TokenQueueLock
+from locks.try_lock import TryLock
+from locks.try_lock_checked import TryLockChecked
 from locks.watchdog import WatchdogLock
+from locks.watchdog_lua import WatchdogLuaLock
 
 __all__ = [
     "LOCKS",
@@ -42,12 +67,37 @@ LockFactory = Callable[..., AbstractContextManager[Any]]
 LOCKS: dict[str, type[Lock]] = {
     lock.slug: lock
     for lock in (
+        InProcessLock,
+        FileLock,
         NaiveLock,
         SetnxLock,
+        SetnxTtlLock,
+        HashSetLock,
+        TimestampLock,
+        CounterLock,
         WatchdogLock,
+        WatchdogLuaLock,
+        ReentrantLock,
+        ReentrantInvertedLock,
+        TryLock,
+        TryLockChecked,
+        RenewalServiceLock,
         TokenLock,
+        TokenLeakyLock,
         CompareAndDeleteLock,
+        RedlockLock,
+        RedlockReentrantLock,
+        ReplicatedAsPublishedLock,
+        ReplicatedLock,
+        DurableLock,
+        SemaphoreLock,
+        ReentrantMendedLock,
+        TokenPubSubLock,
+        TokenQueueLock,
         FencedLock,
+        RedisPyLock,
+        DjangoRedisLock,
+        PythonRedisLock,
     )
 }
 

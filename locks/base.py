@@ -13,8 +13,12 @@ from locks.hazards import Hazard
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/@=+-]{1,200}")
 
-#: for `not_applicable` of the locks that are kept as they were published
+# Reasons that many locks share in their `not_applicable`.
 AS_PUBLISHED = {"typed-errors": "kept as published: its errors are those of the client library, or none"}
+NO_LEASE = {"lease-expiry": "it has no lease", "renewal": "it has no lease"}
+NO_EXTENSION = {"renewal": "published without a way to extend the lease"}
+NO_RENEWER = {"renewal-of-anothers": "no thread renews it"}
+NO_FENCING = {"fencing": "it has no fencing number"}
 
 
 def checked_name(name: str) -> str:

@@ -24,6 +24,7 @@ from typing import ClassVar
 
 from redis import Redis
 
+from locks.base import NO_RENEWER
 from locks.server import LuaScript
 from locks.token_lock import TokenLock
 
@@ -39,6 +40,7 @@ class FencedLock(TokenLock):
     )
     breaks_when = "nobody checks the number; the counter is lost in a failover"
     fails: ClassVar[dict[str, str]] = TokenLock.fails
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER
 
     acquire_script = LuaScript("fenced_acquire.lua")
 

@@ -11,19 +11,20 @@
 
 Guarantees   nothing. It narrows the window from the whole section to the time between GET and SET,
              so that tests rarely see what production does see.
-Breaks when  two clients GET before either SETs (contention alone suffices); a holder that crashes
-             leaves the key for ever; a release deletes whatever is there.
+Breaks when  two clients GET before either SETs (contention alone suffices); a holder that crashes, or whose
+             reply gets lost, leaves the key for ever; a release deletes whatever is there.
 Costs        GET + SET to acquire, DEL to release: 3 round trips, and a poll each 500 ms while waiting.
 Source       the first article's "simple Redis lock": `if not redis.get(key): redis.set(key, 1)`.
 """
 
 from __future__ import annotations
 
-import time
+from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import Lock
+from locks.base import AS_PUBLISHED, NO_FENCING, NO_LEASE, NO_RENEWER, Lock
+from locks.timing import poll_until
 
 
 class NaiveLock(Lock):
@@ -35,6 +36,18 @@ class NaiveLock(Lock):
     guarantees = "nothing"
     breaks_when = "two clients look before either sets"
     round_trips = "2 + 1"
+    fails: ClassVar[dict[str, str]] = {
+        "race": "two clients GET before either SETs",
+        "foreign-release": "DEL does not ask whose lock it is",
+        "release-after-loss": "DEL does not ask whose lock it is",
+        "holder-crash": "no lease",
+        "crash-in-acquire": "no lease",
+        "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_LEASE | NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, poll: float = 0.5) -> None:
         """`poll`: seconds between two looks (the article: 0.5)."""
@@ -43,12 +56,12 @@ class NaiveLock(Lock):
         self._held = False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while self.redis.get(self.name) is not None:
-            if deadline is not None and time.monotonic() + self.poll > deadline:
-                return False
-            time.sleep(self.poll)
-        self.redis.set(self.name, 1)
+        return poll_until(self._attempt, self.poll, timeout)
+
+    def _attempt(self) -> bool:
+        if self.redis.get(self.name) is not None:
+            return False
+        self.redis.set(self.name, 1)  # whoever came between the GET and the SET is overwritten
         self._held = True
         return True
 

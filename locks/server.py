@@ -81,3 +81,9 @@ def typed_errors(name: str) -> Iterator[None]:
                 f"{name}: the server lacks a command that this lock needs ({error})"
             ) from error
         raise
+
+
+def longest_block(redis: Redis) -> float:
+    """Return how many seconds a blocking command may take before this client's socket time-out ends it."""
+    limit = redis.connection_pool.connection_kwargs.get("socket_timeout")
+    return 3600.0 if limit is None else limit / 2

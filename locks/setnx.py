@@ -6,20 +6,21 @@
     B:                    SETNX lock 1 → 1
 
 Guarantees   mutual exclusion, as long as nobody dies and the server forgets nothing.
-Breaks when  the holder crashes: there is no lease, so everyone waits for ever. A failover that loses the
-             key lets a second holder in. Anyone's release deletes the key.
+Breaks when  the holder crashes, or the reply to its SETNX or DEL gets lost: there is no lease, so everyone
+             waits for ever. A failover that loses the key lets a second holder in. Anyone's release deletes it.
 Costs        1 round trip to acquire, 1 to release, and a poll each 100 ms while waiting.
 Source       the first article's second attempt: `while not redis.setnx(key, 1): sleep(0.1)`.
 """
 
 from __future__ import annotations
 
-import time
+from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import Lock
-from locks.hazards import Hazard
+from locks.base import AS_PUBLISHED, NO_FENCING, NO_LEASE, NO_RENEWER, Lock
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.timing import poll_until
 
 
 class SetnxLock(Lock):
@@ -31,7 +32,27 @@ class SetnxLock(Lock):
     guarantees = "mutual exclusion while nobody crashes and the server forgets nothing"
     breaks_when = "the holder crashes: the lock stays for ever"
     round_trips = "1 + 1"
-    withstands = frozenset({Hazard.CONTENTION, Hazard.PAUSE, Hazard.OVERRUN})
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.PAUSE,
+        Hazard.OVERRUN,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.CLOCK_JUMP,
+        Hazard.STAMPEDE,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "foreign-release": "DEL does not ask whose lock it is",
+        "release-after-loss": "DEL does not ask whose lock it is",
+        "holder-crash": "no lease",
+        "crash-in-acquire": "no lease",
+        "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_LEASE | NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, poll: float = 0.1) -> None:
         """`poll`: seconds between two attempts (the article: 0.1)."""
@@ -40,13 +61,8 @@ class SetnxLock(Lock):
         self._held = False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.redis.setnx(self.name, 1):
-            if deadline is not None and time.monotonic() + self.poll > deadline:
-                return False
-            time.sleep(self.poll)
-        self._held = True
-        return True
+        self._held = poll_until(lambda: bool(self.redis.setnx(self.name, 1)), self.poll, timeout)
+        return self._held
 
     def release(self) -> None:
         self._held = False

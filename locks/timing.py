@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 
@@ -20,14 +21,17 @@ def whole_seconds(lease: float) -> int:
     return int(lease)
 
 
-def poll_until(attempt: Callable[[], bool], poll: float, timeout: float | None) -> bool:
+def poll_until(attempt: Callable[[], bool], poll: float, timeout: float | None, jitter: float = 0.0) -> bool:
     """Call `attempt` every `poll` seconds until it says True (→ True) or `timeout` is over (→ False).
 
     The last sleep ends at the deadline and is followed by a last attempt: the wait time is kept, not rounded.
+    `jitter` 0 … 1: how much of each sleep is left to chance.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while not attempt():
-        left = poll if deadline is None else min(poll, deadline - time.monotonic())
+        left = poll * (1 - jitter * random.random())  # noqa: S311
+        if deadline is not None:
+            left = min(left, deadline - time.monotonic())
         if left <= 0:
             return False
         time.sleep(left)

@@ -26,13 +26,11 @@ from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import Lock
+from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockLost, LockNotHeld
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.server import LuaScript, typed_errors
 from locks.timing import milliseconds, poll_until
-
-BARGING = "polling: whoever asks first after the release gets it"
 
 
 class TokenLock(Lock):
@@ -50,6 +48,7 @@ class TokenLock(Lock):
     withstands = BESIDE_THE_LOCK | {
         Hazard.CONTENTION,
         Hazard.CRASH,
+        Hazard.WORKER_CRASH,
         Hazard.RENEWAL_DIES,
         Hazard.RENEWAL_LIVES,
         Hazard.FOREIGN_RELEASE,
@@ -60,8 +59,11 @@ class TokenLock(Lock):
         Hazard.CONNECTIONS,
     }
     fails: ClassVar[dict[str, str]] = {
-        "fairness": BARGING,
+        "fairness": "polling: whoever asks first after the release gets it",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
     }
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
     release_script = LuaScript("token_release.lua")
     extend_script = LuaScript("token_extend.lua")

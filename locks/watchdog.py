@@ -17,13 +17,14 @@ Source       the first article's watchdog: threadId:uuid, lease 5 s, looks every
 from __future__ import annotations
 
 import threading
-import time
 import uuid
+from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import Lock
-from locks.hazards import Hazard
+from locks.base import AS_PUBLISHED, NO_FENCING, Lock
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.timing import milliseconds, poll_until
 
 
 class WatchdogLock(Lock):
@@ -35,7 +36,28 @@ class WatchdogLock(Lock):
     guarantees = "mutual exclusion while the holder's process runs; a crash frees the lock with its lease"
     breaks_when = "the holder is paused past its lease; release is overtaken between GET and DEL"
     round_trips = "1 + 2, and 1 each 300 ms"
-    withstands = frozenset({Hazard.CONTENTION, Hazard.CRASH, Hazard.OVERRUN})
+    lease_step = 0.001
+    renews = True
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.OVERRUN,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.PARTITION,
+        Hazard.LOST_REPLY,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "release-overtaken": "anything fits between the GET and the DEL",
+        "renewal-of-anothers": "the thread never asks whose lock it extends",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_FENCING
 
     def __init__(
         self,
@@ -55,11 +77,11 @@ class WatchdogLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         value = f"{threading.get_ident()}:{uuid.uuid4()}".encode()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.redis.set(self.name, value, nx=True, px=int(self.lease * 1000)):
-            if deadline is not None and time.monotonic() + self.poll > deadline:
-                return False
-            time.sleep(self.poll)
+        lease = milliseconds(self.lease)
+        if not poll_until(
+            lambda: bool(self.redis.set(self.name, value, nx=True, px=lease)), self.poll, timeout
+        ):
+            return False
         self.token = value
         self._stop = threading.Event()
         threading.Thread(target=self._watch, args=(self._stop,), daemon=True).start()

@@ -1,0 +1,66 @@
+"""django-redis: `cache.lock(key, timeout=…)`: redis-py's lock under a key with the cache's prefix and version.
+
+    A: SET :1:lock a7f3 NX PX 5000 → OK, read 100
+    A: (paused past the lease)
+    B:                                 SET :1:lock 91c2 NX PX 5000 → OK, read 100, write 120
+    A: write 110                                                            B's 20 are gone
+
+    and the cache is a cache:
+    X: cache.clear()                   every lock is deleted with everything else
+    B:                                 SET :1:lock 91c2 NX PX 5000 → OK: A and B are inside
+
+Guarantees   what `redis-py` does.
+Breaks when  what breaks `redis-py`. The lock lives in the cache: `cache.clear()`, a memory limit with eviction, a
+             change of KEY_PREFIX or VERSION in a rolling deploy, each take it away or split it in two.
+Costs        1 round trip to acquire (again every 0.1 s while waiting), 1 to release, 1 to extend.
+Source       django-redis, `cache.lock`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from redis import Redis
+
+from locks.base import NO_FENCING, NO_RENEWER, Lock
+from locks.redis_py import RedisPyLock
+
+
+class LockingCache(Protocol):
+    """What is asked of `cache`: django-redis's RedisCache has it."""
+
+    def lock(self, key: str, *, timeout: float | None, sleep: float) -> Any: ...
+
+
+class DjangoRedisLock(RedisPyLock):
+    """An adapter: the lock of a django-redis cache, its errors in our words."""
+
+    slug = "django-redis"
+    title = "django-redis's cache.lock"
+    source = "django-redis: cache.lock"
+    breaks_when = "as `redis-py`; cache.clear(), eviction, a changed key prefix"
+    fails: ClassVar[dict[str, str]] = RedisPyLock.fails
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cache: LockingCache | None = None,
+        redis: Redis | None = None,
+        lease: float | None = 5.0,
+        poll: float = 0.1,
+    ) -> None:
+        """`cache`: a django-redis cache (`django.core.cache.cache`). Or `redis`: the default cache's key function
+        on that client, for which Django's settings must be configured. Seconds: `lease` (the library's
+        `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
+        Lock.__init__(self, name)
+        if cache is not None:
+            self._lock = cache.lock(self.name, timeout=lease, sleep=poll)
+        elif redis is not None:
+            from django_redis.cache import RedisCache  # only here: locks/ does without Django
+
+            unconnected: Any = RedisCache("redis://the-client-is-given", {})
+            self._lock = unconnected.lock(self.name, timeout=lease, sleep=poll, client=redis)
+        else:
+            raise TypeError(f"{self.slug}: give cache= (a django-redis cache) or redis=")

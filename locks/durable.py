@@ -1,0 +1,64 @@
+"""durable: the token lock, taken only when the server has it on disk.
+
+    A: SET lock a7f3 NX PX 10000 → OK
+    A: WAITAOF 1 0 1000 → [1, 0], read 100      it is in the append-only file, and the file is synced
+    the server is killed and restarted: it loads the file
+    B:                     SET lock 91c2 NX PX 10000 → nil
+
+    A: SET lock a7f3 NX PX 10000 → OK, WAITAOF 1 0 1000 → [1, 0], read 100
+    the server's disk is lost, or a replica is promoted that has not got the key
+    B:                     SET lock 91c2 NX PX 10000 → OK: both are inside
+
+Guarantees   what `token` does, through a crash and restart of the server. What waiting took is taken off the
+             validity. Not on disk in time means deleted and not acquired.
+Breaks when  another machine takes over (`replicas` > 0 asks for their disks too); the machine lies about its
+             disk; what breaks `token`. A server without an append-only file: LockUnsupported.
+Costs        2 round trips to acquire, of which one waits for the disk (with appendfsync everysec up to a
+             second); 1 to release.
+Source       the Valkey manual on WAITAOF.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.hazards import Hazard
+from locks.replicated import ReplicatedLock
+from locks.token_lock import TokenLock
+
+
+class DurableLock(ReplicatedLock):
+    """`token` that is granted only when WAITAOF says so."""
+
+    slug = "durable"
+    title = "Token lock synced to disk (WAITAOF)"
+    source = "Valkey manual: WAITAOF"
+    guarantees = "as `token`, through a restart of the server"
+    breaks_when = "another machine takes over; the disk is lost; section outlasts the lease"
+    withstands = TokenLock.withstands | {Hazard.SERVER_RESTART}
+    fails: ClassVar[dict[str, str]] = {
+        key: why for key, why in TokenLock.fails.items() if key != "server-restart"
+    }
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis: Redis,
+        lease: float = 10.0,
+        poll: float = 0.05,
+        replicas: int = 0,
+        confirm: float = 2.0,
+    ) -> None:
+        """`replicas`: on how many replicas' disks it must be besides. Seconds: `lease`, `poll` between two
+        attempts, `confirm` (how long an attempt waits for the disk; less than the client's socket time-out)."""
+        super().__init__(name, redis=redis, lease=lease, poll=poll, replicas=replicas, confirm=confirm)
+
+    def _confirmed(self, connection: Redis) -> bool:
+        local, replicas = connection.waitaof(1, self.replicas, self.confirm)
+        return bool(local >= 1 and replicas >= self.replicas)
+
+    def _refusal(self) -> str:
+        return f"not on disk within {self.confirm} ms"

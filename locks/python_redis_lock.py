@@ -1,0 +1,96 @@
+"""python-redis-lock: SET NX EX with an id, a list on which waiters block, scripts that check the id.
+
+    A: SET lock:x a7f3 NX EX 5 → OK
+    B:                              SET … → nil, BLPOP lock-signal:x
+    A: release: checks the id, RPUSH lock-signal:x, DEL lock:x       one waiter wakes
+    A: SET lock:x a7f3 NX EX 5 → OK                                  A is back before B asks: B waits again
+
+    A: (paused past the lease)
+    B:                              SET … → OK, read 100, write 120
+    A: write 110                                                     B's 20 are gone
+
+Guarantees   what `token` does, if a lease is given; a waiter wakes at the release.
+Breaks when  what breaks `token`. Time-outs are cut to whole seconds, and 0.5 s becomes no limit at all; a wait
+             time longer than the lease is refused. With `renew` a renewal thread that dies on a lost
+             connection tells nobody.
+Costs        2 round trips to acquire (it asks first whether it holds the lock), 1 to release; a waiter 2 more.
+Source       python-redis-lock 4, `redis_lock.Lock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import redis_lock
+from redis import Redis
+
+from locks.base import NO_FENCING, NO_RENEWER, Lock
+from locks.errors import LockError, LockLost, LockNotHeld
+from locks.server import typed_errors
+from locks.timing import whole_seconds
+from locks.token_lock import TokenLock
+
+
+class PythonRedisLock(Lock):
+    """An adapter: python-redis-lock's lock, its errors in our words, its waiting as it is."""
+
+    slug = "python-redis-lock"
+    title = "python-redis-lock"
+    source = "python-redis-lock: redis_lock.Lock"
+    guarantees = "as `token`, if a lease is given (the library's default is none)"
+    breaks_when = "as `token`; wait times are not kept"
+    round_trips = "2 + 1"
+    lease_step = 1.0
+    withstands = TokenLock.withstands
+    fails: ClassVar[dict[str, str]] = TokenLock.fails | {
+        "wait-time": "time-outs are cut to whole seconds: 0.5 s becomes no limit",
+        "fairness": "the woken waiter must still ask, and whoever asks before it gets it",
+    }
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
+
+    def __init__(self, name: str, *, redis: Redis, lease: float | None = 5.0, renew: bool = False) -> None:
+        """`lease`: whole seconds (the library's `expire`; None is its default, and no lease); `renew`: its
+        `auto_renewal`, a thread that extends the lease every 2/3 of it."""
+        super().__init__(name)
+        expire = None if lease is None else whole_seconds(lease)
+        self._lock = redis_lock.Lock(redis, self.name, expire=expire, auto_renewal=renew)
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """`timeout` goes to the library as it is (0: one attempt, which it calls blocking=False)."""
+        with self._translated():
+            if timeout is not None and timeout <= 0:
+                taken = self._lock.acquire(blocking=False)
+            else:
+                taken = self._lock.acquire(timeout=timeout)
+        if taken:
+            self.token = self._lock.id.encode()
+        return bool(taken)
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        with self._translated():
+            self._lock.release()
+        self.token = None
+
+    def extend(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        with self._translated():
+            self._lock.extend()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            with typed_errors(self.name):
+                yield
+        except redis_lock.NotAcquired as error:
+            lost, self.token = self.token is not None, None
+            raise (LockLost if lost else LockNotHeld)(f"{self.name}: {error}") from error
+        except (redis_lock.AlreadyAcquired, redis_lock.TimeoutTooLarge) as error:
+            raise LockError(f"{self.name}: {error}") from error
+
+    @property
+    def held(self) -> bool:
+        """The library does not look at the clock: True until the release, also when the lease is over."""
+        return self.token is not None

@@ -1,0 +1,134 @@
+"""redlock: the same token on N independent servers; a quorum of M of them is the lock.
+
+    A: SET lock a7f3 NX PX on 1, 2, 3 → OK, OK, (node 3 is down)      2 of 3: a bare majority
+    node 3 comes back, empty
+    node 2 is restarted without persistence, or its clock jumps ahead: its lease is gone
+    B:                              SET lock 91c2 NX PX → nil, OK, OK      2 of 3: B is inside too
+    A: read 100, write 110          B: read 100, write 120                 A's 10 are gone
+
+Guarantees   mutual exclusion while the section fits the validity time and fewer than 2M − N nodes of those
+             that could be taken forget the lock or jump in time. One node may be down without an outage.
+Breaks when  section or pause outlasts the lease (as `token`); a lock taken on a bare majority loses one node; the
+             clock of enough nodes jumps; M ≤ N/2 (two quorums that share no node). Nobody can fence it: there
+             is no number that grows. docs/redlock.md: how often, exactly, and why it is not (k %)^N.
+Costs        N round trips to acquire and N to release, one after the other.
+Source       S. Sanfilippo, "Distributed Locks with Redis"; M. Kleppmann's analysis (2016).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from redis import Redis
+
+from locks.base import NO_FENCING, NO_RENEWER, Lock
+from locks.errors import LockLost, LockNotHeld, LockUnavailable
+from locks.server import LuaScript, typed_errors
+from locks.timing import milliseconds, poll_until
+from locks.token_lock import TokenLock
+
+
+class RedlockLock(Lock):
+    """One token, N servers that know nothing of each other, a quorum."""
+
+    slug = "redlock"
+    title = "Redlock: a quorum of independent servers"
+    source = 'S. Sanfilippo, "Distributed Locks with Redis"'
+    guarantees = "as `token`, and one server of three may be down"
+    breaks_when = "section outlasts the lease; a node of a bare majority forgets or jumps in time; M ≤ N/2"
+    round_trips = "N + N"
+    lease_step = 0.001
+    withstands = TokenLock.withstands
+    fails: ClassVar[dict[str, str]] = {"fairness": "polling with a random delay"}
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
+
+    release_script = LuaScript("token_release.lua")
+    extend_script = LuaScript("token_extend.lua")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis_nodes: Sequence[Redis],
+        lease: float = 10.0,
+        quorum: int | None = None,
+        poll: float = 0.2,
+        drift: float = 0.01,
+    ) -> None:
+        """`redis_nodes`: the N servers, each with a short socket time-out; `quorum`: M (default N // 2 + 1; less
+        is no lock, and allowed, so that it can be shown). Seconds: `lease`, `poll` (the longest random delay
+        between two attempts). `drift`: the part of the lease that clocks may differ by."""
+        super().__init__(name)
+        self.nodes = list(redis_nodes)
+        self.quorum = len(self.nodes) // 2 + 1 if quorum is None else quorum
+        if not 1 <= self.quorum <= len(self.nodes):
+            raise ValueError(
+                f"a quorum of {self.quorum} among {len(self.nodes)} nodes: give 1 to {len(self.nodes)}"
+            )
+        self.lease, self.poll, self.drift = milliseconds(lease), poll, lease * drift + 0.002
+        self._valid_until = 0.0
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockUnavailable when fewer than a quorum of the nodes answer."""
+        return poll_until(self._attempt, self.poll, timeout, jitter=1.0)
+
+    def _attempt(self) -> bool:
+        token, asked = secrets.token_hex(16).encode(), time.monotonic()
+        answers = self._ask(lambda node: node.set(self.name, token, nx=True, px=self.lease))
+        self._valid_until = asked + self.lease / 1000 - self.drift
+        if answers.count(True) >= self.quorum and time.monotonic() < self._valid_until:
+            self.token = token
+            return True
+        self._ask(lambda node: self.release_script(node, [self.name], [token]))  # also where no reply came
+        self._check_reachable(answers)
+        return False
+
+    def _ask(
+        self, question: Callable[[Redis], Any], nodes: Sequence[Redis] | None = None
+    ) -> list[bool | None]:
+        """Put `question` to the nodes → what each said, as a bool; None for one that cannot be asked."""
+        answers: list[bool | None] = []
+        for node in self.nodes if nodes is None else nodes:
+            try:
+                with typed_errors(self.name):
+                    answers.append(bool(question(node)))
+            except LockUnavailable:
+                answers.append(None)
+        return answers
+
+    def _check_reachable(self, answers: list[bool | None]) -> None:
+        answered = len(answers) - answers.count(None)
+        if answered < self.quorum:
+            raise LockUnavailable(
+                f"{self.name}: {answered} of {len(answers)} nodes answered, {self.quorum} needed"
+            )
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
+        token, self.token = self._mine("release"), None
+        self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token])))
+
+    def extend(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
+        token, asked = self._mine("extend"), time.monotonic()
+        self._judge(self._ask(lambda node: self.extend_script(node, [self.name], [token, self.lease])))
+        self._valid_until = asked + self.lease / 1000 - self.drift
+
+    def _judge(self, answers: list[bool | None]) -> None:
+        if answers.count(True) + answers.count(None) < self.quorum:
+            self.token = None
+            raise LockLost(f"{self.name}: {answers.count(True)} of {len(answers)} nodes still had it")
+        self._check_reachable(answers)
+
+    def _mine(self, verb: str) -> bytes:
+        if self.token is None:
+            raise LockNotHeld(f"{self.name}: {verb} without holding it")
+        return self.token
+
+    @property
+    def held(self) -> bool:
+        """False too when the validity time is over by this process's own clock."""
+        return self.token is not None and time.monotonic() < self._valid_until

@@ -1,0 +1,81 @@
+"""redlock-reentrant: Redlock whose nodes count the entries of an owner; the counts come apart.
+
+    A: acquire         node 1: 1    node 2: 1    node 3: (down)
+    A: acquire again   node 1: 2    node 2: 2    node 3: 1          it is back: its first entry is missing
+    A: release         node 1: 1    node 2: 1    node 3: 0, deleted
+    (node 2 is restarted, empty)
+    B: acquire         node 1: no   node 2: 1    node 3: 1          2 of 3: B is inside
+    A: still inside, by its own count: read 100, write 110          B: read 100, write 120
+
+Guarantees   what `redlock` does, while no node misses an entry or an exit.
+Breaks when  a node misses one: its count is lower (it frees the lock too early) or higher (it keeps it until
+             its lease ends) than those of the others, and nothing compares them. What breaks `redlock`.
+Costs        N round trips to acquire and N to release, for every entry.
+Source       the article's remark on reentrant Redlock: the counts of the instances differ.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.base import NO_FENCING, NO_RENEWER
+from locks.redlock import RedlockLock
+from locks.server import LuaScript
+
+
+class RedlockReentrantLock(RedlockLock):
+    """Redlock on counted hashes. The owner is the object and its thread."""
+
+    slug = "redlock-reentrant"
+    title = "Redlock with counted entries"
+    source = "the article's remark on reentrant Redlock"
+    breaks_when = "a node misses an entry or an exit: the counts differ; and what breaks `redlock`"
+    round_trips = "N + N for every entry"
+    fails: ClassVar[dict[str, str]] = RedlockLock.fails
+    not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
+
+    acquire_script = LuaScript("reentrant_acquire.lua")
+    release_script = LuaScript("reentrant_release.lua")
+    extend_script = LuaScript("reentrant_renew.lua")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis_nodes: Sequence[Redis],
+        lease: float = 10.0,
+        quorum: int | None = None,
+        poll: float = 0.2,
+        drift: float = 0.01,
+    ) -> None:
+        """As `redlock`."""
+        super().__init__(name, redis_nodes=redis_nodes, lease=lease, quorum=quorum, poll=poll, drift=drift)
+        self._object = secrets.token_hex(16)
+        self._entries = 0
+
+    def _attempt(self) -> bool:
+        token, asked = f"{self._object}:{threading.get_ident()}".encode(), time.monotonic()
+        answers = self._ask(lambda node: self.acquire_script(node, [self.name], [token, self.lease]))
+        if answers.count(True) >= self.quorum and time.monotonic() - asked < self.lease / 1000 - self.drift:
+            self.token, self._entries = token, self._entries + 1
+            self._valid_until = asked + self.lease / 1000 - self.drift
+            return True
+        # also where no reply came: it may have counted, or not. Here the counts come apart.
+        entered = [node for node, answer in zip(self.nodes, answers, strict=True) if answer is not False]
+        self._ask(lambda node: self.release_script(node, [self.name], [token]), entered)
+        self._check_reachable(answers)
+        return False
+
+    def release(self) -> None:
+        """Leave once. Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
+        token = self._mine("release")
+        self._entries -= 1
+        if not self._entries:
+            self.token = None
+        self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token]) is not None))

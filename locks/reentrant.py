@@ -1,0 +1,108 @@
+"""reentrant: a hash of owner → count, so that its owner may enter again; the owner is a uuid of the object.
+
+    thread 1: lock.acquire → HINCRBY lock 5e1b 1 → 1, read 100
+    thread 2: lock.acquire → HEXISTS lock 5e1b → 1, HINCRBY lock 5e1b 1 → 2      the same object, the same uuid
+    thread 2: read 100
+    thread 1: write 110
+    thread 2: write 120                                                          thread 1's 10 are gone
+
+Guarantees   mutual exclusion between objects, while the holder's process runs; a crashed holder's lock ends
+             with its lease; nobody releases or renews another's lock.
+Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease.
+             Each re-entry starts another renewal thread, none has a cap: if the business thread dies without a
+             release, its lock lives as long as the process. `unit` is ignored.
+Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each half lease for every
+             entry.
+Source       published as "a reentrant distributed lock": HINCRBY, PEXPIRE, renewal by a timer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.base import AS_PUBLISHED, NO_FENCING, Lock
+from locks.errors import LockNotHeld
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.server import LuaScript
+from locks.timing import milliseconds, poll_until
+
+
+class ReentrantLock(Lock):
+    """A hash with a count of entries; who the owner is, is said by the object alone."""
+
+    slug = "reentrant"
+    title = "Reentrant lock on a hash"
+    source = 'published as "a reentrant distributed lock"'
+    guarantees = (
+        "mutual exclusion between objects while the holder's process runs; nested acquires by its owner"
+    )
+    breaks_when = "threads share the object; the holder is paused past its lease"
+    round_trips = "1 + 1, and 1 each half lease for every entry"
+    lease_step = 0.001
+    renews = True
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.OVERRUN,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.PARTITION,
+        Hazard.LOST_REPLY,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "reentrancy": "its identity is the object's uuid: threads that share the object are one owner",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_FENCING
+
+    acquire_script = LuaScript("reentrant_acquire.lua")
+    release_script = LuaScript("reentrant_release.lua")
+    renew_script = LuaScript("reentrant_renew.lua")
+
+    def __init__(
+        self, name: str, *, redis: Redis, lease: float = 30.0, poll: float = 0.05, unit: str = "seconds"
+    ) -> None:
+        """Seconds: `lease`, `poll` between two attempts. `unit` is ignored, as published: lease=500 with
+        unit="milliseconds" is 500 s."""
+        super().__init__(name)
+        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        self.token = uuid.uuid4().hex.encode()
+        self._entries = 0
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        if not poll_until(self._attempt, self.poll, timeout):
+            return False
+        self._entries += 1
+        threading.Thread(target=self._renew, daemon=True).start()  # one more for every entry
+        return True
+
+    def _attempt(self) -> bool:
+        return bool(self.acquire_script(self.redis, [self.name], [self.token or b"", self.lease]))
+
+    def _renew(self) -> None:
+        while True:
+            time.sleep(self.lease / 2000)
+            if not self.renew_script(self.redis, [self.name], [self.token or b"", self.lease]):
+                return
+
+    def release(self) -> None:
+        """Raises LockNotHeld when the hash does not name this object (never held, or lost)."""
+        free = self.release_script(self.redis, [self.name], [self.token or b""])
+        if free is None:
+            self._entries = 0
+            raise LockNotHeld(f"{self.name}: this object does not hold it")
+        self._entries = 0 if free else self._entries - 1
+
+    @property
+    def held(self) -> bool:
+        return self._entries > 0

@@ -1,0 +1,10 @@
+-- Meant to start the lease anew for the owner, as first published: the condition is inverted, and in Lua 0 is
+-- true, so `not 0` and `not 1` are both false. It never renews.
+-- KEYS[1]  the lock: a hash, owner → count of entries
+-- ARGV[1]  the owner
+-- ARGV[2]  the lease in milliseconds
+-- reply    0, always
+if not redis.call('HEXISTS', KEYS[1], ARGV[1]) then
+    return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0

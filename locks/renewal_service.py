@@ -1,0 +1,115 @@
+"""renewal-service: locks are entered in a register, and a service apart from the holders renews them all.
+
+    A: SET lock a7f3 NX PX 30000 → OK, HSET register lock 30000, read 100
+    A: (killed)
+    service: HGETALL register → lock 30000, PEXPIRE lock 30000       … every 10 s, for ever
+    B:                                  SET lock … → nil, … for ever
+
+Guarantees   mutual exclusion while the service runs: neither overrun nor a paused holder loses the lock.
+Breaks when  the holder dies: the service does not know, and its lock lives for ever. That is the price of a
+             renewal apart from what it stands for: the lease no longer says that anyone is alive.
+Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
+Source       published as "a renewal service for business that takes long".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+import weakref
+from typing import ClassVar
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from locks.base import AS_PUBLISHED, NO_FENCING, Lock
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.server import LuaScript
+from locks.timing import milliseconds, poll_until
+
+REGISTER = "renewal-service:locks"
+
+
+class RenewalServiceLock(Lock):
+    """A token lock whose lease is renewed by someone who does not know whether its holder lives.
+
+    In production the service is a deployment of its own. Here every process that uses such a lock runs an
+    instance, a thread for each client, and each instance renews what *anyone* has registered: as there, a
+    holder's death stops no renewal while one process of the others runs.
+    """
+
+    slug = "renewal-service"
+    title = "Lease renewed by a service of its own"
+    source = 'published as "a renewal service for business that takes long"'
+    guarantees = "mutual exclusion while the service runs, also for a paused holder"
+    breaks_when = "the holder dies: its lock lives for ever"
+    round_trips = "2 + 2, and 1 each look"
+    lease_step = 0.001
+    renews = True
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.PAUSE,
+        Hazard.OVERRUN,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.STAMPEDE,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "lease-expiry": "the service renews a stopped holder's lock",
+        "holder-crash": "the service renews a dead holder's lock",
+        "crash-in-acquire": "the service renews a dead holder's lock",
+        "lost-reply": "the service renews what a lost reply left behind",
+        "renewal-of-anothers": "renewing anyone's lock is what it is for",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_FENCING
+
+    release_script = LuaScript("token_release.lua")
+    _services: ClassVar[weakref.WeakSet[Redis]] = weakref.WeakSet()
+
+    def __init__(
+        self, name: str, *, redis: Redis, lease: float = 30.0, poll: float = 0.1, look: float = 10.0
+    ) -> None:
+        """Seconds: `lease` of the key, `poll` between two attempts, `look` between two rounds of the service."""
+        super().__init__(name)
+        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        if redis not in self._services:
+            self._services.add(redis)
+            threading.Thread(target=_serve, args=(weakref.ref(redis), look), daemon=True).start()
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        token = secrets.token_hex(16).encode()
+        if not poll_until(lambda: self._attempt(token), self.poll, timeout):
+            return False
+        self.redis.hset(REGISTER, self.name, self.lease)
+        self.token = token
+        return True
+
+    def _attempt(self, token: bytes) -> bool:
+        return bool(self.redis.set(self.name, token, nx=True, px=self.lease))
+
+    def release(self) -> None:
+        token, self.token = self.token, None
+        if token is not None and self.release_script(self.redis, [self.name], [token]):
+            self.redis.hdel(REGISTER, self.name)
+
+    @property
+    def held(self) -> bool:
+        return self.token is not None
+
+
+def _serve(client: weakref.ref[Redis], look: float) -> None:
+    """Renew every registered lock, whoever took it, until the client that carries this instance is gone."""
+    while True:
+        time.sleep(look)
+        redis = client()
+        if redis is None:
+            return
+        with contextlib.suppress(RedisError):
+            for name, lease in redis.hgetall(REGISTER).items():
+                redis.pexpire(name, int(lease))
+        del redis

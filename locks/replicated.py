@@ -1,0 +1,88 @@
+"""replicated: the token lock, taken only when enough replicas have it too.
+
+    A: SET lock a7f3 NX PX 10000 → OK
+    A: WAIT 1 1000 → 0                     the replica is cut off: compare-and-delete, LockUnavailable
+    the primary dies, the replica is promoted: nobody was inside
+
+    A: SET lock a7f3 NX PX 10000 → OK, WAIT 1 1000 → 1, read 100
+    the primary dies; of two replicas the one *without* the key is promoted (it was the only one in reach)
+    B:                                     SET lock 91c2 NX PX 10000 → OK: both are inside
+
+Guarantees   what `token` does, through a failover to any replica that confirmed. What waiting took is taken
+             off the validity. Not confirmed means deleted and not acquired.
+Breaks when  a replica that did not confirm is promoted: set `replicas` to all of them, at the price that one
+             that is down stops everyone. An old primary that clients still reach (split brain). A lost
+             release keeps the lock until its lease ends. What breaks `token`.
+Costs        2 round trips to acquire, of which one waits for the replicas; 1 to release.
+Source       the Valkey manual on WAIT: "a best-effort attempt to increase data safety", not consensus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import ClassVar
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from locks.errors import LockUnavailable
+from locks.hazards import Hazard
+from locks.timing import milliseconds
+from locks.token_lock import TokenLock
+
+
+class ReplicatedLock(TokenLock):
+    """`token` that is granted only when WAIT says so."""
+
+    slug = "replicated"
+    title = "Token lock confirmed by replicas (WAIT)"
+    source = "Valkey manual: WAIT"
+    guarantees = "as `token`, through a failover to a replica that confirmed"
+    breaks_when = "a replica that did not confirm is promoted; split brain; section outlasts the lease"
+    round_trips = "2 + 1"
+    withstands = TokenLock.withstands | {Hazard.FAILOVER}
+    fails: ClassVar[dict[str, str]] = {key: why for key, why in TokenLock.fails.items() if key != "failover"}
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis: Redis,
+        lease: float = 10.0,
+        poll: float = 0.05,
+        replicas: int = 1,
+        confirm: float = 1.0,
+    ) -> None:
+        """`replicas`: how many must have the lock. Seconds: `lease`, `poll` between two attempts, `confirm` (how
+        long an attempt waits for the replicas; less than the client's socket time-out)."""
+        super().__init__(name, redis=redis, lease=lease, poll=poll)
+        self.replicas, self.confirm = replicas, milliseconds(confirm)
+
+    def _attempt(self, token: bytes) -> bool:
+        # WAIT speaks of what its own connection wrote
+        with self.redis.client() as connection:  # type: ignore[no-untyped-call]
+            asked = time.monotonic()
+            if not connection.set(self.name, token, nx=True, px=self.lease):
+                return False
+            try:
+                confirmed = self._confirmed(connection)
+            except RedisError:
+                self._undo(token)
+                raise
+        self._valid_until = asked + self.lease / 1000
+        if not confirmed or time.monotonic() >= self._valid_until:
+            self._undo(token)
+            raise LockUnavailable(f"{self.name}: {self._refusal()}; deleted, not acquired")
+        self.token = token
+        return True
+
+    def _confirmed(self, connection: Redis) -> bool:
+        return int(connection.wait(self.replicas, self.confirm)) >= self.replicas
+
+    def _refusal(self) -> str:
+        return f"fewer than {self.replicas} replicas confirmed within {self.confirm} ms"
+
+    def _undo(self, token: bytes) -> None:
+        with contextlib.suppress(RedisError):  # if this fails as well, the lease ends it
+            self.release_script(self.redis, [self.name], [token])

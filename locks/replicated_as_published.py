@@ -1,0 +1,86 @@
+"""replicated-as-published: SET NX EX, then WAIT for a replica, and go on whatever WAIT said.
+
+    A: SET lock a7f3 NX EX 5 → OK
+    A: WAIT 1 5000 → 0                     after 5 s no replica had confirmed; nobody looks at the 0
+    server: the lease of 5 s is over       the wait has eaten it
+    A: read 100                            B: SET lock 91c2 NX EX 5 → OK, read 100
+    A: write 110                           B: write 120                        A's 10 are gone
+
+    and with less delay:
+    A: SET lock a7f3 → OK, WAIT 1 5000 → 0, read 100
+    the primary dies; its replica, which never got the key, is promoted
+    B:                                     SET lock 91c2 NX EX 5 → OK: both are inside
+
+Guarantees   what `token` does, and a failover only if the replicas happened to confirm.
+Breaks when  the replicas do not confirm: it goes on without them. The wait runs while the lease runs and can
+             eat all of it. What breaks `token`.
+Costs        2 round trips to acquire, of which one waits for the replica; 1 to release.
+Source       published as "WAIT makes the Redis lock safe": `SET NX EX 5`, `WAIT 1 5000`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
+from locks.server import LuaScript
+from locks.timing import milliseconds, poll_until, whole_seconds
+from locks.token_lock import TokenLock
+
+
+class ReplicatedAsPublishedLock(Lock):
+    """A token lock that waits for its replica and does not look at the answer."""
+
+    slug = "replicated-as-published"
+    title = "SET NX EX and WAIT, its answer ignored"
+    source = 'published as "WAIT makes the Redis lock safe"'
+    guarantees = "as `token`; a failover is withstood only if the replicas happened to confirm"
+    breaks_when = "the replicas do not confirm; the wait eats the lease"
+    round_trips = "2 + 1"
+    lease_step = 1.0
+    withstands = TokenLock.withstands
+    fails: ClassVar[dict[str, str]] = TokenLock.fails | {
+        "failover": "it goes on when the replica did not confirm",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
+
+    release_script = LuaScript("token_release.lua")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis: Redis,
+        lease: float = 5.0,
+        poll: float = 0.1,
+        replicas: int = 1,
+        confirm: float = 5.0,
+    ) -> None:
+        """`lease`: whole seconds, for EX. `replicas`: how many WAIT is told to wait for; `confirm`: seconds that
+        it waits for them (the client's socket time-out must be longer); `poll`: seconds between two attempts."""
+        super().__init__(name)
+        self.redis, self.lease, self.poll = redis, whole_seconds(lease), poll
+        self.replicas, self.confirm = replicas, milliseconds(confirm)
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        token = secrets.token_hex(16).encode()
+
+        def attempt() -> bool:
+            return bool(self.redis.set(self.name, token, nx=True, ex=self.lease))
+
+        if not poll_until(attempt, self.poll, timeout):
+            return False
+        self.redis.wait(self.replicas, self.confirm)  # as published: how many confirmed is not looked at
+        self.token = token
+        return True
+
+    def release(self) -> None:
+        token, self.token = self.token or b"", None
+        self.release_script(self.redis, [self.name], [token])
+
+    @property
+    def held(self) -> bool:
+        return self.token is not None

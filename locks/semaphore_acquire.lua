@@ -1,0 +1,15 @@
+-- Takes one of the permits, after dropping those whose lease is over. The time is the server's.
+-- KEYS[1]  the semaphore: a sorted set, owner's token → end of its lease (server time, ms)
+-- ARGV[1]  the token
+-- ARGV[2]  the lease in milliseconds
+-- ARGV[3]  the number of permits
+-- reply    1: taken · 0: all permits are out
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then
+    return 0
+end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1

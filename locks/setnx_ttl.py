@@ -1,0 +1,88 @@
+"""setnx-ttl: SETNX with a lease, released by an unconditional DEL in a `finally` that stands around all of it.
+
+    A: SET lock 1 NX PX 5000 → OK, read 100 (the business takes 6 s)
+    server: the lease ends
+    B:                              SET lock 1 NX PX 5000 → OK, read 100
+    A: write 110, DEL lock                                   it deletes B's lock
+    C:                                                       SET lock 1 NX PX 5000 → OK: a third one is in
+    B:                              write 120                A's 10 are gone
+
+    and the waiting loop stands inside the `try`:
+    A: SET lock 1 NX PX 5000 → OK, read 100
+    B:                              SET … → nil, sleep 1 s … interrupted (deploy, Ctrl-C, time limit)
+    B:                              finally: DEL lock         it deletes A's lock
+    C:                              SET … → OK, read 100, write 120          and A: write 110
+
+Guarantees   mutual exclusion while every section fits its lease and no waiter is ever interrupted. A crashed
+             holder's lock ends with its lease.
+Breaks when  the section outlasts the lease (two holders, then a third); a waiter is interrupted, or a waiter's
+             reply gets lost; anyone releases. A failover or restart that loses the key.
+Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release.
+Source       the first article's third attempt: lease 5 s, poll 1 s, `finally: redis.delete(key)`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from redis import Redis
+
+from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.timing import milliseconds, poll_until
+
+
+class SetnxTtlLock(Lock):
+    """SETNX with a lease and a DEL that asks nobody."""
+
+    slug = "setnx-ttl"
+    title = "SETNX with a lease, unconditional delete"
+    source = "first article: SETNX with an expiry"
+    guarantees = "mutual exclusion while every section fits its lease and no waiter is interrupted"
+    breaks_when = (
+        "a section outlasts its lease: it deletes its successor's lock; so does an interrupted waiter"
+    )
+    round_trips = "1 + 1"
+    lease_step = 0.001
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.STAMPEDE,
+    }
+    fails: ClassVar[dict[str, str]] = {
+        "foreign-release": "DEL does not ask whose lock it is",
+        "release-after-loss": "DEL does not ask whose lock it is",
+        "waiter-cancelled": "the waiting loop stands inside the try: its finally deletes the holder's lock",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "polling",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
+
+    def __init__(self, name: str, *, redis: Redis, lease: float = 5.0, poll: float = 1.0) -> None:
+        """Seconds: `lease` of the key, `poll` between two attempts (the article: 5 and 1)."""
+        super().__init__(name)
+        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        self._held = False
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        try:
+            self._held = poll_until(self._attempt, self.poll, timeout)
+        except BaseException:
+            self.release()  # as published: `finally` runs for one that was still waiting, too
+            raise
+        return self._held
+
+    def _attempt(self) -> bool:
+        return bool(self.redis.set(self.name, 1, nx=True, px=self.lease))
+
+    def release(self) -> None:
+        self._held = False
+        self.redis.delete(self.name)
+
+    @property
+    def held(self) -> bool:
+        return self._held

@@ -1,0 +1,9 @@
+-- Takes the lock, or says how long it may last.
+-- KEYS[1]  the lock
+-- ARGV[1]  the token
+-- ARGV[2]  the lease in milliseconds
+-- reply    nil: taken · otherwise what is left of the holder's lease, in milliseconds (-1: it has none)
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+    return false
+end
+return redis.call('PTTL', KEYS[1])

@@ -1,0 +1,83 @@
+"""try-lock: spin until a wait time is over, and `finally: unlock()` whether it was got or not.
+
+    A: SET lock a7f3 NX PX 10000 → OK, read 100
+    B:                                SET … → nil, SET … → nil, SET … → nil, … for 3 s: "busy"
+    B:                                finally: DEL lock → 1        B never held it; it was A's
+    C:                                SET … → OK, read 100
+    A: write 110                      C: write 120                 A's 10 are gone
+
+Guarantees   mutual exclusion while nobody ever waits as long as the wait time.
+Breaks when  a waiter gives up: it deletes the holder's lock. Likewise a late holder, and anyone's release. The
+             spin loads server and client.
+Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
+Source       published as `try { locked = tryLock(wait) … } finally { unlock() }`. Its unlock is not published:
+             here it is a plain DEL, in `try-lock-checked` it asks whose lock it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import ClassVar, Self
+
+from redis import Redis
+
+from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
+from locks.errors import LockTimeout
+from locks.hazards import NONE
+from locks.timing import milliseconds, poll_until
+
+
+class TryLock(Lock):
+    """A busy spin with a wait time, unlocked in `finally` even if it was not got; the unlock is a plain DEL."""
+
+    slug = "try-lock"
+    title = "Spin, then unlock in any case (DEL)"
+    source = "published as try { tryLock(wait) } finally { unlock() }"
+    guarantees = "mutual exclusion while nobody waits as long as the wait time"
+    breaks_when = "a waiter gives up: its finally deletes the holder's lock"
+    round_trips = "1 + 1"
+    lease_step = 0.001
+    withstands = NONE
+    fails: ClassVar[dict[str, str]] = {
+        "waiter-gives-up": "finally: unlock(), though not held",
+        "foreign-release": "DEL does not ask whose lock it is",
+        "release-after-loss": "DEL does not ask whose lock it is",
+        "waiter-cancelled": "finally: unlock(), though not held",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "spinning: whoever asks first after the release gets it",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
+
+    def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 3.0) -> None:
+        """Seconds: `lease` of the key, `wait` before `with` gives up."""
+        super().__init__(name)
+        self.redis, self.lease, self.wait = redis, milliseconds(lease), wait
+
+    def __enter__(self) -> Self:
+        """Raises LockTimeout when the lock was busy for `wait` seconds, after unlocking all the same."""
+        try:
+            if not self.acquire(self.wait):
+                raise LockTimeout(f"{self.name}: busy")
+        except BaseException:
+            self.release()  # the published `finally`: not held, unlocked nevertheless
+            raise
+        return self
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        token = secrets.token_hex(16).encode()
+        if not poll_until(lambda: self._attempt(token), 1e-6, self.wait if timeout is None else timeout):
+            return False
+        self.token = token
+        return True
+
+    def _attempt(self, token: bytes) -> bool:
+        return bool(self.redis.set(self.name, token, nx=True, px=self.lease))
+
+    def release(self) -> None:
+        self.token = None
+        self.redis.delete(self.name)
+
+    @property
+    def held(self) -> bool:
+        return self.token is not None

@@ -1,0 +1,49 @@
+"""try-lock-checked: try-lock whose unlock asks whose lock it is, and complains about the one who was only busy.
+
+    A: SET lock a7f3 NX PX 10000 → OK
+    B:                                SET … → nil, … for 3 s: "busy"
+    B:                                finally: unlock() → error: not held       the caller never hears "busy"
+    B's caller: catches "busy" to try again later; gets an error that it takes for a fault of its program
+
+Guarantees   what `token` does; no balance is lost by a waiter that gives up.
+Breaks when  the section outlasts the lease. The error of unlock() hides "busy": callers that retry on "busy"
+             do not retry.
+Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
+Source       the same as `try-lock`, with the checked unlock.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER
+from locks.errors import LockNotHeld
+from locks.hazards import Hazard
+from locks.server import LuaScript
+from locks.token_lock import TokenLock
+from locks.try_lock import TryLock
+
+
+class TryLockChecked(TryLock):
+    """`try-lock` with compare-and-delete; unlocking what is not held raises, and that hides "busy"."""
+
+    slug = "try-lock-checked"
+    title = "Spin, then unlock in any case (checked)"
+    guarantees = "mutual exclusion while the section fits the lease"
+    breaks_when = "section or pause outlasts the lease; the error of unlock() hides that it was only busy"
+    withstands = TokenLock.withstands - {Hazard.STAMPEDE}
+    fails: ClassVar[dict[str, str]] = {
+        "waiter-gives-up": "finally: unlock(), though not held: its error takes the place of LockTimeout",
+        "server-restart": "nothing tells the holder",
+        "failover": "the replica has not got the key",
+        "fairness": "spinning: whoever asks first after the release gets it",
+    }
+    not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
+
+    release_script = LuaScript("token_release.lua")
+
+    def release(self) -> None:
+        """Raises LockNotHeld when the lock is not this object's (never was, or no longer is)."""
+        token, self.token = self.token or b"", None
+        if not self.release_script(self.redis, [self.name], [token]):
+            raise LockNotHeld(f"{self.name}: attempt to unlock, not locked by this object")
