@@ -1,0 +1,25 @@
+"""`manage.py report`: index.html from whatever evidence there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from loadtest.report.page import NoEvidence, write
+
+
+class Command(BaseCommand):
+    help = "Write DIR/index.html, one self-contained page, from the evidence files in DIR."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--output", type=Path, default=Path("report"), metavar="DIR", help="default: report/"
+        )
+
+    def handle(self, *args: Any, output: Path, **options: Any) -> None:
+        try:
+            self.stdout.write(f"wrote {write(output)}")
+        except NoEvidence as error:
+            raise CommandError(str(error), returncode=2) from error
