@@ -1,4 +1,4 @@
-"""Which database a model may be migrated to: only the ledger's own tables are also kept on MariaDB."""
+"""Which database a model may be migrated to: only accounts and their entries are also kept on MariaDB."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any
 
 
 class LedgerRouter:
-    """Everything lives on `default`; on `mariadb` only the app `ledger`."""
+    """Everything lives on `default`; on `mariadb` only books, accounts and entries."""
 
-    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        return app_label == "ledger" if db == "mariadb" else None
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool | None:
+        if db != "mariadb":
+            return None
+        return app_label == "ledger" and model_name in (None, "book", "account", "entry")

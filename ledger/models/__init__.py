@@ -1,7 +1,18 @@
 """The ledger's tables. A balance and the entry that explains it are always written together."""
 
 from ledger.models.account import Account
+from ledger.models.batch import ImportBatch, ImportChunk, ImportFile, ImportRun
 from ledger.models.book import Book
 from ledger.models.entry import Entry
+from ledger.models.import_line import ImportLine
 
-__all__ = ["Account", "Book", "Entry"]
+__all__ = [
+    "Account",
+    "Book",
+    "Entry",
+    "ImportBatch",
+    "ImportChunk",
+    "ImportFile",
+    "ImportLine",
+    "ImportRun",
+]

@@ -1,0 +1,99 @@
+"""Working off a chunk: each line through the book's strategy, once for its key, with what came of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from ledger.books import KeyReused, post
+from ledger.imports.chunks import renew
+from ledger.models import ImportChunk, ImportLine
+from ledger.posting import BIGINT, Busy, Line, Posting, Refused, worker
+
+log = logging.getLogger(__name__)
+State = ImportLine.State
+#: a line that finds its account busy, or gets an error, is tried this often, then left to "try again"
+MAX_ATTEMPTS = 5
+REPORT_EVERY = 0.5  # seconds
+RESULT_FIELDS = ("state", "problem", "attempts", "entry", "worker", "started", "ended")
+
+
+def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Post the chunk's waiting lines. True: some still wait (busy accounts, `stop`, or the lease was lost)."""
+    lines = list(chunk.lines.filter(state=State.WAITING).order_by("number"))
+    if chunk.batch.posting_key:
+        _post_together(chunk, lines)
+        report(chunk, lines)
+        return any(line.state == State.WAITING for line in lines)
+    tried: list[ImportLine] = []
+    reported = time.monotonic()
+    for line in lines:
+        if stop():
+            break
+        _post(chunk, [line], line.key, {line.account: line.amount or 0})
+        tried.append(line)
+        if time.monotonic() - reported >= min(REPORT_EVERY, settings.IMPORT_LEASE / 3):
+            report(chunk, tried)
+            tried, reported = [], time.monotonic()
+            if not renew(chunk):
+                return True
+    report(chunk, tried)
+    return any(line.state == State.WAITING for line in lines)
+
+
+def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> None:
+    """All or nothing: the file is one posting, with the sum of its lines for each account.
+
+    The strategy applies a posting whole or not at all, so no crash and no refusal leaves half a file.
+    """
+    sums: dict[str, int] = defaultdict(int)
+    for line in lines:
+        sums[line.account] += line.amount or 0
+    _post(chunk, lines, chunk.batch.posting_key, dict(sums))
+
+
+def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[str, int]) -> None:
+    """Ask the ledger for one posting, and write on each of `lines` what came of it."""
+    asked: dict[str, Any] = {"started": timezone.now(), "worker": worker()}
+    entries: dict[str, UUID] = {}
+    state, problem = State.POSTED, ""
+    try:
+        if any(abs(amount) > BIGINT for amount in amounts.values()):
+            raise Refused("the sum of an account's lines leaves the range of BIGINT")
+        done = post(chunk.batch.book, Posting(key, tuple(Line(*each) for each in amounts.items())))
+        entries = {entry.account: entry.entry for entry in done.entries}
+    except (Refused, KeyReused) as error:
+        state, problem = State.REFUSED, str(error)
+    except Busy as error:
+        state, problem = State.BUSY, str(error)
+    except Exception as error:  # whatever it is: the answer is unknown, so ask again with the same key
+        log.warning("%s: the outcome of %s is unknown", chunk, key, exc_info=True)
+        state, problem = State.UNKNOWN, f"{type(error).__name__}: {error}"
+    for line in lines:
+        line.attempts += 1
+        again = state in (State.BUSY, State.UNKNOWN) and line.attempts < MAX_ATTEMPTS
+        line.state, line.problem = (State.WAITING if again else state), problem.replace("\0", "")[:300]
+        line.entry, line.ended = entries.get(line.account), timezone.now()
+        line.started, line.worker = asked["started"], asked["worker"]
+
+
+def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
+    """Write what came of the lines.
+
+    "Posted" is a fact, whoever says it. Anything else counts only from the worker whose claim is the current
+    one: the next worker may have posted the very line meanwhile.
+    """
+    posted = [line for line in lines if line.state == State.POSTED]
+    others = [line for line in lines if line.state != State.POSTED]
+    if posted:
+        ImportLine.objects.exclude(state=State.POSTED).bulk_update(posted, RESULT_FIELDS, batch_size=500)
+    if others:
+        mine = ImportLine.objects.filter(state=State.WAITING, chunk__token=chunk.token)
+        mine.bulk_update(others, RESULT_FIELDS, batch_size=500)

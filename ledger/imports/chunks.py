@@ -1,0 +1,89 @@
+"""Who works on which chunk, until when. The clock is the database's, so the workers' clocks do not matter.
+
+    A: claim chunk 7, token 1, lease 15 s … 20 lines … renew … SIGKILL
+    B:                                                   (lease over)  claim chunk 7, token 2 … the lines left
+
+The lease saves work, it protects nothing: if A was only slow, A and B meet on one line, and the line's key
+decides (`ledger.books.post` answers the second one with the first one's entry). What A says of the chunk is
+ignored once B has claimed it (the token moved on); what A says of a line is a fact and is kept.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
+from ledger.posting import worker
+
+State = ImportChunk.State
+#: the lane of the scheduled scan; files have the lanes from 1
+SCAN_LANE = 0
+
+
+def open_chunks(run_id: int, lane: int) -> QuerySet[ImportChunk]:
+    """Return the chunks that a worker of this lane may claim now, in the order of work.
+
+    By number before batch: the files advance side by side, as they would from several sellers at once.
+    """
+    kind = ImportBatch.Kind.SCAN if lane == SCAN_LANE else ImportBatch.Kind.FILE
+    free = Q(state=State.WAITING, not_before__lte=Now()) | Q(state=State.WORKING, lease_until__lte=Now())
+    return ImportChunk.objects.filter(
+        free, batch__run=run_id, batch__kind=kind, batch__state=ImportBatch.State.RUNNING
+    ).order_by("number", "batch_id")
+
+
+def claim(run_id: int, lane: int) -> ImportChunk | None:
+    """Return a chunk that is now this worker's, or None: nothing to do, or the lane has a live worker."""
+    with transaction.atomic():
+        held = ImportChunk.objects.filter(
+            batch__run=run_id, lane=lane, state=State.WORKING, lease_until__gt=Now()
+        )
+        if held.exists():
+            return None
+        chunk = open_chunks(run_id, lane).select_for_update(skip_locked=True, of=("self",)).first()
+        if chunk is None:
+            return None
+        chunk.token += 1
+        ImportChunk.objects.filter(pk=chunk.pk).update(
+            state=State.WORKING, lane=lane, worker=worker(), token=chunk.token, lease_until=_lease()
+        )
+    return chunk
+
+
+def renew(chunk: ImportChunk) -> bool:
+    """Extend the lease. False: somebody else has claimed the chunk meanwhile."""
+    return bool(ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token).update(lease_until=_lease()))
+
+
+def _lease() -> Now:
+    return Now() + timedelta(seconds=settings.IMPORT_LEASE)
+
+
+def give_back(chunk: ImportChunk, *, later: float = 0.0) -> None:
+    """End the claim: the chunk is done if no line of it waits any more, else it is free in `later` seconds."""
+    waiting = Exists(ImportLine.objects.filter(chunk=OuterRef("pk"), state=ImportLine.State.WAITING))
+    mine = ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token)
+    if not mine.filter(~waiting).update(state=State.DONE, lane=None, lease_until=None):
+        mine.update(
+            state=State.WAITING, lane=None, lease_until=None, not_before=Now() + timedelta(seconds=later)
+        )
+    close(chunk.batch.run)
+
+
+def close(run: ImportRun) -> bool:
+    """Mark as finished the run's batches, and the run, of which nothing is left to do. True: the run is."""
+    with transaction.atomic():
+        ImportRun.objects.select_for_update().get(pk=run.pk)  # of the last two workers, the second sees all
+        unfinished = Exists(ImportChunk.objects.filter(batch=OuterRef("pk")).exclude(state=State.DONE))
+        running = ImportBatch.objects.filter(run=run, state=ImportBatch.State.RUNNING)
+        running.filter(~unfinished, kind=ImportBatch.Kind.FILE).update(state=ImportBatch.State.FINISHED)
+        if running.filter(Q(kind=ImportBatch.Kind.FILE) | unfinished).exists():
+            return False
+        running.update(state=ImportBatch.State.FINISHED)
+        ImportRun.objects.filter(pk=run.pk, finished=None).update(finished=Now())
+    return True

@@ -1,0 +1,34 @@
+"""Try again what was refused, stayed busy or ended in an error: the same lines with the same keys."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from ledger.imports.jobs import wake
+from ledger.models import Book, ImportBatch, ImportChunk, ImportLine, ImportRun
+
+
+def try_again(run: ImportRun) -> int:
+    """Set the run's retriable lines back to waiting and wake its lanes. Returns how many lines.
+
+    A line whose reference another line of the book holds by now stays as it is.
+    """
+    with transaction.atomic():
+        Book.objects.select_for_update().get(pk=run.book_id)  # as an upload: a line's key has one owner
+        owner = ImportLine.objects.filter(
+            book=OuterRef("book"), key=OuterRef("key"), state__in=ImportLine.TAKEN
+        ).exclude(pk=OuterRef("pk"))
+        lines = ImportLine.objects.filter(~Exists(owner), batch__run=run, state__in=ImportLine.RETRIABLE)
+        chosen = list(lines.values_list("pk", "chunk", "batch"))
+        ids, in_chunks, in_batches = (
+            (set(each) for each in zip(*chosen, strict=True)) if chosen else ((),) * 3
+        )
+        ImportLine.objects.filter(pk__in=ids).update(state=ImportLine.State.WAITING, attempts=0, problem="")
+        ImportChunk.objects.filter(pk__in=in_chunks).update(state=ImportChunk.State.WAITING)
+        ImportBatch.objects.filter(pk__in=in_batches).update(state=ImportBatch.State.RUNNING)
+        if chosen:
+            ImportRun.objects.filter(pk=run.pk).update(finished=None)
+            run.refresh_from_db()
+            wake(run)
+    return len(chosen)

@@ -1,0 +1,159 @@
+"""From uploaded files to rows: a run, its batches, their chunks and lines, in one transaction with its jobs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from ledger.books import open_book
+from ledger.imports.csvfile import GoodLine, Limits, Parsed, parse
+from ledger.imports.jobs import wake
+from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
+from ledger.stores import store_of
+
+State = ImportLine.State
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One file as it came in."""
+
+    name: str
+    content: bytes
+
+    @property
+    def parsed(self) -> Parsed:
+        return parse(self.content, Limits(settings.IMPORT_MAX_BYTES, settings.IMPORT_MAX_ROWS))
+
+
+def open_book_for(uploads: Sequence[Upload], strategy: str, opening: int = 0, **options: Any) -> Book:
+    """Open a fresh book with every account that the files name, each with `opening` minor units.
+
+    `options` as for `open_book`. Raises ValueError when no file has a good line, or as `open_book` does.
+    """
+    accounts = sorted({line.account for upload in uploads for line in upload.parsed.good})
+    if not accounts:
+        problems = "; ".join(f"{each.name}: {_first_problem(each.parsed)}" for each in uploads)
+        raise ValueError(f"no file has a line that could be imported ({problems})")
+    return open_book(strategy, [(number, opening, None) for number in accounts], **options)
+
+
+def _first_problem(parsed: Parsed) -> str:
+    return parsed.problem or f"line {parsed.bad[0].number}: {parsed.bad[0].problem}"
+
+
+def start_import(
+    book: Book,
+    uploads: Iterable[Upload],
+    *,
+    workers: int = 4,
+    all_or_nothing: bool = False,
+    scan: bool = True,
+    user: Any = None,
+) -> ImportRun:
+    """Store the files' lines and put the run's jobs into the queue: all of it or nothing."""
+    with transaction.atomic():
+        Book.objects.select_for_update().get(pk=book.pk)  # one upload at a time: a line's key has one owner
+        run = ImportRun.objects.create(
+            book=book, workers=workers, all_or_nothing=all_or_nothing, scan=scan, started_by=user
+        )
+        accounts = {row.number for row, _ in store_of(book).accounts()}
+        for upload in uploads:
+            _store(run, upload, accounts)
+        if scan:
+            ImportBatch.objects.create(run=run, book=book, kind=ImportBatch.Kind.SCAN, name="scheduled scan")
+        wake(run)
+    return run
+
+
+def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
+    digest = hashlib.sha256(upload.content).hexdigest()
+    file, _ = ImportFile.objects.get_or_create(sha256=digest, defaults={"content": upload.content})
+    batch = ImportBatch(run=run, book=run.book, name=upload.name[-200:], file=file)
+    first = ImportBatch.objects.filter(book=run.book, file=file, state__in=ImportBatch.TAKEN).first()
+    if first:
+        batch.state, batch.duplicate_of = ImportBatch.State.DUPLICATE, first
+        batch.problem = f"the same file was imported before ({first.run}, {first.name}): nothing is posted"
+        batch.save()
+        return
+    parsed = upload.parsed
+    lines = [
+        ImportLine(number=each.number, state=State.BAD, problem=each.problem[:300]) for each in parsed.bad
+    ]
+    lines += _judge(run.book, parsed.good, accounts)
+    lines.sort(key=lambda line: line.number)
+    batch.problem = parsed.problem or _spoiled(run, lines)
+    if batch.problem:
+        batch.state = ImportBatch.State.REJECTED
+        lines = [line for line in lines if line.state != State.WAITING]
+    elif run.all_or_nothing:
+        batch.posting_key = f"import-file/{digest[:40]}"
+    batch.save()
+    _save(batch, lines)
+
+
+def _spoiled(run: ImportRun, lines: list[ImportLine]) -> str:
+    """Return why no line at all is posted, if so."""
+    wrong = [line for line in lines if line.state != State.WAITING]
+    if not wrong or not run.all_or_nothing:
+        return "" if len(wrong) < len(lines) else "no line could be imported"
+    first = f"line {wrong[0].number}: {wrong[0].problem}"
+    return f"all or nothing: {len(wrong)} of {len(lines)} lines are not right. {first}"[:500]
+
+
+def _judge(book: Book, good: Sequence[GoodLine], accounts: set[str]) -> list[ImportLine]:
+    """Return a row for each well-formed line: waiting, or why it is not asked for."""
+    taken = _taken(book, [line.key for line in good])
+    rows = []
+    for line in good:
+        row = ImportLine(
+            number=line.number,
+            seller=line.seller,
+            account=line.account,
+            amount=line.amount,
+            reference=line.reference,
+            key=line.key,
+        )
+        first = taken.get(line.key)
+        if line.account not in accounts:
+            row.state, row.problem = State.BAD, f"no account {line.account} in this book"
+        elif first:
+            same = (first.account, first.amount) == (line.account, line.amount)
+            row.state = State.KNOWN if same else State.BAD
+            row.problem = (
+                f"the reference {line.reference} came before {'' if same else 'with another request '}"
+                f"({first.batch.run}, {first.batch.name}, line {first.number})"
+            )[:300]
+        rows.append(row)
+    return rows
+
+
+def _taken(book: Book, keys: list[str]) -> dict[str, ImportLine]:
+    found: dict[str, ImportLine] = {}
+    for start in range(0, len(keys), 5000):
+        rows = ImportLine.objects.filter(
+            book=book, key__in=keys[start : start + 5000], state__in=ImportLine.TAKEN
+        )
+        found |= {row.key: row for row in rows.select_related("batch__run")}
+    return found
+
+
+def _save(batch: ImportBatch, lines: list[ImportLine]) -> None:
+    """Store the lines; those that wait are dealt out to chunks."""
+    waiting = [line for line in lines if line.state == State.WAITING]
+    size = len(waiting) if batch.posting_key else settings.IMPORT_CHUNK_LINES
+    starts = range(0, len(waiting), max(size, 1))
+    chunks = ImportChunk.objects.bulk_create(
+        ImportChunk(batch=batch, number=number) for number, _ in enumerate(starts, start=1)
+    )
+    for chunk, start in zip(chunks, starts, strict=True):
+        for line in waiting[start : start + size]:
+            line.chunk = chunk
+    for line in lines:
+        line.batch, line.book_id = batch, batch.book_id
+    ImportLine.objects.bulk_create(lines, batch_size=2000)
