@@ -107,7 +107,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None  # filled by collectstatic in the image
+# filled by collectstatic when the image is built; without it whitenoise serves out of the packages
+STATIC_ROOT = env.path("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")) if PRODUCTION else None
 WHITENOISE_USE_FINDERS = not PRODUCTION
 if PRODUCTION:
     STORAGES = {

@@ -6,13 +6,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -89,3 +93,48 @@ def test_each_command_names_a_program_and_files_that_exist(service: str) -> None
     assert (BIN / command[0]).exists()
     files = [word for word in command[1:] if word.endswith(".py")]
     assert all((ROOT / name).exists() for name in files), files
+
+
+@pytest.fixture
+def web(committed_db: None, tmp_path: Path) -> Iterator[str]:
+    """The web service's own command and environment, as a plain process."""
+    static = {"STATIC_ROOT": str(tmp_path / "static")}
+    bind = f"unix:{tmp_path / 'web.sock'}"
+    env = {**environment("web"), **static, "BIND": bind, "WEB_WORKERS": "2"}
+    collected = run([sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"], env=env)
+    assert collected.returncode == 0, collected.stderr
+    command = shlex.split(compose()["services"]["web"]["command"])
+    with (tmp_path / "web.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
+    try:
+        yield str(tmp_path / "web.sock")
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def get(socket_path: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """One request over the service's unix socket; waits for the service to come up."""
+    for attempt in Retrying(stop=stop_after_delay(40), wait=wait_fixed(0.1), reraise=True):
+        with attempt:
+            link = HTTPConnection("127.0.0.1", timeout=20)
+            link.sock = socket.socket(socket.AF_UNIX)
+            link.sock.connect(socket_path)
+    link.request("GET", path, headers=headers)
+    answer = link.getresponse()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+
+def test_the_web_service_of_compose_serves_behind_its_proxy(web: str) -> None:
+    assert get(web, "/health/ready")[0] == 200
+    status, headers, _ = get(web, "/admin/login/")
+    assert (status, headers["location"]) == (301, "https://127.0.0.1/admin/login/")
+    status, headers, body = get(web, "/admin/login/", **{"X-Forwarded-Proto": "https"})
+    assert status == 200
+    assert "max-age=" in headers["strict-transport-security"]
+    assert "default-src 'self'" in headers["content-security-policy"]
+    static = re.findall(rb'"(/static/[^"]+\.css)"', body)
+    assert static
+    assert get(web, static[0].decode(), **{"X-Forwarded-Proto": "https"})[0] == 200
+    assert get(web, "/api/strategies")[0] == 401
+    assert get(web, "/api/strategies", Authorization=f"Bearer {SECRETS['API_TOKEN']}")[0] == 200
