@@ -19,6 +19,7 @@ from locks.counter import CounterLock
 from locks.django_redis_cache import DjangoRedisLock
 from locks.durable import DurableLock
 from locks.errors import LockError, LockLost, LockNotHeld, LockTimeout, LockUnavailable, LockUnsupported
+from locks.fair_lock import FairLock
 from locks.fenced import FencedLock
 from locks.file_lock import FileLock
 from locks.hash_set import HashSetLock
@@ -98,6 +99,7 @@ LOCKS: dict[str, type[Lock]] = {
         RedisPyLock,
         DjangoRedisLock,
         PythonRedisLock,
+        FairLock,
     )
 }
 

@@ -28,14 +28,15 @@ _UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "append
 
 
 class LuaScript:
-    """A `.lua` file beside the lock. Its header names KEYS, ARGV and the reply."""
+    """A `.lua` file beside the lock, after those that it builds on. Its header names KEYS, ARGV and the reply."""
 
-    def __init__(self, filename: str) -> None:
-        self.filename = filename
+    def __init__(self, *filenames: str) -> None:
+        self.filenames = filenames
 
     @cached_property
     def text(self) -> str:
-        return files(__package__).joinpath(self.filename).read_text(encoding="utf-8")
+        folder = files(__package__)
+        return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in self.filenames)
 
     @cached_property
     def sha(self) -> str:

@@ -1,0 +1,233 @@
+"""fair-lock: a token, a renewed lease, a fencing number, and a queue in which the release wakes the next.
+
+    A: acquire → 41 (the number; queue empty)      A's renewal extends the lease each third of it
+    B:                    acquire → queued, hears its channel
+    C:                                  acquire → queued
+    A: read, write, release: one script checks the owner, takes B from the queue, makes B the holder,
+       number 42, and wakes B alone
+    B:                    read, write, release → C, 43
+       If B was killed meanwhile, PUBLISH reaches nobody: the same script goes on to C.
+
+Guarantees   mutual exclusion while the holder's process runs and the server forgets nothing; first come,
+             first served, without barging; a number that grows with every grant, also after the server lost
+             its data. A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next
+             use. Renewal stops with the release and after `cap` seconds. Every command may be repeated after
+             a lost reply. One object serves many threads; each thread is a holder of its own.
+Bounds       a holder that crashed: one lease. A waiter that crashed: nothing. A waiter that is silent behind
+             an open connection (paused, cut off): however many went silent together, two leases. A waiter
+             that lost its connection, or a server that lost its queue: the waiter asks again at once, at the
+             end of the queue, and gives up (LockUnavailable) when the server is away longer than a lease.
+             Any other loss of a message: a third of the lease.
+Breaks when  the holder is paused past its lease and nobody checks the number (see `fenced`); a failover or
+             restart loses the key; the server's clock jumps; the key is evicted.
+Costs        1 round trip to acquire, 1 to release, 2 commands a section also when contended; while it waits
+             or holds, one more each third of the lease. One connection for each thread that waits.
+Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking".
+             Hand-over by the releaser: ticket and queue locks (Mellor-Crummey and Scott, 1991).
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import ClassVar
+
+from redis import Redis
+from redis.cluster import RedisCluster
+from redis.exceptions import RedisError
+
+from locks.base import Lock, checked_name
+from locks.errors import LockError, LockLost, LockNotHeld
+from locks.fair_lock_attempt import Attempt, Calls
+from locks.fair_lock_client import Home
+from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.renewal import Grant
+from locks.server import LuaScript
+from locks.timing import milliseconds
+from locks.wire import Call, Wire, packed
+
+_QUEUE = "fair_lock_queue.lua"
+ACQUIRE = LuaScript(_QUEUE, "fair_lock_acquire.lua")
+LEAVE = LuaScript("fair_lock_leave.lua")
+RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
+EXTEND = LuaScript("token_extend.lua")
+
+
+class FairLock(Lock):
+    """The flagship: the queue of the field's fair locks, at the price of a plain token lock."""
+
+    slug = "fair-lock"
+    title = "Fair queue with hand-over, renewed lease and fencing number"
+    source = "this lab; token and lease: Redis manual; fencing number: M. Kleppmann"
+    guarantees = (
+        "mutual exclusion while the holder's process runs; first come, first served; a loss is reported; "
+        "a number that grows with every grant"
+    )
+    breaks_when = "the holder is paused past its lease and nobody checks the number; the server loses the key"
+    round_trips = "1 + 1, and 1 each third of the lease"
+    lease_step = 0.001
+    renews = True
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.OVERRUN,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.LOST_REPLY,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
+    fails: ClassVar[dict[str, str]] = {}
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        redis: Redis | RedisCluster,
+        lease: float = 10.0,
+        reentrant: bool = False,
+        renew: bool = True,
+        cap: float = 600.0,
+        on_lost: Callable[[FairLock], None] | None = None,
+    ) -> None:
+        """`lease` and `cap` in seconds: renewal, if wanted at all, ends `cap` after the acquire or extend.
+
+        `reentrant`: a thread that holds the lock through this object enters again without asking the server.
+        `on_lost`: called once for each loss, by the thread that noticed; often that is the renewal's.
+        """
+        self.name = checked_name(name)
+        self.redis, self.lease, self.reentrant, self.renew = redis, milliseconds(lease), reentrant, renew
+        self.cap, self.on_lost = cap, on_lost
+        keys = [part % name.encode() for part in (b"%s", b"{%s}:fence", b"{%s}:queue", b"{%s}:heard")]
+        self.calls = Calls(
+            acquire=Call(ACQUIRE, keys, 3),
+            leave=Call(LEAVE, keys, 2),
+            release=Call(RELEASE, keys, 1),
+            extend=Call(EXTEND, keys[:1], 2),
+        )
+        self.itself = weakref.ref(self)
+        self._grants: dict[int, Grant] = {}  # by thread
+        self._abandoned: list[bytes] = []  # tokens of attempts whose end nobody knows
+        self._home = Home(redis, name)
+        self._generation = self._home.client.generation
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
+        it while `reentrant` is off."""
+        if self._grants and (grant := self._own()) is not None:
+            return self._enter_again(grant)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        waits = timeout is None or timeout > 0
+        return self._home.lend(lambda wire: self._attempt(wire, deadline, waits=waits))
+
+    def _attempt(self, wire: Wire, deadline: float | None, *, waits: bool) -> bool:
+        attempt = Attempt(wire, self.calls, self.lease, deadline)
+        try:
+            if self._abandoned:
+                self._settle(wire)
+            number = attempt.run(waits=waits)
+            if not number:
+                return False
+            self._grants[get_ident()] = grant = Grant(attempt.token, number, attempt.since, self)
+            self._home.client.renewal.watch(grant)
+            return True
+        except BaseException as error:
+            self._grants.pop(get_ident(), None)
+            self._home.client.renewal.forget(attempt.token)
+            if isinstance(error, RedisError) or not attempt.withdraw():
+                self._abandoned.append(attempt.token)
+            raise
+
+    def _settle(self, wire: Wire) -> None:
+        """What a lost reply left behind at the server must not stand in the own way."""
+        while self._abandoned:
+            token = self._abandoned[-1]
+            if wire.ask(self.calls.leave, packed(token, b"%d" % self.lease)):
+                wire.ask(self.calls.release, packed(token))
+            self._abandoned.remove(token)
+
+    def _enter_again(self, grant: Grant) -> bool:
+        if not grant.held:
+            raise LockLost(f"{self.name}: lost inside; release it, re-read what was written, start again")
+        if not self.reentrant:
+            raise LockError(f"{self.name}: this thread holds it already; reentrant=True lets it enter again")
+        grant.depth += 1
+        return True
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
+        grant = self._mine("release")
+        grant.depth -= 1
+        if grant.depth:
+            if not grant.held:
+                raise self._lost("the release")
+            return
+        del self._grants[get_ident()]
+        self._home.client.renewal.forget(grant.token)
+        if grant.lost:
+            raise self._lost("the release")
+        in_time = grant.held
+        try:
+            reply, repeated = self._home.lend(
+                lambda wire: wire.ask_twice(self.calls.release, packed(grant.token))
+            )
+        except BaseException:
+            self._abandoned.append(grant.token)
+            raise
+        # Not the owner: lost, unless it was this release's first sending that was applied. Then the number
+        # is still known there; a server that lost its data would have lost the lock too.
+        if reply != 1 and not (repeated and in_time and -reply >= grant.number):
+            grant.lose()
+            raise self._lost("the release")
+
+    def extend(self) -> None:
+        """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""
+        grant = self._mine("extend")
+        asked = time.monotonic()
+        words = packed(grant.token, b"%d" % self.lease)
+        if not grant.lost and self._home.lend(lambda wire: wire.ask_twice(self.calls.extend, words))[0]:
+            grant.since = grant.acquired = asked
+            return
+        grant.lose()
+        raise self._lost("the extension")
+
+    def _own(self) -> Grant | None:
+        """This thread's grant."""
+        if self._generation != self._home.client.generation:  # a forked child holds nothing
+            self._generation = self._home.client.generation
+            self._grants.clear()
+            self._abandoned.clear()
+        return self._grants.get(get_ident())
+
+    def _mine(self, verb: str) -> Grant:
+        grant = self._own()
+        if grant is None:
+            raise LockNotHeld(f"{self.name}: {verb} by a thread that does not hold it")
+        return grant
+
+    def _lost(self, before: str) -> LockLost:
+        return LockLost(f"{self.name}: lost before {before}; re-read what was written inside")
+
+    @property
+    def held(self) -> bool:
+        """Of this thread; for a thread without a part in it, of any. By the clock and what renewal heard."""
+        grant = self._own()
+        grants = list(self._grants.values()) if grant is None else [grant]
+        return any(grant.held for grant in grants)
+
+    @property
+    def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
+        grant = self._own()
+        return None if grant is None else grant.token
+
+    @property
+    def fencing_token(self) -> int | None:  # type: ignore[override]
+        grant = self._own()
+        return None if grant is None else grant.number
+
+    def __del__(self) -> None:
+        for grant in getattr(self, "_grants", {}).values():  # nobody is left to release it: let it end
+            self._home.client.renewal.forget(grant.token)

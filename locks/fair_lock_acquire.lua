@@ -1,0 +1,38 @@
+-- Takes the lock, or a place in its queue. May be sent again with the same token at any time: a holder
+-- finds itself the holder (with a new lease), a waiter keeps its place and is heard of.
+-- KEYS     see fair_lock_queue.lua
+-- ARGV[1]  the token
+-- ARGV[2]  the lease in milliseconds
+-- ARGV[3]  'wait' · 'try': take no place in the queue
+-- reply    the fencing number: the lock is taken
+--          {now, lease left}: queued (or busy, for 'try'), in ms of the server's clock
+local me, lease, waits = ARGV[1], ARGV[2], ARGV[3] == 'wait'
+
+local function join()
+    if redis.call('HSET', KEYS[4], me, now_ms()) == 1 then
+        redis.call('RPUSH', KEYS[3], me)
+    end
+end
+
+if redis.call('SET', KEYS[1], me, 'NX', 'PX', lease) then
+    if redis.call('EXISTS', KEYS[3]) == 0 then
+        return next_number()
+    end
+    -- The last holder's lease ran out while others wait: they come first.
+    if waits then
+        join()
+    end
+    local holder = hand_over()
+    if not holder then
+        redis.call('SET', KEYS[1], me, 'PX', lease)
+        return next_number()
+    elseif holder == me then
+        return tonumber(redis.call('GET', KEYS[2]))
+    end
+elseif redis.call('GET', KEYS[1]) == me then
+    redis.call('PEXPIRE', KEYS[1], lease)
+    return tonumber(redis.call('GET', KEYS[2]))
+elseif waits then
+    join()
+end
+return {now_ms(), redis.call('PTTL', KEYS[1])}

@@ -1,0 +1,166 @@
+"""A wire: one connection of a Redis client that hears a channel of its own, for scripts and for being woken.
+
+It is made as the client's pool makes its connections (TCP, unix socket, TLS, password, sentinels), but kept
+beside the pool: a checkout costs the pool a system call and more Python than the command itself, and a waiter
+must not use up the connections that the work inside the lock needs. It always speaks RESP3, in which replies
+and messages share one connection, and it re-sends nothing by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from redis.backoff import NoBackoff
+from redis.connection import ConnectionPool
+from redis.exceptions import ConnectionError, NoScriptError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.maint_notifications import MaintNotificationsConfig
+from redis.retry import Retry
+
+from locks.server import LuaScript
+
+PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
+
+
+class Wake(NamedTuple):
+    """A message: the lock was handed to `token` with fencing number `number`, `at` ms of the server's clock."""
+
+    token: bytes
+    number: int
+    at: int
+
+
+def packed(*words: bytes) -> bytes:
+    """Return `words` as they stand in a command of the Redis protocol, without the count before them."""
+    return b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+class Call:
+    """A script bound to its keys, packed once. `arguments`: how many each call adds."""
+
+    def __init__(self, script: LuaScript, keys: list[bytes], arguments: int) -> None:
+        self._script = script
+        self._keys = packed(b"%d" % len(keys), *keys)
+        self._count = b"*%d\r\n" % (3 + len(keys) + arguments)
+        self.by_hash = self._count + packed(b"EVALSHA", script.sha.encode()) + self._keys
+
+    @cached_property
+    def by_text(self) -> bytes:
+        return self._count + packed(b"EVAL", self._script.text.encode()) + self._keys
+
+
+class Wire:
+    """Used by one thread at a time. Raises what redis-py raises; after an error it connects anew by itself."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        settings = pool.connection_kwargs
+        self._timeout = settings.get("socket_timeout") or PATIENCE
+        self._connection: Any = pool.connection_class(
+            **settings
+            | {
+                "protocol": 3,
+                "decode_responses": False,
+                "retry": Retry(NoBackoff(), 0),
+                "retry_on_error": [],
+                "retry_on_timeout": False,
+                "health_check_interval": 0,
+                "socket_timeout": self._timeout,
+                "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+                "maint_notifications_pool_handler": None,
+            }
+        )
+        self._connection.register_connect_callback(self._listen)
+        self.channel = secrets.token_hex(8).encode()
+        self.attempts = 0
+        self._wake: Wake | None = None
+
+    def _listen(self, connection: Any) -> None:
+        """Before anything is queued: whom PUBLISH does not reach is taken for dead."""
+        try:
+            connection._parser.set_pubsub_push_handler(self._heard)
+            connection.send_command("SUBSCRIBE", self.channel, check_health=False)
+            connection.read_response(push_request=True)
+        except BaseException:
+            connection.disconnect()  # or it would be used again, deaf
+            raise
+
+    def _heard(self, message: list[Any]) -> Any:
+        if message[0] != b"message":
+            return message
+        token, number, at = message[2].split()
+        self._wake = Wake(token, int(number), int(at))
+        return self._wake
+
+    def new_token(self, lease: int) -> bytes:
+        """`lease`: in milliseconds. The channel in it is random: nobody guesses the token."""
+        self.attempts += 1
+        return b"%s:%d:%d" % (self.channel, self.attempts, lease)
+
+    def ask(self, call: Call, arguments: bytes, timeout: float | None = None) -> Any:
+        """Run a script in one round trip and return its reply; a server that forgot it is brought the text.
+
+        `arguments`: from `packed`. `timeout`: seconds, if shorter than the client's own.
+        """
+        try:
+            return self._ask(call.by_hash + arguments, timeout)
+        except NoScriptError:
+            return self._ask(call.by_text + arguments, timeout)
+        except ResponseError:
+            raise
+        except BaseException:
+            self._connection.disconnect()  # a reply may be on its way, and would answer the next question
+            raise
+
+    def ask_twice(self, call: Call, arguments: bytes) -> tuple[Any, bool]:
+        """Return the reply, and whether the question was sent again because no answer came."""
+        try:
+            return self.ask(call, arguments), False
+        except (ConnectionError, RedisTimeoutError):
+            return self.ask(call, arguments), True
+
+    def _ask(self, command: bytes, timeout: float | None) -> Any:
+        connection = self._connection
+        within: dict[str, float] = {}
+        if timeout is not None and timeout < self._timeout:
+            within["timeout"] = timeout
+            if not connection.is_connected:
+                self._connect_within(timeout)
+        connection.send_packed_command([command])
+        while True:
+            reply = connection.read_response(push_request=True, **within)
+            if type(reply) is not Wake:
+                self._wake = None  # what stood before the reply is older than the reply
+                return reply
+
+    def _connect_within(self, timeout: float) -> None:
+        connection = self._connection
+        usual = connection.socket_connect_timeout
+        connection.socket_connect_timeout = connection.socket_timeout = timeout
+        try:
+            connection.connect()
+        finally:
+            connection.socket_connect_timeout, connection.socket_timeout = usual, self._timeout
+        connection.update_current_socket_timeout(self._timeout)
+
+    def await_wake(self, token: bytes, seconds: float) -> Wake | None:
+        """Wait until the lock is handed to `token`; None when it was not in time."""
+        until = time.monotonic() + seconds
+        while self._wake is None or self._wake.token != token:
+            left = until - time.monotonic()
+            if left <= 0:
+                return None
+            try:
+                self._connection.read_response(push_request=True, timeout=left, disconnect_on_error=False)
+            except RedisTimeoutError:
+                return None
+            except BaseException:
+                self._connection.disconnect()
+                raise
+        return self._wake
+
+    def disconnect(self) -> None:
+        """The server then takes this wire's waiter for dead."""
+        self._connection.disconnect()

@@ -1,0 +1,205 @@
+"""fair-lock's queue between processes: who comes next, and what a waiter that is gone costs the others."""
+
+import signal
+import time
+
+import pytest
+
+from locks.fair_lock import FairLock
+
+from .actor import eventually
+
+SLACK = 1.5  # seconds that other work on the machine may take
+
+
+@pytest.fixture
+def queued(redis_client):
+    """`queued(n)`: wait until n waiters are in the queue."""
+
+    def wait(count, name="x"):
+        eventually(lambda: redis_client.llen(f"{{{name}}}:queue") == count, f"{count} in the queue")
+
+    return wait
+
+
+@pytest.fixture
+def holder(redis_client):
+    """A lock that this process holds."""
+    lock = FairLock("x", redis=redis_client, lease=30)
+    lock.acquire()
+    return lock
+
+
+def ask(actors, queued):
+    """Let each ask for the lock, one after the other."""
+    for place, each in enumerate(actors, start=1):
+        each.tell("acquire")
+        queued(place)
+
+
+def serve_all(waiters, redis_client):
+    """Each gets the lock, in whatever order, and really has it when it says so."""
+    waiting, numbers = list(waiters), []
+    while waiting:
+        eventually(lambda: not all(waiter.silent() for waiter in waiting), "somebody has it")
+        served = next(waiter for waiter in waiting if not waiter.silent())
+        said, token, number, _ = served.answer()
+        assert said is True
+        assert redis_client.get("x") == token
+        numbers.append(number)
+        assert served.tell("release").answer()[0] is None
+        waiting.remove(served)
+    assert numbers == sorted(set(numbers))
+
+
+def test_first_come_first_served(holder, actor, queued):
+    waiters = [actor() for _ in range(5)]
+    ask(waiters, queued)
+    numbers = [holder.fencing_token]
+    holder.release()
+    for waiter in waiters:
+        said, _, number, _ = waiter.answer()
+        assert said is True
+        numbers.append(number)
+        waiter.tell("release").answer()
+    assert numbers == list(range(numbers[0], numbers[0] + 6))
+
+
+def test_the_hand_over_wakes_just_the_next(holder, actor, queued):
+    first, second = actor(), actor()
+    ask([first, second], queued)
+    holder.release()
+    first.answer()
+    assert second.silent()
+    first.tell("release")
+    second.answer()
+
+
+def test_nobody_barges_in(holder, actor, queued, redis_client):
+    waiter = actor()
+    ask([waiter], queued)
+    holder.release()
+    assert holder.acquire(timeout=0) is False
+    token = waiter.answer()[1]
+    assert redis_client.get("x") == token
+
+
+def test_nobody_barges_in_when_a_lease_ran_out(holder, actor, queued, redis_client):
+    waiter = actor(lease=20)
+    ask([waiter], queued)
+    redis_client.delete("x")  # as the end of the lease does; the waiter has not noticed yet
+    assert FairLock("x", redis=redis_client).acquire(timeout=0) is False
+    assert waiter.answer()[0] is True
+
+
+def test_a_release_wakes_a_waiter_at_once_and_not_at_its_next_look(holder, actor, queued):
+    waiter = actor(lease=600)  # would look again after 200 s
+    ask([waiter], queued)
+    holder.release()
+    assert waiter.answer()[0] is True
+
+
+def test_killed_waiters_at_the_head_cost_nothing(holder, actor, queued, redis_client):
+    dead, alive = [actor(lease=60) for _ in range(3)], actor(lease=60)
+    ask([*dead, alive], queued)
+    channels = [token.split(b":")[0] for token in redis_client.lrange("{x}:queue", 0, 2)]
+    for each in dead:
+        each.signal(signal.SIGKILL)
+    eventually(lambda: not any(n for _, n in redis_client.pubsub_numsub(*channels)), "their sockets closed")
+    holder.release()
+    assert alive.answer()[0] is True  # far sooner than one lease of 60 s
+    assert redis_client.llen("{x}:queue") == redis_client.hlen("{x}:heard") == 0
+
+
+def test_many_silent_waiters_delay_the_others_by_two_leases_at_most(holder, actor, queued):
+    lease = 0.5
+    silent, alive = [actor(lease=lease) for _ in range(8)], actor(lease=lease)
+    ask([*silent, alive], queued)
+    for each in silent:
+        each.signal(signal.SIGSTOP)  # their connections stay open
+    released = time.monotonic()
+    holder.release()
+    said, _, _, at = alive.answer()
+    assert said is True
+    assert at - released < 2 * lease + SLACK  # one lease for each of them would be 4 s
+    for each in silent:
+        each.signal(signal.SIGCONT)
+    alive.tell("release").answer()
+    serve_all(silent, holder.redis)  # none of them believes the old message
+
+
+def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, actor, queued, redis_client):
+    first, second = actor(lease=0.6), actor(lease=0.6)
+    ask([first, second], queued)
+    first.signal(signal.SIGSTOP)
+    holder.release()
+    assert redis_client.get("x").endswith(b":600")
+    first.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    said, _, _, at = second.answer()
+    assert said is True
+    assert at - killed < 0.6 + SLACK
+
+
+def test_a_crashed_holder_costs_a_lease(redis_client, actor, queued):
+    holder, waiter = actor(lease=0.6), actor(lease=30)
+    holder.tell("acquire").answer()
+    ask([waiter], queued)
+    holder.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    said, _, _, at = waiter.answer()
+    assert said is True
+    assert at - killed < 0.6 + SLACK
+
+
+def test_a_cancelled_waiter_leaves_no_trace(holder, actor, queued, redis_client):
+    cancelled, second = actor(), actor()
+    ask([cancelled, second], queued)
+    cancelled.signal(signal.SIGINT)
+    assert cancelled.answer()[0] == "KeyboardInterrupt"
+    queued(1)
+    assert redis_client.hlen("{x}:heard") == 1
+    holder.release()
+    assert second.answer()[0] is True
+    second.tell("release").answer()
+    assert cancelled.tell("acquire", timeout=5).answer()[0] is True  # and it can be used again
+
+
+def test_a_waiter_cancelled_when_it_was_just_handed_the_lock_gives_it_back(
+    holder, actor, queued, redis_client
+):
+    first, second = actor(lease=60), actor(lease=60)
+    ask([first, second], queued)
+    first.signal(signal.SIGSTOP)
+    holder.release()
+    first.signal(signal.SIGINT)
+    first.signal(signal.SIGCONT)
+    if first.answer()[0] is True:  # the message was faster than the signal
+        first.tell("release")
+    assert second.answer()[0] is True  # far sooner than a lease of 60 s
+
+
+def test_a_waiter_whose_time_is_over_leaves_the_queue(holder, actor, queued, redis_client):
+    impatient, second = actor(), actor()
+    impatient.tell("acquire", timeout=0.3)
+    queued(1)
+    second.tell("acquire")
+    assert impatient.answer()[0] is False
+    queued(1)
+    holder.release()
+    assert second.answer()[0] is True
+
+
+def test_a_waiter_notices_by_itself_what_no_message_tells(holder, actor, queued, redis_client):
+    waiter = actor(lease=0.6)
+    ask([waiter], queued)
+    redis_client.delete("x", "{x}:queue", "{x}:heard")
+    assert waiter.answer()[0] is True
+
+
+def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queued, redis_client):
+    waiters = [actor(lease=60) for _ in range(3)]
+    ask(waiters, queued)
+    redis_client.client_kill_filter(_type="pubsub", skipme=False)
+    holder.release()
+    serve_all(waiters, redis_client)
