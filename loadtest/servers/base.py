@@ -39,9 +39,9 @@ class Server:
     def __init__(self, data: Path | str | None = None) -> None:
         # Sockets live here and not under `data`: a socket's path has room for about 100 bytes.
         self.run = _short_temporary_folder()
-        REAPER.remove_folder(self.run)
+        REAPER.remove(self.run)
         self.data = Path(data).absolute() if data else self.run / "data"
-        self.log = (Path(data).absolute().parent if data else self.run) / f"{self.name}.log"
+        self.log = self.data.with_suffix(".log") if data else self.run / f"{self.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     # -- what a server says about itself ------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Server:
         self._process.send_signal(signum or self.stop_signal)
         if not self._ends_within(self.stop_timeout):
             self.kill()
-            raise ServerError(f"{self.name} did not stop within {self.stop_timeout:g} s. {self.log_tail()}")
+            raise ServerError(f"{self.name} did not stop within {self.stop_timeout:g} s. {tail(self.log)}")
         self._ended()
 
     def kill(self) -> None:
@@ -138,7 +138,7 @@ class Server:
             self.stop()
         finally:
             shutil.rmtree(self.run, ignore_errors=True)
-            REAPER.keep_folder(self.run)
+            REAPER.keep(self.run)
 
     def __enter__(self) -> Self:
         try:
@@ -150,12 +150,6 @@ class Server:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def log_tail(self, lines: int = 15) -> str:
-        """The end of the log, with its path, for an error message."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        tail = "\n".join(f"  {line}" for line in text.splitlines()[-lines:])
-        return f"The end of {self.log}:\n{tail or '  (empty)'}"
-
     # -- details ------------------------------------------------------------------------------------------
 
     def _wait_until_it_answers(self) -> None:
@@ -164,7 +158,7 @@ class Server:
         while time.monotonic() < deadline:
             if not self.running:
                 code = self._process.returncode
-                raise ServerError(f"{self.name} ended at its start with code {code}. {self.log_tail()}")
+                raise ServerError(f"{self.name} ended at its start with code {code}. {tail(self.log)}")
             try:
                 if self.answers():
                     return
@@ -172,7 +166,7 @@ class Server:
                 reason = f" Last answer: {error}."
             time.sleep(0.02)
         raise ServerError(
-            f"{self.name} did not answer within {self.start_timeout:g} s.{reason} {self.log_tail()}"
+            f"{self.name} did not answer within {self.start_timeout:g} s.{reason} {tail(self.log)}"
         )
 
     def _family(self) -> list[psutil.Process]:
@@ -199,6 +193,13 @@ class Server:
         if self._process is not None:
             REAPER.forget(self._process.pid)
             self._process = None
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The end of a log, with its path, for an error message."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    end = "\n".join(f"  {line}" for line in text.splitlines()[-lines:])
+    return f"The end of {log}:\n{end or '  (empty)'}"
 
 
 def _short_temporary_folder() -> Path:

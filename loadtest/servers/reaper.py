@@ -2,10 +2,10 @@
 
 One small process beside each process that starts servers (multiprocessing's resource tracker works this way).
 It reads orders from a pipe that only the owner holds open; the end of the pipe means that the owner is gone.
-Then it stops what is still on its list, and removes the temporary folders.
+Then it stops what is still on its list, and removes the temporary paths.
 
 A pipe, not PR_SET_PDEATHSIG: that signal comes when the *thread* that started the child ends, exists on Linux
-only, and cannot remove folders. Left open: an owner killed in the millisecond between the start of a server
+only, and cannot remove paths. Left open: an owner killed in the millisecond between the start of a server
 and its registration.
 """
 
@@ -40,12 +40,12 @@ class Reaper:
         """Call before the process is waited for, while its id cannot be given to another process."""
         self._order("forget", pid)
 
-    def remove_folder(self, folder: str | os.PathLike[str]) -> None:
-        """Remove the folder when this process is gone."""
-        self._order("remove", os.fspath(folder))
+    def remove(self, path: str | os.PathLike[str]) -> None:
+        """Remove the file or folder when this process is gone."""
+        self._order("remove", os.fspath(path))
 
-    def keep_folder(self, folder: str | os.PathLike[str]) -> None:
-        self._order("keep", os.fspath(folder))
+    def keep(self, path: str | os.PathLike[str]) -> None:
+        self._order("keep", os.fspath(path))
 
     def _order(self, *order: object) -> None:
         line = (json.dumps(order) + "\n").encode()
@@ -79,7 +79,7 @@ def main() -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     processes: dict[int, int] = {}
-    folders: set[str] = set()
+    paths: set[str] = set()
     for line in sys.stdin:
         verb, subject, *rest = json.loads(line)
         if verb == "watch":
@@ -87,12 +87,14 @@ def main() -> None:
         elif verb == "forget":
             processes.pop(subject, None)
         elif verb == "remove":
-            folders.add(subject)
+            paths.add(subject)
         else:
-            folders.discard(subject)
+            paths.discard(subject)
     end(processes)
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def end(processes: dict[int, int]) -> None:

@@ -1,0 +1,171 @@
+"""The embedded servers of this checkout: started by whoever needs them first, ended with their last user.
+
+    using()         for the time of a `with` block: `make demo`, `make serve`
+    up() … down()   until told otherwise: `python manage.py servers up`
+
+Two runs side by side share them. What the environment gives (`DATABASE_URL`, `REDIS_URL`, …) is not started.
+The servers belong to a process of their own, the keeper (keeper.py); this file only talks to it.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ledger.addresses import BASE_DIR, addresses
+
+from .base import ServerError, Unavailable, tail
+from .keeper import SERVERS, UNAVAILABLE
+from .lab import Lab
+
+STANDARD = ("postgres", "valkey", "valkey-nodes")
+PATIENCE = 90.0  # seconds for a server to start: initdb on a slow disk, or ZooKeeper's Java
+_keepers: list[subprocess.Popen[bytes]] = []  # ours; kept so that they are waited for when they end
+
+
+def up(*extra: str) -> dict[str, str]:
+    """Start the servers, and "mariadb" or "zookeeper" if named; they stay. May be called twice. → addresses.
+
+    Raises Unavailable with what to install, or ServerError with the end of the log.
+    """
+    lab = Lab()
+    with _held(lab):
+        pinned_before = lab.pin.exists()
+        lab.pin.touch()
+        try:
+            return _ensure(lab, extra)
+        except BaseException:
+            if not pinned_before:
+                lab.pin.unlink(missing_ok=True)
+            raise
+
+
+def down(*, force: bool = False) -> None:
+    """End the servers. Raises ServerError if a run still uses them, unless `force`. None run: nothing to do."""
+    lab = Lab()
+    lab.pin.unlink(missing_ok=True)
+    if lab.in_use():
+        if not force:
+            raise ServerError(
+                "A run (make demo, make serve, a test) still uses the servers: they end with it. "
+                "`python manage.py servers down --force` ends them now."
+            )
+        if pid := lab.read_state().get("keeper"):
+            os.kill(pid, signal.SIGTERM)
+    _wait_for_the_end(lab, although_used=force)
+
+
+def status() -> dict[str, Any]:
+    """{"running", "stays", "used", "addresses": {name: url}, "pids": {name: pid}, "logs": {name: path}}"""
+    lab = Lab()
+    state = lab.read_state() if lab.keeper_lives() else {}
+    return {
+        "running": bool(state),
+        "stays": lab.pin.exists(),
+        "used": lab.in_use(),
+        "addresses": {name: state[name] for name, _ in SERVERS.values() if name in state},
+        "pids": {name: pid for name, (pid, _) in state.get("processes", {}).items()},
+        "logs": state.get("logs", {}),
+    }
+
+
+@contextmanager
+def using(*extra: str) -> Iterator[dict[str, str]]:
+    """The servers for the time of the block. → addresses. On leaving, the last user waits for their end."""
+    lab = Lab()
+    with _held(lab):
+        yield _ensure(lab, extra)
+    _wait_for_the_end(lab)
+
+
+def migrate() -> None:
+    """Run Django's migrations in a process of its own, one at a time. Raises ServerError with its output."""
+    lab = Lab()
+    with (lab.folder / "migrate.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for database in ["default"] + ["mariadb"] * ("MARIADB_URL" in addresses()):
+            done = subprocess.run(
+                [sys.executable, "manage.py", "migrate", "--verbosity=0", f"--database={database}"],
+                check=False,
+                cwd=BASE_DIR,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode != 0:
+                raise ServerError(f"migrate failed on {database}:\n{done.stdout}{done.stderr}")
+
+
+@contextmanager
+def _held(lab: Lab) -> Iterator[None]:
+    with lab.users.open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper is stopping its servers
+        try:
+            yield
+        finally:
+            fcntl.flock(users, fcntl.LOCK_UN)  # also for children that were forked with this file open
+
+
+def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
+    names = [name for name in (*STANDARD, *extra) if not _given(name)]
+    for name in names:
+        if reason := UNAVAILABLE.get(name, lambda: None)():
+            raise Unavailable(f"{name}: {reason}")
+        lab.failed(name).unlink(missing_ok=True)
+    deadline = time.monotonic() + PATIENCE
+    keeper = None
+    while missing := [name for name in names if SERVERS[name][0] not in _live_state(lab)]:
+        for name in missing:
+            if lab.failed(name).exists():
+                raise ServerError(f"{name} could not be started: {lab.failed(name).read_text()}")
+            lab.order(name).touch()
+        if keeper is not None and keeper.poll() not in (None, 0):
+            raise ServerError(f"The keeper of the servers failed. {tail(lab.folder / 'keeper.log')}")
+        if (keeper is None or keeper.poll() is not None) and not lab.keeper_lives():
+            keeper = _start_keeper(lab)
+        if time.monotonic() > deadline:
+            raise ServerError(
+                f"No {', '.join(missing)} after {PATIENCE:g} s. {tail(lab.folder / 'keeper.log')}"
+            )
+        time.sleep(0.05)
+    return addresses()
+
+
+def _given(name: str) -> bool:
+    """Whether the environment names such a server. Who has a real Valkey gets no embedded nodes beside it."""
+    return bool(os.environ.get(SERVERS[name][0]) or (name == "valkey-nodes" and os.environ.get("REDIS_URL")))
+
+
+def _live_state(lab: Lab) -> dict[str, Any]:
+    """servers.json, unless it was left by a keeper that is gone (SIGKILL, power cut)."""
+    return lab.read_state() if lab.keeper_lives() else {}
+
+
+def _start_keeper(lab: Lab) -> "subprocess.Popen[bytes]":
+    with (lab.folder / "keeper.log").open("wb") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "loadtest.servers.keeper"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=BASE_DIR,
+            env={**os.environ, "LAB_DIR": str(lab.folder)},
+            start_new_session=True,
+        )
+    _keepers.append(keeper)
+    return keeper
+
+
+def _wait_for_the_end(lab: Lab, *, although_used: bool = False) -> None:
+    """Until the keeper is gone, or somebody else uses the servers, or they are to stay."""
+    deadline = time.monotonic() + PATIENCE
+    while lab.keeper_lives() and time.monotonic() < deadline:
+        if not although_used and (lab.in_use() or lab.pin.exists()):
+            return
+        time.sleep(0.05)
+    _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]

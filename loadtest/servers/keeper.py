@@ -1,0 +1,142 @@
+"""The process that owns the embedded servers of a checkout: `python -m loadtest.servers.keeper`.
+
+    user     flock(users.lock, shared) · order postgres, valkey ············· lock gone (left, killed, crashed)
+    keeper     start them, write servers.json · look every 0.2 s ············ flock(users.lock, exclusive)
+                                                                              stop them, remove servers.json
+Started by embedded.py, which see. It ends the servers when nobody holds `users.lock` and nobody pinned them
+(`servers up`). The kernel drops the lock of a user that died in whatever way, so no count can be wrong. The
+servers are its children: they also end when the keeper itself is killed (reaper.py). While it stops them it
+holds the lock alone, so that a newcomer waits and then starts fresh ones.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .base import Server
+from .lab import Lab
+from .postgres import Postgres
+from .reaper import REAPER, end
+from .valkey import Valkey
+
+LOOK_EVERY = 0.2  # seconds
+LARGEST_LOG = 10_000_000  # bytes; a larger one starts anew with the server
+
+#: name of an order → (what the address is called, how to make its servers)
+SERVERS: dict[str, tuple[str, Callable[[Path], list[Server]]]] = {
+    "postgres": ("DATABASE_URL", lambda lab: [Postgres(lab / "postgres")]),
+    "valkey": ("REDIS_URL", lambda lab: [Valkey(lab / "valkey")]),
+    "valkey-nodes": ("REDIS_NODES", lambda lab: [Valkey(lab / f"valkey-node-{n}") for n in (1, 2, 3)]),
+}
+
+
+#: name of an order → a function that says what to install, or None
+UNAVAILABLE: dict[str, Callable[[], str | None]] = {}
+
+
+class Keeper:
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.running: dict[str, list[Server]] = {}
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        self._end_orphans()
+        REAPER.remove(self.lab.state)
+        with self.lab.users.open("a") as users:
+            while not self.stopping.is_set():
+                for name in SERVERS.keys() - self.running.keys():
+                    if self.lab.order(name).exists():
+                        self._start(name)
+                if not self.lab.pin.exists() and _lock(users):
+                    break
+                self.stopping.wait(LOOK_EVERY)
+            self._stop()
+
+    def _start(self, name: str) -> None:
+        servers = SERVERS[name][1](self.lab.folder)
+        try:
+            for server in servers:
+                with suppress(FileNotFoundError):
+                    if server.log.stat().st_size > LARGEST_LOG:
+                        server.log.unlink()
+                server.start()
+        except Exception as error:  # noqa: BLE001  whoever ordered it is told, and the others run on
+            for server in servers:
+                server.close()
+            self.lab.refuse(name, f"{error}")
+            return
+        self.running[name] = servers
+        self._write_state()
+
+    def _write_state(self) -> None:
+        state: dict[str, Any] = {
+            SERVERS[name][0]: ",".join(server.url for server in servers)
+            for name, servers in self.running.items()
+        }
+        everyone = [server for servers in self.running.values() for server in servers]
+        state["keeper"] = os.getpid()
+        state["processes"] = {s.data.name: [s.pid, psutil.Process(s.pid).create_time()] for s in everyone}
+        state["logs"] = {s.data.name: str(s.log) for s in everyone}
+        state["folders"] = [str(s.run) for s in everyone]
+        self.lab.write_state(state)
+
+    def _stop(self) -> None:
+        self.lab.state.unlink(missing_ok=True)  # first, so that nobody connects to what is about to end
+        self.lab.clear_orders()
+        for servers in reversed(self.running.values()):
+            for server in servers:
+                with suppress(Exception):  # it was killed then, and the others must end too
+                    server.close()
+
+    def _end_orphans(self) -> None:
+        """Servers whose keeper and reaper were both killed. We hold the keeper's lock: they have no owner."""
+        state = self.lab.read_state()
+        for pid, created in state.get("processes", {}).values():
+            with suppress(psutil.NoSuchProcess):
+                if psutil.Process(pid).create_time() == created:
+                    end({pid: signal.SIGTERM})
+        for folder in state.get("folders", []):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.lab.state.unlink(missing_ok=True)
+
+
+def _lock(file: Any, seconds: float = 0) -> bool:
+    """Take the lock alone. Someone who only asks whether it is free may hold it for a moment: try again."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def main() -> int:
+    lab = Lab()
+    keeper = Keeper(lab)
+    for signum in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: keeper.stopping.set())
+    with lab.keeper.open("a") as lock:
+        if not _lock(lock, seconds=1):
+            return 0  # another one was faster
+        keeper.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

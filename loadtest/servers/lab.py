@@ -1,0 +1,72 @@
+"""The files by which the users of the embedded servers and their keeper talk to each other, in `.lab/`."""
+
+import fcntl
+import json
+from pathlib import Path
+from typing import Any
+
+from ledger.addresses import lab_dir
+
+
+class Lab:
+    """One folder, `LAB_DIR` or `.lab` of the checkout.
+
+    servers.json        where the servers are; there while they run. ledger/addresses.py reads it
+    users.lock          shared lock: held by each user; exclusive: by the keeper while it stops the servers
+    keeper.lock         held by the keeper as long as it lives
+    orders/NAME         a user wants this server
+    orders/NAME.failed  why it could not be started
+    orders/pinned       they stay when the last user has left (`servers up`)
+    """
+
+    def __init__(self) -> None:
+        self.folder = lab_dir().absolute()
+        self.orders = self.folder / "orders"
+        self.orders.mkdir(parents=True, exist_ok=True)
+        self.state = self.folder / "servers.json"
+        self.users = self.folder / "users.lock"
+        self.keeper = self.folder / "keeper.lock"
+        self.pin = self.orders / "pinned"
+
+    def order(self, name: str) -> Path:
+        return self.orders / name
+
+    def failed(self, name: str) -> Path:
+        return self.orders / f"{name}.failed"
+
+    def refuse(self, name: str, reason: str) -> None:
+        """The order could not be met: leave the reason and take the order away."""
+        self.failed(name).write_text(reason)
+        self.order(name).unlink(missing_ok=True)
+
+    def clear_orders(self) -> None:
+        for path in self.orders.iterdir():
+            path.unlink(missing_ok=True)
+
+    def read_state(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self.state.read_text()))
+        except (OSError, ValueError):
+            return {}
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        new = self.state.with_suffix(".new")
+        new.touch(mode=0o600)
+        new.write_text(json.dumps(state, indent=1))
+        new.replace(self.state)
+
+    def keeper_lives(self) -> bool:
+        return not _free(self.keeper, fcntl.LOCK_SH)
+
+    def in_use(self) -> bool:
+        """Whether some user holds the servers. The keeper that stops them is no user."""
+        return not _free(self.users, fcntl.LOCK_EX) and _free(self.users, fcntl.LOCK_SH)
+
+
+def _free(path: Path, kind: int) -> bool:
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,201 @@
+"""The embedded servers: shared by whoever runs, ended by the last one, recovered after any crash."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from ledger.addresses import BASE_DIR
+from loadtest.servers import ServerError, embedded, keeper
+from loadtest.servers.lab import Lab
+
+USER = """
+import sys
+from loadtest.servers import embedded
+with embedded.using() as addresses:
+    print(addresses["DATABASE_URL"], flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_NODES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LAB_DIR", str(tmp_path / "lab"))
+    yield Lab()
+    embedded.down(force=True)
+
+
+@contextmanager
+def user() -> Iterator[tuple[subprocess.Popen, str]]:
+    """Another process inside `using()`, and the address that it got."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=BASE_DIR
+    )
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def processes() -> list[psutil.Process]:
+    return [psutil.Process(pid) for pid in embedded.status()["pids"].values()]
+
+
+def wait_until(condition, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not come true"
+        time.sleep(0.05)
+
+
+def test_up_twice_then_down():
+    first = embedded.up()
+    assert embedded.up() == first
+    assert psycopg.connect(first["DATABASE_URL"]).execute("SHOW fsync").fetchone() == ("on",)
+    assert redis.Redis.from_url(first["REDIS_URL"]).ping()
+    servers = processes()
+    assert len(servers) == 5
+    embedded.down()
+    assert not any(server.is_running() for server in servers)
+    assert not embedded.status()["running"]
+    embedded.down()  # nothing runs: nothing to do
+
+
+def test_the_data_outlive_a_down():
+    with psycopg.connect(embedded.up()["DATABASE_URL"]) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 42 AS n")
+    embedded.down()
+    with psycopg.connect(embedded.up()["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT n FROM t").fetchone() == (42,)
+
+
+def test_two_users_share_and_the_last_one_ends_them():
+    with user() as (first, address), user() as (second, other_address):
+        assert address == other_address
+        servers = processes()
+        first.communicate("")
+        assert all(server.is_running() for server in servers)
+        assert embedded.status()["used"]
+        second.communicate("")  # returns when the servers have ended
+        assert not any(server.is_running() for server in servers)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_user_is_no_user(signum):
+    with user() as (process, _):
+        servers = processes()
+        process.send_signal(signum)
+        process.wait(20)
+        wait_until(lambda: not any(server.is_running() for server in servers))
+
+
+def test_a_user_of_servers_that_are_up_leaves_them():
+    embedded.up()
+    servers = processes()
+    with embedded.using():
+        pass
+    assert all(server.is_running() for server in servers)
+
+
+def test_up_while_a_user_runs_keeps_them_when_it_leaves():
+    with user() as (process, address):
+        assert embedded.up()["DATABASE_URL"] == address
+        process.communicate("")
+        assert embedded.status()["running"]
+
+
+def test_down_refuses_while_a_user_runs(lab):
+    with user():
+        servers = processes()
+        with pytest.raises(ServerError, match=r"still uses.*--force"):
+            embedded.down()
+        assert all(server.is_running() for server in servers)
+        embedded.down(force=True)
+        assert not any(server.is_running() for server in servers)
+
+
+def test_after_the_keeper_was_killed_everything_starts_again(lab):
+    before = embedded.up()
+    servers = processes()
+    os.kill(lab.read_state()["keeper"], signal.SIGKILL)
+    wait_until(lambda: not any(server.is_running() for server in servers))
+    assert not embedded.status()["running"]
+    after = embedded.up()
+    assert after != before
+    assert psycopg.connect(after["DATABASE_URL"]).execute("SELECT 1").fetchone() == (1,)
+
+
+def test_orphans_of_a_keeper_and_reaper_that_were_both_killed_are_ended(lab):
+    embedded.up()
+    servers = processes()
+    family = psutil.Process(lab.read_state()["keeper"]).children()
+    for process in [p for p in family if p not in servers] + [psutil.Process(lab.read_state()["keeper"])]:
+        process.kill()
+        process.wait(20)
+    assert all(server.is_running() for server in servers)  # the control: they really have no owner any more
+    address = embedded.up()["DATABASE_URL"]
+    assert not any(server.is_running() for server in servers)
+    assert psycopg.connect(address).execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
+    lab.write_state({"DATABASE_URL": "postgresql://gone", "keeper": 1, "processes": {"postgres": [1, 0.0]}})
+    assert not embedded.status()["running"]
+    with embedded.using() as addresses:
+        assert addresses["DATABASE_URL"] != "postgresql://gone"
+
+
+def test_given_servers_are_not_started(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/db")
+    with embedded.using() as addresses:
+        assert addresses["DATABASE_URL"] == "postgresql://elsewhere/db"
+        assert "postgres" not in embedded.status()["pids"]
+        assert "valkey" in embedded.status()["pids"]
+
+
+def test_a_server_that_cannot_start_says_why_and_the_next_try_is_a_new_one(lab):
+    (lab.folder / "postgres").mkdir()
+    obstacle = lab.folder / "postgres" / "not-ours"
+    obstacle.write_text("precious")
+    with pytest.raises(ServerError, match="postgres could not be started"):
+        embedded.up()
+    assert obstacle.exists()
+    obstacle.unlink()
+    embedded.up()
+
+
+def test_the_keeper_is_alone(lab):
+    embedded.up()
+    done = subprocess.run([sys.executable, "-m", keeper.__name__], cwd=BASE_DIR, timeout=20, check=False)
+    assert done.returncode == 0
+    assert embedded.status()["running"]
+
+
+def test_the_command_returns_although_its_output_is_read_to_the_end():
+    def manage(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "manage.py", "servers", *arguments],
+            cwd=BASE_DIR, capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+
+    assert manage("status").returncode == 1
+    up = manage("up")
+    assert up.returncode == 0, up.stderr
+    assert "DATABASE_URL=postgresql://" in up.stdout
+    with psycopg.connect(embedded.status()["addresses"]["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT count(*) > 5 FROM django_migrations").fetchone() == (True,)
+    assert manage("status").returncode == 0
+    assert manage("down").returncode == 0
+    assert manage("down").returncode == 0
