@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from loadtest.servers import Postgres, Valkey
+from loadtest.servers.reaper import REAPER
 
 _servers = ExitStack()
 
@@ -35,8 +36,9 @@ def start_servers() -> None:
         _servers.close()
         raise
     # What a test starts by `servers up` must not meet the servers of this checkout.
-    os.environ["LAB_DIR"] = tempfile.mkdtemp(prefix="lab-tests-")
-    _servers.callback(shutil.rmtree, os.environ["LAB_DIR"], ignore_errors=True)
+    folder = os.environ["LAB_DIR"] = tempfile.mkdtemp(prefix="lab-tests-")
+    REAPER.remove(folder)
+    _servers.callback(shutil.rmtree, folder, ignore_errors=True)
 
 
 @pytest.hookimpl(trylast=True)

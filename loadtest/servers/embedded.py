@@ -55,7 +55,7 @@ def down(*, force: bool = False) -> None:
                 "A run (make demo, make serve, a test) still uses the servers: they end with it. "
                 "`python manage.py servers down --force` ends them now."
             )
-        if pid := lab.read_state().get("keeper"):
+        if pid := lab.live_state().get("keeper"):
             os.kill(pid, signal.SIGTERM)
     _wait_for_the_end(lab, although_used=force)
 
@@ -63,7 +63,7 @@ def down(*, force: bool = False) -> None:
 def status() -> dict[str, Any]:
     """{"running", "stays", "used", "addresses": {name: url}, "pids": {name: pid}, "logs": {name: path}}"""
     lab = Lab()
-    state = lab.read_state() if lab.keeper_lives() else {}
+    state = lab.live_state()
     return {
         "running": bool(state),
         "stays": lab.pin.exists(),
@@ -119,7 +119,7 @@ def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
         lab.failed(name).unlink(missing_ok=True)
     deadline = time.monotonic() + PATIENCE
     keeper = None
-    while missing := [name for name in names if SERVERS[name][0] not in _live_state(lab)]:
+    while missing := [name for name in names if SERVERS[name][0] not in lab.live_state()]:
         for name in missing:
             if lab.failed(name).exists():
                 raise ServerError(f"{name} could not be started: {lab.failed(name).read_text()}")
@@ -139,11 +139,6 @@ def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
 def _given(name: str) -> bool:
     """Whether the environment names such a server. Who has a real Valkey gets no embedded nodes beside it."""
     return bool(os.environ.get(SERVERS[name][0]) or (name == "valkey-nodes" and os.environ.get("REDIS_URL")))
-
-
-def _live_state(lab: Lab) -> dict[str, Any]:
-    """servers.json, unless it was left by a keeper that is gone (SIGKILL, power cut)."""
-    return lab.read_state() if lab.keeper_lives() else {}
 
 
 def _start_keeper(lab: Lab) -> "subprocess.Popen[bytes]":

@@ -55,8 +55,8 @@ class Keeper:
         REAPER.remove(self.lab.state)
         with self.lab.users.open("a") as users:
             while not self.stopping.is_set():
-                for name in SERVERS.keys() - self.running.keys():
-                    if self.lab.order(name).exists():
+                for name in SERVERS:
+                    if name not in self.running and self.lab.order(name).exists():
                         self._start(name)
                 if not self.lab.pin.exists() and _lock(users):
                     break
@@ -86,6 +86,7 @@ class Keeper:
         }
         everyone = [server for servers in self.running.values() for server in servers]
         state["keeper"] = os.getpid()
+        state["keeper_created"] = psutil.Process().create_time()
         state["processes"] = {s.data.name: [s.pid, psutil.Process(s.pid).create_time()] for s in everyone}
         state["logs"] = {s.data.name: str(s.log) for s in everyone}
         state["folders"] = [str(s.run) for s in everyone]

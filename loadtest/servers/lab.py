@@ -5,7 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ledger.addresses import lab_dir
+
+from .reaper import lives
 
 
 class Lab:
@@ -47,6 +51,18 @@ class Lab:
         try:
             return dict(json.loads(self.state.read_text()))
         except (OSError, ValueError):
+            return {}
+
+    def live_state(self) -> dict[str, Any]:
+        """The same, but empty if the keeper that wrote it is gone (SIGKILL, power cut).
+
+        The keeper's lock would not do: a new keeper holds it before it has removed the old one's state.
+        """
+        state = self.read_state()
+        try:
+            keeper = psutil.Process(state["keeper"])
+            return state if keeper.create_time() == state["keeper_created"] and lives(keeper) else {}
+        except (KeyError, psutil.Error):
             return {}
 
     def write_state(self, state: dict[str, Any]) -> None:

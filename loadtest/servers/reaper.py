@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import psutil
 
@@ -108,10 +109,20 @@ def end(processes: dict[int, int]) -> None:
     for process in families:  # one that a test had paused would hear nothing
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
-    _, left = psutil.wait_procs(families, timeout=GRACE)
-    for process in left:
+    deadline = time.monotonic() + GRACE
+    while any(map(lives, families)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process in filter(lives, families):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def lives(process: psutil.Process) -> bool:
+    """A zombie does not: the process 1 of many a container never waits for the orphans that it inherits."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import redis
 from ledger.addresses import BASE_DIR
 from loadtest.servers import ServerError, embedded, keeper
 from loadtest.servers.lab import Lab
+from loadtest.servers.reaper import lives
 
 USER = """
 import sys
@@ -68,7 +69,7 @@ def test_up_twice_then_down():
     servers = processes()
     assert len(servers) == 5
     embedded.down()
-    assert not any(server.is_running() for server in servers)
+    assert not any(map(lives, servers))
     assert not embedded.status()["running"]
     embedded.down()  # nothing runs: nothing to do
 
@@ -86,10 +87,10 @@ def test_two_users_share_and_the_last_one_ends_them():
         assert address == other_address
         servers = processes()
         first.communicate("")
-        assert all(server.is_running() for server in servers)
+        assert all(map(lives, servers))
         assert embedded.status()["used"]
         second.communicate("")  # returns when the servers have ended
-        assert not any(server.is_running() for server in servers)
+        assert not any(map(lives, servers))
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -98,7 +99,7 @@ def test_a_killed_user_is_no_user(signum):
         servers = processes()
         process.send_signal(signum)
         process.wait(20)
-        wait_until(lambda: not any(server.is_running() for server in servers))
+        wait_until(lambda: not any(map(lives, servers)))
 
 
 def test_a_user_of_servers_that_are_up_leaves_them():
@@ -106,7 +107,7 @@ def test_a_user_of_servers_that_are_up_leaves_them():
     servers = processes()
     with embedded.using():
         pass
-    assert all(server.is_running() for server in servers)
+    assert all(map(lives, servers))
 
 
 def test_up_while_a_user_runs_keeps_them_when_it_leaves():
@@ -121,16 +122,16 @@ def test_down_refuses_while_a_user_runs(lab):
         servers = processes()
         with pytest.raises(ServerError, match=r"still uses.*--force"):
             embedded.down()
-        assert all(server.is_running() for server in servers)
+        assert all(map(lives, servers))
         embedded.down(force=True)
-        assert not any(server.is_running() for server in servers)
+        assert not any(map(lives, servers))
 
 
 def test_after_the_keeper_was_killed_everything_starts_again(lab):
     before = embedded.up()
     servers = processes()
     os.kill(lab.read_state()["keeper"], signal.SIGKILL)
-    wait_until(lambda: not any(server.is_running() for server in servers))
+    wait_until(lambda: not any(map(lives, servers)))
     assert not embedded.status()["running"]
     after = embedded.up()
     assert after != before
@@ -140,18 +141,26 @@ def test_after_the_keeper_was_killed_everything_starts_again(lab):
 def test_orphans_of_a_keeper_and_reaper_that_were_both_killed_are_ended(lab):
     embedded.up()
     servers = processes()
-    family = psutil.Process(lab.read_state()["keeper"]).children()
-    for process in [p for p in family if p not in servers] + [psutil.Process(lab.read_state()["keeper"])]:
-        process.kill()
-        process.wait(20)
-    assert all(server.is_running() for server in servers)  # the control: they really have no owner any more
+    keeper_process = psutil.Process(lab.read_state()["keeper"])
+    (reaper,) = set(keeper_process.children()) - set(servers)
+    reaper.kill()
+    keeper_process.kill()
+    keeper_process.wait(20)
+    assert all(map(lives, servers))  # the control: they really have no owner any more
     address = embedded.up()["DATABASE_URL"]
-    assert not any(server.is_running() for server in servers)
+    assert not any(map(lives, servers))
     assert psycopg.connect(address).execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
-    lab.write_state({"DATABASE_URL": "postgresql://gone", "keeper": 1, "processes": {"postgres": [1, 0.0]}})
+    lab.write_state(
+        {
+            "DATABASE_URL": "postgresql://gone",
+            "keeper": 1,
+            "keeper_created": 0.0,
+            "processes": {"postgres": [1, 0.0]},
+        }
+    )
     assert not embedded.status()["running"]
     with embedded.using() as addresses:
         assert addresses["DATABASE_URL"] != "postgresql://gone"

@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from loadtest.servers.reaper import lives
+
 OWNER = """
 import os, sys
 from loadtest.servers import Postgres, Valkey
@@ -31,20 +33,17 @@ def owner(then: str) -> tuple[subprocess.Popen, list[psutil.Process], list[Path]
 
 
 def assert_nothing_left(servers: list[psutil.Process], folders: list[Path]) -> None:
-    _, alive = psutil.wait_procs(servers, timeout=20)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
-    # The folders go last.
-    for _ in range(100):
-        if not any(folder.exists() for folder in folders):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"left: {folders}")
+    """The folders go last."""
+    deadline = time.monotonic() + 20
+    while left := [x for x in servers if lives(x)] + [x for x in folders if x.exists()]:
+        assert time.monotonic() < deadline, f"left: {left}"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_killed_owner_leaves_nothing(signum):
     process, servers, folders = owner("sys.stdin.read()")
-    assert all(server.is_running() for server in servers)
+    assert all(map(lives, servers))
     process.send_signal(signum)
     process.wait(20)
     assert_nothing_left(servers, folders)
