@@ -1,4 +1,8 @@
-"""The books of a book: the pure `reconcile` fed from the store that keeps the accounts."""
+"""The books of a book: the pure `reconcile` fed from the store that keeps the accounts.
+
+An account and its entries are read in one snapshot: otherwise an entry that is written between the two reads is
+not on the chain of the head that was read before it, and looks like a lost update.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from ledger.stores import store_of
 def books_of_account(book: Book, number: str) -> AccountBooks:
     """Return one account's books. Raises Refused when there is no such account."""
     store = store_of(book)
-    pk = store.read(Posting("", (Line(number, 0),)))[number].pk
-    return reconcile(store.account(pk), store.entries(pk))
+    with store.at_one_moment():
+        pk = store.read(Posting("", (Line(number, 0),)))[number].pk
+        return reconcile(store.account(pk), store.entries(pk))
 
 
 def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = None) -> Books:
@@ -23,5 +28,6 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     Streamed: memory holds one account's entries at a time.
     """
     store = store_of(book)
-    rows = ((row, store.entries(pk)) for row, pk in store.accounts())
-    return reconcile_book(rows, operations, store.legs)
+    with store.at_one_moment():
+        rows = ((row, store.entries(pk)) for row, pk in store.accounts())
+        return reconcile_book(rows, operations, store.legs)

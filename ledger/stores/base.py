@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from ledger.models import Book
@@ -37,6 +38,11 @@ class Store(ABC):
     @abstractmethod
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
         """Return (fingerprint, entries) of the posting with this key, or None."""
+
+    def at_one_moment(self) -> AbstractContextManager[None]:
+        """Reads inside see the accounts and their entries as they were at one moment. Where a store cannot do
+        that, reconcile is for accounts that nobody writes to meanwhile."""
+        return nullcontext()
 
     @abstractmethod
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:

@@ -7,9 +7,10 @@ first, and two writers that both hold that lock deadlock on InnoDB when each wan
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 
 from ledger.models import Account, Book, Entry
@@ -106,6 +107,18 @@ class SqlStore(Store):
             for e in rows
         ]
         return (stored[0][0], tuple(s for _, s in stored)) if stored else None
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[None]:
+        """One snapshot; inside a caller's transaction, the caller's isolation level decides."""
+        connection = connections[self.db]
+        if connection.in_atomic_block:
+            yield
+            return
+        with transaction.atomic(using=self.db):
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
 
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
         rows = Account.objects.using(self.db).filter(book_id=self.book.pk).order_by("number")

@@ -1,0 +1,152 @@
+"""The books of real accounts on PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+
+from ledger.books import open_book, post
+from ledger.models import Book
+from ledger.posting import Line, Posting
+from ledger.reconcile import EntryRow
+from ledger.reconciliation import books_of, books_of_account
+from ledger.stores import store_of
+from ledger.stores.sql import SqlStore
+from ledger.strategies.base import Strategy
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+def opened(strategy: str = "select-for-update", *numbers: str) -> Book:
+    accounts = [(number, 100, None) for number in numbers or ("A1",)]
+    return open_book(strategy, accounts, values={"think": [0, 0]})
+
+
+def deposit(book: Book, key: str, amount: int, account: str = "A1") -> None:
+    post(book, Posting(key, (Line(account, amount),)))
+
+
+def elsewhere(work: Callable[[], None]) -> None:
+    """Do `work` on another connection, and wait for it."""
+
+    def run() -> None:
+        work()
+        connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Book]:
+    """A book of no-lock in which the first of two deposits of 10 and 20 is overwritten by the second one."""
+
+    def make(*numbers: str) -> Book:
+        book = opened("no-lock", *numbers)
+        monkeypatch.setattr(Strategy, "think", lambda self: monkeypatch.undo() or elsewhere(first))
+
+        def first() -> None:
+            deposit(book, "first", 10)
+
+        deposit(book, "second", 20)
+        return book
+
+    return make
+
+
+def test_a_book_that_is_right(overtaken):
+    book = opened("select-for-update", "A1", "A2")
+    deposit(book, "a", 10)
+    deposit(book, "b", -4, "A2")
+    post(book, Posting("t", (Line("A1", -50), Line("A2", 50))))
+    books = books_of(book)
+    assert books.balanced
+    assert (books.opening, books.acknowledged, books.expected, books.final) == (200, 6, 206, 206)
+    assert (books.lost_updates, books.torn, books.entries, books.forks) == (0, 0, 4, 0)
+
+
+def test_a_real_lost_update_is_found_with_who_did_it(overtaken):
+    book = overtaken()
+    books = books_of_account(book, "A1")
+    assert books.balanced
+    assert (books.expected, books.final, books.lost_amount, books.lost_updates) == (130, 120, 10, 1)
+    loss = books.first_loss
+    assert loss is not None
+    assert loss.entry is not None
+    assert loss.overwritten_by is not None
+    assert (loss.key, loss.overwritten_by.key) == ("first", "second")
+    assert loss.entry.worker != loss.overwritten_by.worker, "another thread did it"
+    assert f"over {loss.entry.worker}'s 110" in loss.sentence
+
+
+def test_a_transfer_that_was_overwritten_on_one_side_is_torn(monkeypatch: pytest.MonkeyPatch):
+    book = opened("no-lock", "A1", "A2")
+
+    def transfer() -> None:
+        post(book, Posting("t", (Line("A1", -50), Line("A2", 50))))
+
+    monkeypatch.setattr(Strategy, "think", lambda self: monkeypatch.undo() or elsewhere(transfer))
+    deposit(book, "over", 1, "A2")
+    books = books_of(book)
+    assert (books.lost_updates, books.lost_amount, books.torn, books.torn_amount) == (1, 50, 1, 50)
+    assert books.worst_torn is not None
+    assert "on the chain of A1 (-50) but not on that of A2 (+50): 50 destroyed" in books.worst_torn.sentence
+
+
+@pytest.mark.parametrize(
+    "read", [books_of, lambda book: books_of_account(book, "A1")], ids=["book", "account"]
+)
+def test_a_book_that_is_written_meanwhile_is_seen_at_one_moment(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[Book], Any]
+):
+    """Between the read of the account and that of its entries somebody posts: that is no lost update."""
+    book = opened()
+    deposit(book, "before", 10)
+    plain, arrived = SqlStore.entries, []
+
+    def entries(self: SqlStore, pk: int | str) -> Iterator[EntryRow]:
+        elsewhere(lambda: deposit(book, "meanwhile", 5))
+        arrived.append(True)
+        return plain(self, pk)
+
+    monkeypatch.setattr(SqlStore, "entries", entries)
+    books = read(book)
+    assert arrived
+    assert (books.final, books.entries, books.lost_updates, books.balanced) == (110, 1, 0, True)
+    monkeypatch.undo()
+    assert read(book).final == 115
+
+
+def test_inside_a_callers_transaction_the_caller_decides():
+    from django.db import transaction
+
+    book = opened()
+    with transaction.atomic():
+        deposit(book, "a", 10)
+        assert books_of(book).final == 110
+
+
+def test_accounts_that_do_not_exist():
+    from ledger.posting import Refused
+
+    with pytest.raises(Refused, match="no account nobody"):
+        books_of_account(opened(), "nobody")
+
+
+def test_the_store_streams_its_entries():
+    book = opened()
+    for number in range(3):
+        deposit(book, str(number), 1)
+    store = store_of(book)
+    ((account, pk),) = list(store.accounts())
+    rows = store.entries(pk)
+    assert next(rows).id
+    assert isinstance(account.head, UUID)
+    assert len(list(rows)) == 2
