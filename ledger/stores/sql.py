@@ -84,21 +84,21 @@ class SqlStore(Store):
 
     def write(self, changes: Sequence[Change]) -> None:
         with transaction.atomic(using=self.db):
-            for change in changes:
-                Account.objects.using(self.db).filter(pk=change.before.pk).update(
-                    balance=change.after, version=change.before.version + 1, head=change.entry
-                )
-            self.record(changes)
+            self.put(changes)
+
+    def put(self, changes: Sequence[Change]) -> None:
+        """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken."""
+        for change in changes:
+            Account.objects.using(self.db).filter(pk=change.before.pk).update(
+                balance=change.after, version=change.before.version + 1, head=change.entry
+            )
+        self.record(changes)
 
     def record(self, changes: Sequence[Change]) -> None:
         """Insert the entries; the caller's transaction holds the balances. Raises KeyTaken."""
-        try:
+        with key_taken(changes[0].key):
             for change in changes:
                 entry(change, self.book).save(using=self.db, force_insert=True)
-        except IntegrityError as error:
-            if "a_key_once_for_each_account" in str(error):
-                raise KeyTaken(changes[0].key) from error
-            raise
 
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
         rows = Entry.objects.using(self.db).filter(book_id=self.book.pk, key=key).select_related("account")
@@ -136,6 +136,17 @@ class SqlStore(Store):
     def entries(self, pk: int | str) -> Iterator[EntryRow]:
         rows = Entry.objects.using(self.db).filter(account_id=pk).order_by().values_list(*EntryRow._fields)
         return (EntryRow(*row) for row in rows.iterator(chunk_size=5000))
+
+
+@contextmanager
+def key_taken(key: str) -> Iterator[None]:
+    """Raise KeyTaken for the entries' unique constraint."""
+    try:
+        yield
+    except IntegrityError as error:
+        if "a_key_once_for_each_account" in str(error):
+            raise KeyTaken(key) from error
+        raise
 
 
 def account_row(account: Account) -> AccountRow:

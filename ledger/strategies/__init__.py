@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
+from ledger.strategies.advisory_lock import AdvisoryLock
+from ledger.strategies.atomic_update import AtomicUpdate
 from ledger.strategies.base import Settings, Strategy
+from ledger.strategies.lock_around_transaction import LockAroundTransaction
+from ledger.strategies.lock_inside_transaction import LockInsideTransaction
 from ledger.strategies.locked import Locked, locked
 from ledger.strategies.no_lock import NoLock
+from ledger.strategies.optimistic_value import OptimisticValue
 from ledger.strategies.optimistic_version import OptimisticVersion
+from ledger.strategies.repeatable_read import RepeatableRead
+from ledger.strategies.row_lock_nowait import RowLockNowait
+from ledger.strategies.save_all_fields import SaveAllFields
 from ledger.strategies.select_for_update import SelectForUpdate
+from ledger.strategies.select_for_update_late import SelectForUpdateLate
+from ledger.strategies.serializable import Serializable
 from ledger.strategies.sql import SqlStrategy
 from locks import LOCKS
 from locks import find as find_lock
@@ -23,8 +33,18 @@ STRATEGIES: dict[str, type[Strategy]] = {
     for strategy in (
         NoLock,
         *(locked(slug, lock) for slug, lock in LOCKS.items()),
+        LockInsideTransaction,
+        LockAroundTransaction,
+        SaveAllFields,
         SelectForUpdate,
+        SelectForUpdateLate,
+        RowLockNowait,
+        AdvisoryLock,
+        AtomicUpdate,
         OptimisticVersion,
+        OptimisticValue,
+        RepeatableRead,
+        Serializable,
     )
 }
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
-from ledger.posting import Applied, Busy, Posting, applied, compute
+from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.strategies.base import Strategy
 from locks import Lock, LockFactory, LockTimeout, build
@@ -30,19 +30,22 @@ class Locked(Strategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         taken: list[Any] = []
-        changes = None
         try:
             for number in sorted(set(posting.accounts)):  # one order for everyone: no deadlock
                 taken.append(self.enter(number))
-            read = self.store.read(posting)
-            changes = compute(posting, read)
-            self.think()
-            self.store.write(changes)
+            changes = self.inside(posting, taken)
         except BaseException as error:
             self.leave(taken, error)
             raise
         warning = self.leave(taken, None)
         return Applied(applied(changes).entries, warning=warning)
+
+    def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
+        """What the locks protect; `taken`: the locks, in the order of their accounts' numbers."""
+        changes = compute(posting, self.store.read(posting))
+        self.think()
+        self.store.write(changes)
+        return changes
 
     def enter(self, number: str) -> Any:
         """Take one account's lock. Raises Busy when it was not granted in time."""

@@ -50,5 +50,5 @@ class SelectForUpdate(SqlStrategy):
             read = self.store.complete(posting, {row.number: snapshot(row) for row in rows})
             changes = compute(posting, read)
             self.think()
-            self.store.write(changes)
+            self.store.put(changes)
         return applied(changes)

@@ -1,4 +1,4 @@
-"""What the strategies on SQL share: their database alias, and the hazards that a database's own lock survives."""
+"""What the strategies on SQL share: their database alias, the errors, and the hazards that a database survives."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from locks.hazards import Hazard
 #: comes between them. A replica that lags is not asked; a deadlock rolls one side back.
 DATABASE_HAZARDS = frozenset(Hazard) - {Hazard.REPLICA_LAG}
 
+#: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
+#: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB
+START_AGAIN = {"40001", "40P01", 1213, 1020}
+
 
 class SqlStrategy(Strategy):
     """A strategy whose accounts are rows."""
@@ -20,3 +24,9 @@ class SqlStrategy(Strategy):
     def __init__(self, book: Book) -> None:
         super().__init__(book)
         self.db = self.store.db
+
+
+def code_of(error: BaseException) -> str | int | None:
+    """Return the SQLSTATE (PostgreSQL) or the error number (MariaDB) of Django's database `error`, or None."""
+    cause = error.__cause__
+    return getattr(cause, "sqlstate", None) or (cause.args[0] if cause and cause.args else None)

@@ -13,9 +13,20 @@ from tests.ledger.race.books import assert_lost
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 #: strategies that claim to keep the balance when two want one account
-RIGHT = ["setnx", "watchdog", "select-for-update", "optimistic-version"]
+RIGHT = [
+    "setnx",
+    "watchdog",
+    "select-for-update",
+    "optimistic-version",
+    "lock-around-transaction",
+    "row-lock-nowait",
+    "advisory-lock",
+    "atomic-update",
+    "repeatable-read",
+    "serializable",
+]
 #: strategies that lose it when both have read before either writes, without any fault
-WRONG = ["no-lock"]
+WRONG = ["no-lock", "select-for-update-late", "save-all-fields"]
 
 
 @pytest.mark.parametrize("second_first", [False, True], ids=["first-in-first", "second-in-first"])
@@ -34,7 +45,9 @@ def test_keeps_the_balance(slug: str, second_first: bool) -> None:
 @pytest.mark.parametrize("slug", WRONG)
 def test_loses_the_first_write(slug: str) -> None:
     with Race(slug) as race:
-        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20).runs_to("think")
+        a, b = race.worker("A", +10), race.worker("B", +20)
+        a.runs_to("think")
+        b.runs_to("think")
         a.finishes()
         b.finishes()
         assert race.balance() == 120

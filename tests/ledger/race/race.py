@@ -38,7 +38,7 @@ class Race:
     def __init__(
         self, strategy: str, *, store: str = "postgres", floor: int | None = None, **settings: Any
     ) -> None:
-        values = {"think": [0, 0], "backoff": [0, 0], "poll": 0.005, **settings}
+        values = {"think": [0, 0], "backoff": [0.001, 0.001], "poll": 0.005, "retries": 5000, **settings}
         accounts = [("A", 100, floor), ("B", 100, floor)]
         self.book = open_book(strategy, accounts, store=store, values=values, trusted=True)
         self.workers: list[Worker] = []

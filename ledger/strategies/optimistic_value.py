@@ -1,0 +1,48 @@
+"""optimistic-value: write only if the balance is still the one that was read. The same number is not the same state.
+
+    A: SELECT → 100
+    B:               UPDATE … SET balance = 110 WHERE balance = 100 → 1 row
+    C:               UPDATE … SET balance = 100 WHERE balance = 110 → 1 row (a withdrawal)
+    A: UPDATE … SET balance = 120 WHERE balance = 100 → 1 row        A believes that nothing happened
+
+    here the sum is right by luck (100 + 10 − 10 + 20); whatever A had decided on the history is not: its entry
+    names the opening as its parent, and B's and C's entries are on no chain.
+
+Guarantees   the balance is never overwritten by one computed from a different balance.
+Breaks when  the balance goes away and comes back between read and write (ABA): deposits and withdrawals on one
+             account. With deposits alone it cannot happen.
+Costs        as `optimistic-version`, without the column.
+Source       the compare-and-swap folklore; Treiber 1986 names the ABA problem. The cure is a number that never
+             comes back: `optimistic-version`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.models import Account
+from ledger.posting import Change
+from ledger.strategies.optimistic_version import OptimisticVersion, Stale
+from locks.hazards import Hazard
+
+
+class OptimisticValue(OptimisticVersion):
+    """`optimistic-version` that compares the balance itself."""
+
+    slug = "optimistic-value"
+    title = "Optimistic, by comparing the balance"
+    source = "compare-and-swap on the value; Treiber 1986 on ABA"
+    guarantees = "no write over a different balance"
+    breaks_when = "the balance goes away and comes back (ABA)"
+    round_trips = "1 read, then 4 for each attempt"
+    withstands: ClassVar[frozenset[Hazard]] = frozenset()
+
+    def write_if_unchanged(self, change: Change) -> None:
+        """UPDATE … WHERE balance = the one that was read. Raises Stale when it is another."""
+        written = (
+            Account.objects.using(self.db)
+            .filter(pk=change.before.pk, balance=change.before.balance)
+            .update(balance=change.after, version=change.before.version + 1, head=change.entry)
+        )
+        if not written:
+            raise Stale

@@ -1,0 +1,38 @@
+"""serializable: read and write as the unprotected one does, and let the database find out what went wrong.
+
+    A: BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT → 100
+    B:                  BEGIN; SET TRANSACTION …; SELECT → 100
+    A: UPDATE balance = 110; INSERT entry; COMMIT
+    B:                  UPDATE balance = 120 → error 40001 (could not serialize); ROLLBACK; start again from BEGIN
+
+Guarantees   the result is that of some order of whole transactions: no lost update, no write skew (two accounts
+             that share one limit), also for code that was written without a thought of concurrency.
+Breaks when  one writer uses a weaker level; when the retry does not begin at BEGIN (a read kept from the failed
+             attempt is stale); when an error in the middle is swallowed. Who used up the retries gets "busy".
+Costs        BEGIN, SET, SELECT, UPDATE, INSERT, COMMIT for each attempt; on a hot account most attempts fail.
+             On MariaDB every SELECT share-locks its row, so two readers that both want to write deadlock
+             (error 1213), and one of them starts again.
+Source       PostgreSQL, "Transaction Isolation: Serializable"; Ports & Grittner 2012.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.strategies.repeatable_read import RepeatableRead
+from ledger.strategies.sql import DATABASE_HAZARDS
+from locks.hazards import Hazard
+
+
+class Serializable(RepeatableRead):
+    """The unprotected strategy in a SERIALIZABLE transaction, with retries."""
+
+    slug = "serializable"
+    title = "SERIALIZABLE with retries"
+    source = "PostgreSQL: Serializable; Ports & Grittner 2012"
+    guarantees = "no lost update and no write skew"
+    breaks_when = "one writer uses a weaker level, or a retry keeps what it had read"
+    round_trips = "6 for each attempt"
+    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    stores = ("postgres", "mariadb")
+    level = "SERIALIZABLE"
