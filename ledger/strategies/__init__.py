@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import entry_points
 
 from ledger.strategies.advisory_lock import AdvisoryLock
@@ -20,6 +21,7 @@ from ledger.strategies.select_for_update import SelectForUpdate
 from ledger.strategies.select_for_update_late import SelectForUpdateLate
 from ledger.strategies.serializable import Serializable
 from ledger.strategies.sql import SqlStrategy
+from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
 from locks import find as find_lock
 
@@ -56,12 +58,14 @@ CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "opti
 
 def known() -> dict[str, type[Strategy]]:
     """Return STRATEGIES and what other packages add by entry points (strategies, and locks as strategies)."""
-    found = dict(STRATEGIES)
-    for point in entry_points(group=ENTRY_POINTS):
-        found.setdefault(point.name, point.load())
-    for point in entry_points(group="lost_update_lab.locks"):
-        found.setdefault(point.name, locked(point.name, point.load()))
-    return found
+    return {**_installed(), **STRATEGIES}
+
+
+@cache
+def _installed() -> dict[str, type[Strategy]]:
+    """Entry points are looked up once a process: it costs 10 ms, and every posting asks for its strategy."""
+    found = {point.name: locked(point.name, point.load()) for point in entry_points(group=LOCK_ENTRY_POINTS)}
+    return found | {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
 
 def find(slug: str) -> type[Strategy]:

@@ -1,0 +1,86 @@
+"""compare: the swarm on each strategy, one after the other, the control first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtest import workloads
+from loadtest.availability import missing
+from loadtest.swarm.run import Swarm
+from loadtest.trial import Result, Trial, run, skipped
+from loadtest.webserver import WebServer
+from loadtest.words import Word
+
+THINK = (0.0, 0.005)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is compared, under which circumstances. `strategies` begins with the control."""
+
+    strategies: tuple[str, ...]
+    preset: str = ""
+    workload: str = "deposits"
+    workload_options: dict[str, Any] = field(default_factory=dict)
+    accounts: int = 1
+    store: str = "postgres"
+    users: int = 20
+    seconds: float | None = 5.0
+    iterations: int = 0
+    look: float = 0.0
+    deadline: float = 30.0
+    processes: int = 2
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def trial(self, strategy: str) -> Trial:
+        """Return the trial of one strategy. Raises ValueError for a wrong workload or setting."""
+        return Trial(
+            strategy=strategy,
+            workload=workloads.find(self.workload, self.accounts, **self.workload_options),
+            store=self.store,
+            settings={"think": list(THINK), **self.settings},
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "strategies": list(self.strategies)}
+
+
+def compare(
+    plan: Plan,
+    *,
+    host: str | None = None,
+    keep: Path | None = None,
+    tick: Callable[[str, float], None] = lambda strategy, fraction: None,
+) -> Iterator[Result]:
+    """Yield each strategy's result as it comes. Without `host` a web server of our own is started and ended.
+
+    `keep`: folder for the clients' histories. `tick(strategy, fraction)` is told how far it is.
+    """
+    control: Word | None = None
+    with ExitStack() as stack:
+        web = None if host else stack.enter_context(WebServer())
+        for strategy in plan.strategies:
+            trial = plan.trial(strategy)
+            if lacking := missing(strategy, plan.store):
+                yield skipped(trial, *lacking)
+                continue
+            swarm = Swarm(
+                host=host or web.url,
+                web=web,
+                users=plan.users,
+                seconds=plan.seconds,
+                iterations=plan.iterations,
+                look=plan.look,
+                deadline=plan.deadline,
+                processes=min(plan.processes, plan.users),
+                options=plan.workload_options,
+                keep=keep / strategy.replace(":", ".") if keep else None,
+                tick=lambda fraction, strategy=strategy: tick(strategy, fraction),
+            )
+            result = run(trial, swarm, control)
+            control = result.word if control is None else control
+            yield result

@@ -1,0 +1,187 @@
+"""What the clients saw, written down as it happens, so that no death of a client forgets it.
+
+One file a process, one JSON line an event, as Jepsen does: `invoke` before the request leaves, then `ok`, `fail`
+or `info`. An operation without a second line (its process was killed, its user was stopped) has an unknown
+outcome: `info`, until the end of the history.
+
+    {"event": "invoke", "key": "k1", "at": 1.25, "worker": "host:12:3", "legs": [["A0001", 5]]}
+    {"event": "ok", "key": "k1", "at": 1.31, "retries": 0}
+
+Standard library only, apart from the pure words of reconcile: the swarm writes it, and knows no Django.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ledger.reconcile import Operation, Outcome
+
+SUFFIX = ".history.jsonl"
+ERRORS_KEPT = 10  # distinct ones
+
+
+class Journal:
+    """The writing end: one file for this process. Each event is one `write`, so a SIGKILL tears no line."""
+
+    def __init__(self, folder: Path | str) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.path = Path(folder) / f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}{SUFFIX}"
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def invoke(self, key: str, legs: Iterable[tuple[str, int]], worker: str) -> float:
+        """Before the request leaves. Returns the time it was noted, seconds since the epoch."""
+        at = time.time()
+        self._write({"event": "invoke", "key": key, "at": at, "worker": worker, "legs": list(legs)})
+        return at
+
+    def complete(
+        self, key: str, outcome: Outcome, *, retries: int = 0, busy: bool = False, error: str = ""
+    ) -> float:
+        """When the answer is there, or will not come. Returns the time it was noted. `busy`: it failed because a
+        lock or a server was not available, not because the business said no."""
+        at = time.time()
+        event: dict[str, Any] = {"event": outcome.value, "key": key, "at": at}
+        if retries:
+            event["retries"] = retries
+        if busy:
+            event["busy"] = True
+        if error:
+            event["error"] = error[:500]
+        self._write(event)
+        return at
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _write(self, event: dict[str, Any]) -> None:
+        os.write(self._file, json.dumps(event, separators=(",", ":")).encode() + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation of one client, whole: every leg of its posting, and what became of it."""
+
+    key: str
+    legs: tuple[tuple[str, int], ...]
+    outcome: Outcome
+    started: float
+    ended: float
+    worker: str
+    answered: bool = True
+    retries: int = 0
+    busy: bool = False
+    error: str = ""
+
+
+@dataclass(slots=True)
+class History:
+    """All calls of a trial."""
+
+    calls: list[Call] = field(default_factory=list)
+
+    def operations(self) -> dict[str, list[Operation]]:
+        """Return what reconcile wants: each account's share of each call."""
+        found: dict[str, list[Operation]] = defaultdict(list)
+        for call in self.calls:
+            for account, amount in call.legs:
+                found[account].append(
+                    Operation(call.key, amount, call.outcome, call.started, call.ended, call.worker)
+                )
+        return dict(found)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of calls of each outcome, of those never answered, of those refused as busy."""
+        seen = Counter(call.outcome.value for call in self.calls)
+        return {
+            **{outcome.value: seen[outcome.value] for outcome in Outcome},
+            "unanswered": sum(not call.answered for call in self.calls),
+            "busy": sum(call.busy for call in self.calls),
+        }
+
+    def errors(self) -> dict[str, int]:
+        """Return what the clients were told, most frequent first, with how often."""
+        seen = Counter(call.error for call in self.calls if call.error)
+        return dict(seen.most_common(ERRORS_KEPT))
+
+    def elapsed(self) -> float:
+        """Seconds from the first call's start to the last answer's end; 0.0 without an answer."""
+        answered = [call.ended for call in self.calls if call.answered]
+        return max(answered) - min(call.started for call in self.calls) if answered else 0.0
+
+    def rates(self) -> dict[str, Any]:
+        """Return `ops_per_s` and `latency_ms` of the acknowledged calls, and all `retries`."""
+        acknowledged = [call for call in self.calls if call.outcome is Outcome.OK]
+        elapsed = self.elapsed()
+        return {
+            "ops_per_s": round(len(acknowledged) / elapsed, 1) if elapsed else 0.0,
+            "latency_ms": percentiles([1000 * (call.ended - call.started) for call in acknowledged]),
+            "retries": sum(call.retries for call in self.calls),
+        }
+
+
+def percentiles(values: list[float]) -> dict[str, float | None]:
+    """Return p50, p95, p99 (nearest rank) and max, None each without values."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"p50": None, "p95": None, "p99": None, "max": None}
+
+    def rank(percent: int) -> float:
+        return round(ordered[max(0, -(-percent * len(ordered) // 100) - 1)], 2)
+
+    return {"p50": rank(50), "p95": rank(95), "p99": rank(99), "max": round(ordered[-1], 2)}
+
+
+def read(folder: Path | str) -> History:
+    """Merge the files of all processes. Raises ValueError for a line that is no event (but a torn last one)."""
+    calls: list[Call] = []
+    for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
+        calls += _calls(_events(path))
+    return History(sorted(calls, key=lambda call: call.started))
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    lines = path.read_bytes().split(b"\n")
+    torn = lines.pop()  # b"" when the last line is whole; a line that a power cut tore is no event yet
+    for number, line in enumerate(lines, 1):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: not an event of a history: {error}") from error
+    if torn:
+        try:
+            yield json.loads(torn)
+        except ValueError:
+            return
+
+
+def _calls(events: Iterable[dict[str, Any]]) -> Iterator[Call]:
+    begun: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["event"] == "invoke":
+            begun[event["key"]] = event
+        else:
+            yield _call(begun.pop(event["key"]), event)
+    for invoked in begun.values():  # nobody lived to see the answer: it may come at any time
+        yield _call(invoked, {"event": Outcome.INFO, "at": float("inf")})
+
+
+def _call(invoked: dict[str, Any], done: dict[str, Any]) -> Call:
+    return Call(
+        invoked["key"],
+        tuple((account, amount) for account, amount in invoked["legs"]),
+        Outcome(done["event"]),
+        invoked["at"],
+        done["at"],
+        invoked["worker"],
+        done["at"] != float("inf"),
+        done.get("retries", 0),
+        done.get("busy", False),
+        done.get("error", ""),
+    )

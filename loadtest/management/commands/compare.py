@@ -1,0 +1,142 @@
+"""`manage.py compare`: a Locust swarm for each strategy, over HTTP, and the table."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management import BaseCommand
+from django.db import ProgrammingError
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ledger.addresses import NoServers
+from ledger.stores import STORES
+from ledger.strategies import CARD, Settings
+from loadtest import records, subjects
+from loadtest.claims import exit_code
+from loadtest.compare import Plan, compare
+from loadtest.durations import duration, span
+from loadtest.presets import PRESETS
+from loadtest.report.terminal import remarks, table
+from loadtest.servers import ServerError
+from loadtest.words import Word
+from loadtest.workloads import WORKLOADS
+
+
+class Command(BaseCommand):
+    help = "Run a swarm against each strategy and compare what is left of the money."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        subjects.add_arguments(parser)
+        parser.add_argument(
+            "--preset",
+            choices=PRESETS,
+            help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
+        )
+        parser.add_argument("--workload", choices=WORKLOADS, help="what the users do (deposits)")
+        parser.add_argument("--store", choices=STORES, help="where the balances live (postgres)")
+        parser.add_argument("--users", type=_whole, help="how many callers at once (20)")
+        parser.add_argument("--seconds", type=_typed(duration), help="how long for each strategy (5)")
+        parser.add_argument(
+            "--accounts", type=_whole, help="1: all meet on one hot account; more: spread (1)"
+        )
+        parser.add_argument(
+            "--think", type=_typed(span), help="the business's work between read and write (0-5ms)"
+        )
+        parser.add_argument("--before", type=_typed(span), help="work before the read (none)")
+        parser.add_argument("--poll", type=_typed(duration), help="between two looks of a waiting lock")
+        parser.add_argument("--lease", type=_typed(duration), help="a lock's lease")
+        parser.add_argument("--host", metavar="URL", help="a running server on the same databases")
+        parser.add_argument("--history", type=Path, metavar="DIR", help="keep what the clients saw there")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            plan = _plan(options)
+            for strategy in plan.strategies:
+                plan.trial(strategy)
+            Settings.of(plan.settings)
+        except ValueError as error:
+            raise subjects.usage(error) from error
+        try:
+            report = self.measure(plan, options)
+        except NoServers as error:
+            raise subjects.usage(error) from error
+        except ProgrammingError as error:
+            raise subjects.usage(f"{error}: run `python manage.py migrate` first") from error
+        except ServerError as error:
+            raise subjects.usage(error) from error
+        self.show(report, options)
+        code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
+        if code:
+            raise SystemExit(int(code))
+
+    def measure(self, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
+        """Run all trials, with a progress bar on the terminal."""
+        row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("starting the web server", total=len(plan.strategies))
+            results: list[dict[str, Any]] = []
+
+            def tick(strategy: str, fraction: float) -> None:
+                progress.update(bar, description=escape(strategy), completed=len(results) + fraction)
+
+            for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
+                results.append(records.record(row, result))
+                told = f"  {escape(result.trial.strategy)}: {result.word}"
+                progress.console.print(told, highlight=False)
+        return records.finish(row, results, options["output"] / "compare.json")
+
+    def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            return
+        console = Console(file=self.stdout._out)
+        if not console.is_terminal:
+            console.width = 120  # a file or a pipe has no width, and 80 columns cut the names
+        console.print(table(report["results"]))
+        for sentence in remarks(report["results"]):
+            console.print(escape(sentence), soft_wrap=True, highlight=False)
+        console.print(f"Written: {options['output'] / 'compare.json'}", soft_wrap=True, highlight=False)
+
+
+def _plan(options: dict[str, Any]) -> Plan:
+    """The preset, and what was asked for beside it. Raises ValueError and CommandError."""
+    chosen = dict(PRESETS[options["preset"]][1]) if options["preset"] else {}
+    settings = dict(chosen.pop("settings", {}))
+    for name in ("think", "before", "poll", "lease"):
+        if options[name] is not None:
+            settings[name] = options[name]
+    for name in ("workload", "store", "users", "seconds", "accounts"):
+        if options[name] is not None:
+            chosen[name] = options[name]
+    return Plan(
+        strategies=subjects.subjects(options, CARD),
+        preset=options["preset"] or "",
+        settings=settings,
+        **chosen,
+    )
+
+
+def _typed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """argparse shows the message of an ArgumentTypeError, not that of a ValueError."""
+
+    def typed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    return typed
+
+
+def _whole(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)

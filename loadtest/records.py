@@ -1,0 +1,56 @@
+"""Results as files and as rows."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+from loadtest import models
+from loadtest.environment import environment
+from loadtest.trial import Result
+
+
+def begin(
+    command: str, *, workload: str, store: str, adversary: str = "none", **options: Any
+) -> models.Trial:
+    """Open the row of a command's run."""
+    return models.Trial.objects.create(
+        command=command,
+        workload=workload,
+        store=store,
+        adversary=adversary,
+        options=options,
+        environment=environment(),
+    )
+
+
+def record(row: models.Trial, result: Result) -> dict[str, Any]:
+    """Store one result; returns its object."""
+    data = result.as_json()
+    models.Result.objects.create(
+        trial=row, strategy=result.trial.strategy, verdict=str(result.word), book=result.book, data=data
+    )
+    return data
+
+
+def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict[str, Any]:
+    """Close the row and write its file, whole or not at all. Returns what the file holds."""
+    row.ended = timezone.now()
+    row.save(update_fields=["ended"])
+    report = {
+        "command": row.command,
+        "started": row.started.isoformat(),
+        "ended": row.ended.isoformat(),
+        "environment": row.environment,
+        "options": row.options,
+        "results": results,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(f".{os.getpid()}.tmp")
+    half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    half.replace(path)
+    return report

@@ -1,0 +1,171 @@
+"""The master's side of a run: open a fresh book, let the users go together, reconcile when all are done.
+
+    users    warm up … ready ┐                 ┌ post, post, post … done ┐
+    master   open the book   └ all ready → go! ┘                         └ all done → reconcile → exit code
+
+Users end by themselves (`--run-time` counts from the "go", not from the spawning), so that nothing is in flight
+when the books are read. Locust's own messages carry the words, so it is the same with one process, with
+`--processes`, and with `--master`/`--worker` on many machines.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import gevent
+
+from loadtest.swarm.bank import Bank, BankError
+from loadtest.swarm.options import WARM_UP_ACCOUNTS, settings_of, workload_of
+
+log = logging.getLogger(__name__)
+LOST, BAD_USAGE, INCONCLUSIVE = 1, 2, 3
+#: seconds that a user may need to get ready before the others go without it
+PATIENCE = 15.0
+
+
+class Conductor:
+    """One for each Locust environment that does not only work for a master."""
+
+    def __init__(self, environment: Any, run_time: float | None) -> None:
+        self.environment, self.run_time = environment, run_time
+        self.books: dict[str, Any] = {}
+        self.totals: Counter[str] = Counter()
+        self.ready = self.done = 0
+        self.gone = self.judged = True  # nothing runs yet
+        self.looked: dict[str, Any] | None = None
+
+    @property
+    def bank(self) -> Bank:
+        return Bank(self.environment.host)
+
+    # -- before -----------------------------------------------------------------------------------------------
+
+    def test_start(self, **_: Any) -> None:
+        """Open the books; their ids reach the workers with the options that Locust sends them."""
+        options = self.environment.parsed_options
+        self.books, self.totals, self.looked = {}, Counter(), None
+        self.ready = self.done = 0
+        self.gone = self.judged = False
+        try:
+            options.opened_book = options.book or self._open(options, workload_of(options).openings())
+            options.opened_warm_up = options.warm_up_book or self._open(options, None)
+        except (BankError, ValueError) as error:
+            self._give_up(error)
+        else:
+            gevent.spawn_later(PATIENCE, self._go_anyway, options.opened_book)
+
+    def _open(self, options: Any, openings: Any) -> str:
+        settings = settings_of(options)
+        if openings is None:
+            return self.bank.open_book(
+                strategy=options.strategy, name="warm-up", count=WARM_UP_ACCOUNTS, settings=settings
+            )
+        accounts = [{"account": o.account, "opening": o.opening, "floor": o.floor} for o in openings]
+        return self.bank.open_book(
+            strategy=options.strategy, name="swarm", accounts=accounts, settings=settings
+        )
+
+    def _give_up(self, error: Exception) -> None:
+        log.error("The test cannot start: %s", error)
+        self.books = {"error": str(error)}
+        self.judged = True
+        options = self.environment.parsed_options
+        options.opened_book = options.opened_warm_up = ""
+        if not self.environment.web_ui:
+            self.environment.process_exit_code = BAD_USAGE
+            gevent.spawn(self.environment.runner.quit)
+        else:
+            gevent.spawn_later(0.1, self.environment.runner.stop)
+
+    # -- during -----------------------------------------------------------------------------------------------
+
+    def on_ready(self, msg: Any, **_: Any) -> None:
+        """A user has warmed up. When all have: go."""
+        self.ready += msg.data["users"]
+        if self.ready >= (self.environment.runner.target_user_count or 0):
+            self.go()
+
+    def _go_anyway(self, book: str) -> None:
+        if not self.gone and book == self.environment.parsed_options.opened_book:
+            log.warning("only %d users are ready after %g s: the others start late", self.ready, PATIENCE)
+            self.go()
+
+    def go(self) -> None:
+        """Tell every process that its users may start."""
+        if self.gone:
+            return
+        self.gone = True
+        options = self.environment.parsed_options
+        self.environment.runner.send_message("lab_go", {"seconds": self.run_time})
+        if options.look:
+            gevent.spawn_later(options.look, self._look, options.look)
+        if self.run_time:  # users that hang past their deadline are not waited for
+            gevent.spawn_later(self.run_time + options.deadline + 5, self._finish, options.opened_book)
+
+    def _look(self, seconds: float) -> None:
+        """The balance as somebody sees it who looks after a fixed time, as the article did."""
+        try:
+            balance = self.bank.balance(self.environment.parsed_options.opened_book)
+        except BankError as error:
+            log.warning("no look at the balance: %s", error)
+            return
+        self.looked = {"after_s": seconds, "balance": balance, "finished": self.totals["ok"]}
+
+    def on_done(self, msg: Any, **_: Any) -> None:
+        """A user is done. When all are: the end."""
+        self.totals.update(msg.data["totals"])
+        self.done += 1
+        if msg.data["by_itself"] and self.done >= (self.environment.runner.target_user_count or 0):
+            gevent.spawn(self._finish, self.environment.parsed_options.opened_book)
+
+    def _finish(self, book: str) -> None:
+        if self.judged or book != self.environment.parsed_options.opened_book:
+            return
+        if self.looked is None and self.environment.parsed_options.look:
+            gevent.sleep(self.environment.parsed_options.look)
+        if self.environment.web_ui:
+            self.environment.runner.stop()
+        else:
+            self.environment.runner.quit()
+
+    # -- after ------------------------------------------------------------------------------------------------
+
+    def test_stop(self, **_: Any) -> None:
+        """Reconcile once a run. With Ctrl-C in the web UI Locust fires `quitting` before this: both lead here."""
+        if self.judged:
+            return
+        self.judged = True
+        options = self.environment.parsed_options
+        try:
+            self.books = self.bank.reconcile(options.opened_book)
+        except BankError as error:
+            log.error("The books cannot be read: %s", error)
+            self.books = {"error": str(error)}
+            self.environment.process_exit_code = INCONCLUSIVE
+            return
+        lost, created = self.books["lost_amount"], self.books["created_amount"]
+        self.environment.process_exit_code = LOST if lost or created else 0
+        log.info("%s: %s", options.opened_book, "; ".join(f"{n}: {v}" for n, v in self.rows()))
+        if options.history:
+            report = {"book": options.opened_book, "looked": self.looked, "totals": dict(self.totals)}
+            Path(options.history, "swarm.json").write_text(json.dumps(report))
+
+    def rows(self) -> list[tuple[str, Any]]:
+        """Return what the tab of the web UI shows."""
+        if not self.books or "error" in self.books:
+            return [("Books", self.books.get("error", "no test has ended yet"))]
+        first = self.books.get("first_loss")
+        return [
+            ("Lost amount", self.books["lost_amount"]),
+            ("Lost updates", self.books["lost_updates"]),
+            ("Expected balance", self.books["expected"]),
+            ("Final balance", self.books["final"]),
+            ("Created amount", self.books["created_amount"]),
+            ("Acknowledged to the users", self.totals["acknowledged"]),
+            ("Operations ok / fail / unknown", "{ok} / {fail} / {info}".format_map(self.totals)),
+            ("First loss", first["sentence"] if first else "none"),
+        ]

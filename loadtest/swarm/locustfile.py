@@ -1,0 +1,184 @@
+"""The swarm: users that post to one book over HTTP. Works as any Locust user expects:
+
+    locust -f loadtest/swarm/locustfile.py --host http://127.0.0.1:8000            (web UI on port 8089)
+    locust -f loadtest/swarm/locustfile.py --host … --headless -u 20 -t 10s --strategy setnx --processes 2
+
+Each test opens a fresh book and reconciles it at the end; the exit code is 1 when money was lost or created.
+Every operation has a new Idempotency-Key. An operation whose outcome is unknown (no answer, 5xx) is noted as
+`info` and **not** asked again: a retry would hide from the judge what a real time-out leaves open.
+HTTP only: nothing here knows Django.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import sys
+import uuid
+from itertools import count
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import gevent.event
+from locust import FastHttpUser, constant, events, task
+from locust.exception import StopUser
+from locust.runners import MasterRunner, WorkerRunner
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # Locust may be started from anywhere
+
+from ledger.reconcile import Outcome
+from loadtest.history import Journal
+from loadtest.swarm.bank import headers
+from loadtest.swarm.conductor import Conductor
+from loadtest.swarm.options import DEFAULT_HOST, WARM_UP_ACCOUNTS, add_arguments, workload_of
+from loadtest.swarm.panel import extend
+
+events.init_command_line_parser.add_listener(add_arguments)
+
+
+STOP_TIMEOUT = 5.0
+BUSY = 503
+
+
+class Gate:
+    """This process's view of the start: opened by the master's word, for `seconds` from then on."""
+
+    def __init__(self) -> None:
+        self.close()
+
+    def close(self, **_: Any) -> None:
+        self.opened = gevent.event.Event()
+        self.ends = float("inf")
+
+    def on_go(self, msg: Any, **_: Any) -> None:
+        if msg.data["seconds"]:
+            self.ends = monotonic() + msg.data["seconds"]
+        self.opened.set()
+
+
+GATE = Gate()
+
+
+@events.init.add_listener
+def set_up(environment: Any, runner: Any, **_: Any) -> None:
+    """Wire the two sides, whichever of them this process has."""
+    options = environment.parsed_options
+    environment.host = environment.host or DEFAULT_HOST
+    # Users finish what they began. Not longer: a worker takes no new test for as long as this.
+    environment.stop_timeout = environment.stop_timeout or STOP_TIMEOUT
+    Teller.network_timeout = Teller.connection_timeout = options.deadline
+    if not isinstance(runner, WorkerRunner):
+        run_time = options.seconds or None
+        if (
+            options.headless and options.run_time
+        ):  # ours counts from the "go"; Locust's would count from the start of spawning
+            run_time, options.run_time = options.run_time, None
+        conductor = Conductor(environment, run_time)
+        runner.register_message("lab_ready", conductor.on_ready)
+        runner.register_message("lab_done", conductor.on_done)
+        events.test_start.add_listener(conductor.test_start)
+        events.test_stop.add_listener(conductor.test_stop)
+        events.quitting.add_listener(conductor.test_stop)
+        if environment.web_ui:
+            extend(environment, conductor)
+    if not isinstance(runner, MasterRunner):
+        runner.register_message("lab_go", GATE.on_go)
+        events.test_start.add_listener(GATE.close)
+
+
+class Teller(FastHttpUser):
+    """One user: its own keys, its own dice, one posting after the other."""
+
+    wait_time = constant(0)
+    _numbers = count(1)
+
+    def on_start(self) -> None:
+        options = self.environment.parsed_options
+        if not options.opened_book:
+            raise StopUser
+        number = next(self._numbers)
+        self.name = f"{socket.gethostname()}:{os.getpid()}:user-{number}"
+        self.run_id = uuid.uuid4().hex[:12]
+        self.dice = random.Random(f"{options.opened_book}:{self.name}")  # noqa: S311  (no secret)
+        self.workload = workload_of(options)
+        self.keys = count(1)
+        self.left = options.iterations or float("inf")
+        self.totals = {"ok": 0, "fail": 0, "info": 0, "acknowledged": 0}
+        self.by_itself = False
+        self.journal = Journal(options.history) if options.history else None
+        self.url = f"/api/books/{options.opened_book}/postings"
+        self.warm_up(options.opened_warm_up)
+        self.environment.runner.send_message("lab_ready", {"users": 1})
+        if options.start == "together":
+            GATE.opened.wait()
+
+    def warm_up(self, book: str) -> None:
+        """Open this user's connection, and one of the server's to its databases, on a book of no account."""
+        url = f"/api/books/{book}/postings"
+        body = {"account": f"A{self.dice.randint(1, WARM_UP_ACCOUNTS):04d}", "amount": 1}
+        with self.client.post(
+            url, json=body, headers=self.headers("warm-up"), name="warm-up", catch_response=True
+        ) as answer:
+            answer.success()
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {**headers(), "Idempotency-Key": f"{self.run_id}-{key}"}
+
+    @task
+    def post(self) -> None:
+        """One posting: noted before it leaves, and again when its outcome is known."""
+        if self.left <= 0 or monotonic() >= GATE.ends:
+            self.by_itself = True
+            raise StopUser
+        self.left -= 1
+        legs = self.workload.posting(self.dice)
+        sent = self.headers(str(next(self.keys)))
+        key = sent["Idempotency-Key"]
+        if self.journal:
+            self.journal.invoke(key, legs, self.name)
+        self.totals["info"] += 1  # until we know better
+        outcome, said = self.ask(legs, sent)
+        self.totals["info"] -= 1
+        self.totals[outcome.value] += 1
+        if outcome is Outcome.OK:
+            self.totals["acknowledged"] += sum(amount for _, amount in legs)
+        if self.journal:
+            self.journal.complete(key, outcome, **said)
+
+    def ask(self, legs: Any, sent: dict[str, str]) -> tuple[Outcome, dict[str, Any]]:
+        """Send the posting; returns its outcome, and what else there is to note."""
+        lines = [{"account": account, "amount": amount} for account, amount in legs]
+        body = lines[0] if len(lines) == 1 else {"lines": lines}
+        with self.client.post(
+            self.url, json=body, headers=sent, name="posting", catch_response=True
+        ) as answer:
+            outcome, said = judge(answer)
+            if outcome is Outcome.OK:
+                answer.success()
+                return outcome, {"retries": said.get("retries", 0)}
+            error = str(said.get("detail") or f"{answer.status_code} {answer.error or ''}".strip())
+            answer.failure(f"{outcome.value}: {error}")
+            return outcome, {"busy": answer.status_code == BUSY, "error": error}
+
+    def on_stop(self) -> None:
+        if not hasattr(self, "totals"):
+            return  # it never started
+        if self.journal:
+            self.journal.close()
+        self.environment.runner.send_message("lab_done", {"totals": self.totals, "by_itself": self.by_itself})
+
+
+def judge(answer: Any) -> tuple[Outcome, dict[str, Any]]:
+    """What the ledger's answer says about the money: 2xx applied, `"applied": "no"` not applied, else unknown."""
+    try:
+        said = json.loads(answer.text or "")
+    except ValueError:
+        said = {}
+    if not isinstance(said, dict):
+        said = {}
+    if answer.status_code in (200, 201):
+        return Outcome.OK, said
+    return (Outcome.FAIL if said.get("applied") == "no" else Outcome.INFO), said

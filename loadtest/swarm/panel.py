@@ -1,0 +1,89 @@
+"""Locust's web page, extended: the tab with the lost amount, and a guard before /swarm.
+
+/swarm takes whatever it is sent, also while a test runs: it would change the options under the running users
+without a new start. So: 409 then, and 400 for a strategy or a switch that no field offers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Response, make_response, request
+from locust.argument_parser import ui_extra_args_dict
+from locust.runners import STATE_CLEANUP, STATE_INIT, STATE_STOPPED, STATE_STOPPING
+
+from loadtest.swarm.conductor import Conductor
+from loadtest.swarm.options import settings_of
+
+KEY = "lost-amount"
+
+
+def extend(environment: Any, conductor: Conductor) -> None:
+    """Add the tab, its CSV file and the guard to `environment.web_ui`."""
+    web_ui = environment.web_ui
+    columns = [{"key": "name", "title": "Books"}, {"key": "value", "title": ""}]
+    web_ui.template_args.update(
+        extended_tabs=[{"title": "Lost amount", "key": KEY}],
+        extended_tables=[{"key": KEY, "structure": columns}],
+        extended_csv_files=[{"href": f"/{KEY}/csv", "title": "Download the lost amount"}],
+    )
+    web_ui.app.before_request(lambda: guard(environment))
+
+    @web_ui.app.after_request
+    def with_lost_amount(response: Response) -> Response:
+        if request.path == "/stats/requests" and response.is_json:
+            rows = [{"name": name, "value": str(value)} for name, value in conductor.rows()]
+            response.set_data(json.dumps({**response.json, "extended_stats": [{"key": KEY, "data": rows}]}))
+        return response
+
+    @web_ui.app.route(f"/{KEY}")
+    @web_ui.auth_required_if_enabled
+    def lost_amount() -> Any:
+        return {"books": conductor.books, "clients": dict(conductor.totals), "looked": conductor.looked}
+
+    @web_ui.app.route(f"/{KEY}/csv")
+    @web_ui.auth_required_if_enabled
+    def lost_amount_csv() -> Response:
+        text = io.StringIO()
+        csv.writer(text).writerows(conductor.rows())
+        response = make_response(text.getvalue())
+        response.headers["Content-Type"] = "text/csv"
+        response.headers["Content-Disposition"] = f"attachment;filename={KEY}.csv"
+        return response
+
+
+def guard(environment: Any) -> Any:
+    """Refuse a /swarm that would spoil the running test, or that asks for what there is not."""
+    if request.path.rstrip("/") != "/swarm" or request.method != "POST":
+        return None
+    state = environment.runner.state
+    if state in (STATE_STOPPING, STATE_CLEANUP):
+        return _no(409, "the last test is still stopping: try again in a moment")
+    if state not in (STATE_INIT, STATE_STOPPED):
+        return _no(409, "a test is running: stop it first, a second one would change it under its users")
+    for name, field in ui_extra_args_dict().items():
+        wrong = field.get("choices") and name in request.form and request.form[name] not in field["choices"]
+        if wrong:
+            return _no(400, f"no {name} {request.form[name]!r}. Known: {', '.join(field['choices'])}")
+    return _check_values(environment)
+
+
+def _check_values(environment: Any) -> Any:
+    asked = vars(environment.parsed_options) | request.form.to_dict()
+    try:
+        settings_of(SimpleNamespace(**asked))
+        if not 1 <= int(asked["accounts"]) <= 10_000:
+            raise ValueError("accounts: 1 to 10000")
+        if int(asked["iterations"]) < 0:
+            raise ValueError("iterations: 0 or more")
+    except ValueError as error:
+        return _no(400, str(error))
+    return None
+
+
+def _no(status: int, message: str) -> Response:
+    return make_response({"success": False, "message": message}, status)

@@ -1,0 +1,161 @@
+"""The swarm as the callers of a trial: Locust, headless, in several processes, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ledger.addresses import BASE_DIR
+from ledger.books import open_book
+from ledger.models import Book
+from loadtest import history
+from loadtest.evidence import Doubt
+from loadtest.history import History
+from loadtest.servers.reaper import REAPER
+from loadtest.stall import longest_stall
+from loadtest.swarm.options import WARM_UP_ACCOUNTS
+from loadtest.trial import Trial, Witness
+from loadtest.webserver import WebServer
+
+LOCUSTFILE = Path(__file__).with_name("locustfile.py")
+#: Locust's start, the warm-up and its end, on a busy machine
+OVERHEAD = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swarm:
+    """`users` callers in `processes` processes, for `seconds` or for `iterations` operations each.
+
+    `web`: the web server, recycled after the run so that nothing is in flight when the books are read; None:
+    somebody else's at `host`. `tick(fraction)` is told how far the run is.
+    """
+
+    host: str
+    users: int = 20
+    seconds: float | None = 5.0
+    processes: int = 2
+    iterations: int = 0
+    look: float = 0.0
+    deadline: float = 30.0
+    options: dict[str, Any] = field(default_factory=dict)
+    web: WebServer | None = None
+    keep: Path | None = None
+    tick: Callable[[float], None] = lambda fraction: None
+
+    def __call__(self, trial: Trial, book: Book) -> Witness:
+        with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
+            folder = self.keep or Path(temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            code = self._locust(trial, book, folder)
+            self._settle()
+            seen = history.read(folder)
+            return Witness(
+                history=seen,
+                stall=longest_stall(seen.calls),
+                unfinished=seen.counts()["unanswered"],
+                doubts=self._doubts(code, seen, folder),
+                facts={"users": self.users, "seconds": self.seconds, **_told(folder)},
+            )
+
+    def _locust(self, trial: Trial, book: Book, folder: Path) -> int | None:
+        """Run Locust; returns its exit code, None if it had to be killed."""
+        warm_up = open_book(
+            book.strategy,
+            ((f"A{number:04d}", 0, None) for number in range(1, WARM_UP_ACCOUNTS + 1)),
+            store=book.store,
+            name="warm-up",
+            values=book.settings,
+            trusted=True,
+        )
+        with (folder / "locust.log").open("wb") as log:
+            process = subprocess.Popen(
+                self._command(trial, book, warm_up, folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=BASE_DIR,
+                env={**os.environ, "PYTHONPATH": str(BASE_DIR)},
+                start_new_session=True,
+            )
+            REAPER.watch(process.pid, signal.SIGTERM)
+            try:
+                return self._wait(process)
+            finally:
+                _end(process)
+
+    def _command(self, trial: Trial, book: Book, warm_up: Book, folder: Path) -> list[str]:
+        options: dict[str, Any] = {
+            "host": self.host,
+            "users": self.users,
+            "spawn-rate": self.users,
+            "processes": self.processes,
+            "book": book.pk,
+            "warm-up-book": warm_up.pk,
+            "history": folder,
+            "workload": trial.workload.slug,
+            "contention": "hot" if trial.workload.accounts == 1 else "spread",
+            "accounts": trial.workload.accounts,
+            "workload-options": json.dumps(self.options),
+            "iterations": self.iterations,
+            "look": self.look,
+            "deadline": self.deadline,
+            "seconds": self.seconds or 0,
+        }
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        return [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary", *flags]
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+        begun = time.monotonic()
+        usual = (self.seconds or 1.0) + 2.0
+        while time.monotonic() - begun < usual + self.deadline + OVERHEAD:
+            if (code := process.poll()) is not None:
+                return code
+            self.tick(min(1.0, (time.monotonic() - begun) / usual))
+            time.sleep(0.05)
+        return None
+
+    def _settle(self) -> None:
+        """No request in flight: everybody was answered, or the processes that worked on it are dead."""
+        if self.web is not None:
+            self.web.recycle()
+
+    def _doubts(self, code: int | None, seen: History, folder: Path) -> tuple[Doubt, ...]:
+        doubts = []
+        if code not in (0, 1):
+            tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])
+            doubts.append(Doubt(f"the swarm ended with code {code}: {tail}", "look at what Locust said"))
+        if self.web is None and seen.counts()["unanswered"]:
+            doubts.append(
+                Doubt(
+                    "requests may still be in flight on a server that is not ours",
+                    "run without --host, or wait and run `manage.py reconcile`",
+                )
+            )
+        return tuple(doubts)
+
+
+def _told(folder: Path) -> dict[str, Any]:
+    """What the swarm's master noted besides: the look at the balance after a fixed time."""
+    try:
+        looked = json.loads((folder / "swarm.json").read_text())["looked"]
+    except FileNotFoundError:
+        return {}
+    return {"looked": looked} if looked else {}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Whatever is left of Locust's processes."""
+    REAPER.forget(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,176 @@
+"""The trial: one subject on one workload and store against one adversary. Everything that measures goes this way.
+
+    Trial(subject, workload, store, adversary) → callers → history → reconcile → verdict → result
+
+Presets of it (`compare`, `faults`, `explore`, the admin's comparisons) differ in the adversary and in who calls
+`strategy.apply(posting)`: the swarm over HTTP, worker processes, the explorer. What they share is here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ledger.books import open_book
+from ledger.models import Book
+from ledger.reconcile import Books
+from ledger.reconciliation import books_of
+from ledger.strategies import CONTROL, find
+from loadtest.claims import agrees, claims
+from loadtest.deadlocks import deadlocks
+from loadtest.evidence import Doubt, Evidence, Stall
+from loadtest.history import History
+from loadtest.laws import Breach
+from loadtest.observed import Observed
+from loadtest.verdict import Verdict, judge, not_run
+from loadtest.words import Word
+from loadtest.workloads import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is tried, and under which circumstances. `settings`: those of the book, in seconds."""
+
+    strategy: str
+    workload: Workload
+    store: str = "postgres"
+    adversary: str = "none"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: the hazards of the adversary, which must fire
+    planned: frozenset[str] = frozenset()
+
+    @property
+    def withstands(self) -> frozenset[str]:
+        """The hazards that the subject claims to withstand."""
+        return frozenset(map(str, find(self.strategy).withstands))
+
+    def open(self) -> Book:
+        """Open a fresh book for it."""
+        accounts = ((each.account, each.opening, each.floor) for each in self.workload.openings())
+        return open_book(
+            self.strategy,
+            accounts,
+            store=self.store,
+            name=f"trial: {self.workload.slug}, {self.adversary}",
+            values=dict(self.settings),
+            trusted=True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """What the callers bring home. The fields that the judge knows are explained in loadtest/evidence.py."""
+
+    history: History
+    fired: Mapping[str, str] = field(default_factory=dict)
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    stall: Stall | None = None
+    unavailable: str = ""
+    unfinished: int = 0
+    breaches: tuple[Breach, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    #: further fields of the result
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Callers(Protocol):
+    """Who calls `strategy.apply`. On return nobody may be about to write to the book any more."""
+
+    def __call__(self, trial: Trial, book: Book) -> Witness: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One trial, judged. `books`, `witness`, `book` are None when it was not run."""
+
+    trial: Trial
+    verdict: Verdict
+    book: Book | None = None
+    books: Books | None = None
+    witness: Witness | None = None
+    observed: Observed = field(default_factory=Observed)
+    deadlocks: int = 0
+
+    @property
+    def word(self) -> Word:
+        return self.verdict.word
+
+    @property
+    def claimed(self) -> bool:
+        """Does the subject claim to come through this trial?"""
+        return claims(self.trial.withstands, self.trial.planned)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result's object, with the fields that DESIGN.md names and the evidence behind them."""
+        trial = self.trial
+        return {
+            "strategy": trial.strategy,
+            "title": find(trial.strategy).title,
+            **self.verdict.as_json(),
+            "claims": sorted(trial.withstands),
+            "claimed": self.claimed,
+            "agrees": agrees(self.claimed, self.word),
+            "workload": trial.workload.slug,
+            "accounts": trial.workload.accounts,
+            "store": trial.store,
+            "adversary": trial.adversary,
+            "settings": dict(trial.settings),
+            **self._numbers(),
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        if self.books is None or self.witness is None or self.book is None:
+            return {}
+        books = self.books.as_json()
+        del books["accounts"]  # one object for each of thousands: `manage.py reconcile` has them
+        return {
+            "book": str(self.book.pk),
+            **books,
+            "overlaps": self.observed.overlaps,
+            "operations": self.witness.history.counts(),
+            "errors": self.witness.history.errors(),
+            **self.witness.history.rates(),
+            "deadlocks": self.deadlocks,
+            **self.witness.facts,
+        }
+
+
+def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
+    """Run one trial. `control`: the verdict of the control in the same trial otherwise, which has to be run
+    first; for the control itself it is not asked for."""
+    book = trial.open()
+    before = deadlocks(trial.store)
+    witness = callers(trial, book)
+    broken = deadlocks(trial.store) - before
+    operations = witness.history.operations()
+    books, observed = books_of(book, operations), Observed.of(operations)
+    evidence = Evidence(
+        books=books,
+        observed=observed,
+        breaches=witness.breaches,
+        planned=trial.planned,
+        fired=witness.fired,
+        not_applicable=witness.not_applicable,
+        control=control,
+        is_control=trial.strategy == CONTROL,
+        stall=witness.stall,
+        refused=witness.history.counts()["busy"],
+        unavailable=witness.unavailable,
+        unfinished=witness.unfinished,
+        doubts=witness.doubts,
+    )
+    return Result(
+        trial=trial,
+        verdict=judge(evidence),
+        book=book,
+        books=books,
+        witness=witness,
+        observed=observed,
+        deadlocks=broken,
+    )
+
+
+def skipped(trial: Trial, reason: str, remedy: str = "") -> Result:
+    """Return the result of a trial that cannot be run here, with the reason."""
+    return Result(trial=trial, verdict=not_run(reason, remedy))

@@ -1,0 +1,20 @@
+"""Every workload. One a file; pure Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtest.workloads.base import Legs, Opening, Workload
+from loadtest.workloads.deposits import Deposits
+
+__all__ = ["WORKLOADS", "Legs", "Opening", "Workload", "find"]
+
+#: The only list.
+WORKLOADS: dict[str, type[Workload]] = {workload.slug: workload for workload in (Deposits,)}
+
+
+def find(slug: str, accounts: int = 1, **options: Any) -> Workload:
+    """Return the workload `slug`. Raises ValueError that lists the known ones, or names the wrong option."""
+    if slug not in WORKLOADS:
+        raise ValueError(f"no workload {slug!r}. Known: {', '.join(WORKLOADS)}")
+    return WORKLOADS[slug](accounts, **options)

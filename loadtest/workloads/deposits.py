@@ -1,0 +1,33 @@
+"""deposits: every client pays in, as fast as it can, on one hot account or spread over many.
+
+Law: what was acknowledged is in the balance. The amounts are random, so that a loss has an amount of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from loadtest.workloads.base import Legs, Opening, Workload
+
+
+class Deposits(Workload):
+    """Deposits of 1 to `most` minor units."""
+
+    slug = "deposits"
+    title = "Deposits"
+    law = "every acknowledged deposit is in the balance, once"
+
+    def __init__(self, accounts: int = 1, most: int = 10_000, **options: Any) -> None:
+        """`most`: the largest deposit, minor units; 1 pays in +1 each time."""
+        super().__init__(accounts, **options)
+        if most < 1:
+            raise ValueError(f"most: a deposit is at least 1, not {most}")
+        self.most = most
+
+    def openings(self) -> list[Opening]:
+        return [Opening(number) for number in self.numbers()]
+
+    def posting(self, chance: random.Random) -> Legs:
+        number = chance.randrange(self.accounts) + 1
+        return ((f"A{number:04d}", chance.randint(1, self.most)),)
