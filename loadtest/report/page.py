@@ -1,0 +1,95 @@
+"""index.html: what the evidence files of one folder say, on one page that can be mailed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+
+from loadtest.report import charts, timeline
+from locks.hazards import Hazard
+
+#: evidence file → the command that makes it
+EVIDENCE = {
+    "compare": "python manage.py compare",
+    "faults": "python manage.py faults",
+    "explore": "python manage.py explore",
+    "bench": "python manage.py bench",
+}
+#: gravest first, as in DESIGN.md; the page explains each word it uses
+VERDICTS = {
+    "created": "money appeared: an operation is on the chain twice, or one that failed is on it",
+    "lost": "an acknowledged operation is not in the balance",
+    "oversold": "the balance fell below its floor",
+    "stalled": "no progress by the deadline",
+    "refused": "unavailable, but right",
+    "inconclusive": "the run proves nothing: the cause and the remedy are given",
+    "kept": "every acknowledged operation is in the balance exactly once, under contention that broke the control",
+    "not-run": "a server is missing, or the hazard cannot touch the subject",
+}
+
+
+class NoEvidence(Exception):
+    """The folder has no evidence file that can be read."""
+
+
+def load(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the evidence files of `folder` by name. Raises NoEvidence naming the command that makes one."""
+    found = {}
+    for name, command in EVIDENCE.items():
+        path = folder / f"{name}.json"
+        try:
+            found[name] = json.loads(path.read_text())
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise NoEvidence(f"{path} cannot be read ({error}): make it again with `{command}`") from error
+    if not found:
+        names = ", ".join(f"{name}.json" for name in EVIDENCE)
+        raise NoEvidence(f"{folder} has none of {names}: make one with `{EVIDENCE['compare']}`")
+    return found
+
+
+def write(folder: Path) -> Path:
+    """Write `folder`/index.html and return its path. Raises NoEvidence."""
+    path = folder / "index.html"
+    path.write_text(render_to_string("loadtest/report.html", context(load(folder))))
+    return path
+
+
+def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the template shows."""
+    compare = evidence.get("compare", {})
+    results = compare.get("results", [])
+    return {
+        "compare": compare,
+        "results": [{**r, "drawn": drawing(r), "claim": claim(r.get("withstands", []))} for r in results],
+        "balances": mark_safe(charts.final_against_expected(results)),  # noqa: S308  (our own drawing)
+        "throughput": mark_safe(charts.throughput(results)),  # noqa: S308
+        "faults": evidence.get("faults"),
+        "explore": evidence.get("explore"),
+        "bench": evidence.get("bench"),
+        "environment": next(iter(evidence.values())).get("environment", {}),
+        "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
+        "commands": [EVIDENCE[name] for name in evidence],
+    }
+
+
+def drawing(result: dict[str, Any]) -> str:
+    """Return the first loss of a result as a two-lane timeline."""
+    return mark_safe(timeline.svg(result.get("first_loss")))  # noqa: S308  (ElementTree escapes)
+
+
+def claim(withstands: list[str]) -> str:
+    """Return a strategy's claim in words: long ones by what they leave out."""
+    missing = sorted(set(Hazard) - set(withstands))
+    if len(withstands) > len(missing):
+        return f"all but {', '.join(missing)}" if missing else "every hazard"
+    return ", ".join(sorted(withstands)) or "nothing"
+
+
+def _words(evidence: dict[str, dict[str, Any]]) -> set[str]:
+    return {result.get("verdict", "") for file in evidence.values() for result in file.get("results", [])}

@@ -1,0 +1,87 @@
+"""The page: whole, self-contained, and honest about what is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from loadtest.report import timeline
+from tests.ledger.history import History
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def result(strategy: str, **changed: Any) -> dict[str, Any]:
+    history = History()
+    history.write("a", 10, None, worker=SCRIPT)
+    history.write("b", 20, None, worker="web-2")
+    books = history.books()
+    latency = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "max": 4.0}
+    own = {"strategy": strategy, "verdict": "lost", "ops_per_s": 12.5, "latency_ms": latency, "retries": 0}
+    return {**books.as_json(), **own, "withstands": [], **changed}
+
+
+def write(folder: Path, *results: dict[str, Any]) -> None:
+    environment = {"python": "3.11", "cores": 2}
+    (folder / "compare.json").write_text(json.dumps({"environment": environment, "results": results}))
+
+
+def page(folder: Path) -> str:
+    call_command("report", output=folder)
+    return (folder / "index.html").read_text()
+
+
+def test_the_page_has_the_table_the_charts_and_the_loss(tmp_path: Path) -> None:
+    write(tmp_path, result("no-lock"), result("setnx", verdict="kept", lost_amount=0, first_loss=None))
+    html = page(tmp_path)
+    for wanted in ("no-lock", "setnx", "10 lost", "reads 100", "writes 120", "Postings per second", "python"):
+        assert wanted in html
+
+
+def test_no_request_leaves_the_page_and_no_script_runs(tmp_path: Path) -> None:
+    write(tmp_path, result("no-lock"))
+    html = page(tmp_path)
+    assert SCRIPT not in html
+    assert "<script" not in html
+    addresses = re.findall(r"""(?:\ssrc=|\shref=|url\()["']?([^"'\s>)]+)""", html)
+    assert not [address for address in addresses if not address.startswith(("#", "data:"))]
+
+
+def test_what_was_not_run_says_why(tmp_path: Path) -> None:
+    missing = {"strategy": "zookeeper", "verdict": "not-run", "reason": "install zookeeper", "withstands": []}
+    write(tmp_path, result("no-lock"), missing)
+    assert "install zookeeper" in page(tmp_path)
+
+
+def test_an_inconclusive_result_shows_its_remedy(tmp_path: Path) -> None:
+    write(tmp_path, result("setnx", verdict="inconclusive", cause="nothing overlapped.", remedy="more users"))
+    assert "nothing overlapped. more users" in page(tmp_path)
+
+
+def test_an_empty_folder_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"manage.py compare") as error:
+        page(tmp_path)
+    assert error.value.returncode == 2
+
+
+def test_a_broken_file_names_itself_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_text("{")
+    with pytest.raises(CommandError, match=r"compare.json cannot be read .* `python manage.py compare`"):
+        page(tmp_path)
+
+
+def test_the_timeline_draws_the_lost_write_before_the_one_that_destroyed_it() -> None:
+    loss = result("no-lock")["first_loss"]
+    texts = [node.text or "" for node in ET.fromstring(timeline.svg(loss)).iter("text")]
+    assert texts.index("writes 110 (+10)") < texts.index("writes 120 (+20)")
+    assert "10 lost" in texts
+
+
+def test_nothing_lost_nothing_drawn() -> None:
+    assert timeline.svg(None) == ""

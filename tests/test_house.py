@@ -1,0 +1,100 @@
+"""The house rules, as a test: short files, short functions, pages with the parts that a reader looks for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ledger.strategies import STRATEGIES, Locked
+from locks import LOCKS
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FILE, LONGEST_FUNCTION = 240, 45
+PARTS = ("Guarantees", "Breaks when", "Costs", "Source")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the project: those that git knows, else (in an unpacked archive) all of them."""
+    listed = subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    names = listed.stdout.split() or [str(p.relative_to(ROOT)) for x in patterns for p in ROOT.rglob(x)]
+    return [path for name in names if (path := ROOT / name).is_file()]
+
+
+def sources() -> list[Path]:
+    return [path for path in tracked("*.py") if "migrations" not in path.parts]
+
+
+def too_long(text: str) -> Iterator[str]:
+    """Say which rules about length a source breaks."""
+    lines = text.count("\n")
+    if lines > LONGEST_FILE:
+        yield f"{lines} lines"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            if length > LONGEST_FUNCTION:
+                yield f"{node.name} has {length} lines"
+
+
+def test_files_and_functions_are_short() -> None:
+    broken = [
+        f"{path.relative_to(ROOT)}: {what}"
+        for path in sources()
+        if "tests" not in path.relative_to(ROOT).parts
+        for what in too_long(path.read_text())
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_length_is_seen() -> None:
+    assert list(too_long("x = 1\n" * (LONGEST_FILE + 1)))
+    assert list(too_long("def f():\n" + "    x = 1\n" * (LONGEST_FUNCTION + 1)))
+
+
+def test_nothing_is_called_utils() -> None:
+    assert not [path for path in sources() if re.search(r"utils?|helpers?|misc|common", path.stem)]
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        path.relative_to(ROOT)
+        for path in sources()
+        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("slug", LOCKS)
+def test_a_lock_is_a_textbook_page(slug: str) -> None:
+    page = __import__(LOCKS[slug].__module__, fromlist=["_"]).__doc__ or ""
+    assert page.startswith(f"{slug}")
+    assert [part for part in PARTS if part in page] == list(PARTS)
+
+
+@pytest.mark.parametrize("slug", [slug for slug, s in STRATEGIES.items() if not issubclass(s, Locked)])
+def test_a_strategy_is_a_textbook_page(slug: str) -> None:
+    page = __import__(STRATEGIES[slug].__module__, fromlist=["_"]).__doc__ or ""
+    assert page.startswith(f"{slug}")
+    assert [part for part in PARTS if part in page] == list(PARTS)
+
+
+def test_lock_files_have_hashes_and_no_address() -> None:
+    for path in (ROOT / "requirements").glob("*.txt"):
+        text = path.read_text()
+        assert "--hash=sha256:" in text
+        assert "://" not in text
+        assert "index-url" not in text
+
+
+def test_no_secret_is_in_the_repository() -> None:
+    pattern = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|ghp_[A-Za-z0-9]{36}")
+    assert pattern.search("-----BEGIN " + "RSA PRIVATE KEY")
+    found = [path for path in tracked() if pattern.search(path.read_text(errors="ignore"))]
+    assert not found
