@@ -70,6 +70,11 @@ class Books(Totals):
     worst_torn: Torn | None = None
 
     @property
+    def right(self) -> bool:
+        """The same, and no posting torn."""
+        return super().right and not self.torn
+
+    @property
     def worst_account(self) -> AccountBooks | None:
         """The account that lost most, or else created most; None when nothing went wrong."""
         worst = max(self.accounts, key=lambda each: (each.lost_amount, each.created_amount), default=None)

@@ -45,6 +45,11 @@ class Totals:
         """
         return self.problem_count == 0
 
+    @property
+    def right(self) -> bool:
+        """Do the books balance, with nothing lost and nothing created?"""
+        return self.balanced and not (self.lost_updates or self.created_updates or self.drift)
+
     def figures(self) -> dict[str, Any]:
         numbers = {each.name: getattr(self, each.name) for each in fields(Totals)}
         return {**numbers, "expected": self.expected, "drift": self.drift, "balanced": self.balanced}

@@ -1,0 +1,77 @@
+"""`manage.py reconcile`: do the books balance? If not: what is gone, and who overwrote whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rich.console import Console
+
+from ledger.addresses import NoServers
+from ledger.models import Book
+from ledger.posting import Refused
+from ledger.reconcile import AccountBooks, Books
+from ledger.reconcile.terminal import show
+from ledger.reconciliation import books_of, books_of_account
+
+USAGE = 2
+
+
+class Command(BaseCommand):
+    help = (
+        "Walk the entries of one book (or of all) back from each balance, and name what was lost or created. "
+        "Exit code 0: the books balance and nothing is lost; 1: they do not, or something is; 2: bad usage."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--book", metavar="ID", help="one book (default: all)")
+        parser.add_argument("--account", metavar="NUMBER", help="one account of that book")
+        parser.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+
+    def handle(self, *args: Any, book: str | None, account: str | None, **options: Any) -> None:
+        try:
+            found = [(each, _reconcile(each, account)) for each in _chosen(book, account)]
+        except (NoServers, Refused) as error:
+            raise CommandError(str(error), returncode=USAGE) from error
+        if options["json"]:
+            results = [{**_about(each), **books.as_json()} for each, books in found]
+            self.stdout.write(json.dumps({"right": _right(found), "results": results}, indent=2))
+        else:
+            console = Console(file=self.stdout, soft_wrap=True)
+            for each, books in found:
+                show(console, f"{each.name or 'book'} {each.pk}: {each.strategy} on {each.store}", books)
+        if not _right(found):
+            raise SystemExit(1)
+
+
+def _chosen(book: str | None, account: str | None) -> Iterable[Book]:
+    if book is None:
+        if account is not None:
+            raise CommandError(
+                "--account needs --book: account numbers are unique in a book only", returncode=USAGE
+            )
+        books = list(Book.objects.order_by("created"))
+        if not books:
+            raise CommandError("no book has been opened yet: `make demo` opens some", returncode=USAGE)
+        return books
+    try:
+        return [Book.objects.get(pk=UUID(book))]
+    except (ValueError, Book.DoesNotExist):
+        known = "".join(f"\n  {each.pk}  {each}" for each in Book.objects.all()[:5])
+        raise CommandError(f"no book {book!r}. The latest:{known or ' none'}", returncode=USAGE) from None
+
+
+def _reconcile(book: Book, account: str | None) -> Books | AccountBooks:
+    return books_of(book) if account is None else books_of_account(book, account)
+
+
+def _right(found: list[tuple[Book, Books | AccountBooks]]) -> bool:
+    return all(books.right for _, books in found)
+
+
+def _about(book: Book) -> dict[str, Any]:
+    about = {"book": str(book.pk), "name": book.name, "strategy": book.strategy, "store": book.store}
+    return {**about, "created_at": book.created.isoformat()}
