@@ -2,6 +2,7 @@
 
 from .base import Server, ServerError, Unavailable
 from .postgres import Postgres
+from .replication import ReplicaSet, Sentinel
 from .valkey import Valkey
 
-__all__ = ["Postgres", "Server", "ServerError", "Unavailable", "Valkey"]
+__all__ = ["Postgres", "ReplicaSet", "Sentinel", "Server", "ServerError", "Unavailable", "Valkey"]

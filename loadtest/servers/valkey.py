@@ -75,20 +75,27 @@ class Valkey(Server):
         """Only with a port. For proxies, sentinels, and clients that know no unix sockets."""
         return f"redis://127.0.0.1:{self.port}/0"
 
+    def prepare(self) -> None:
+        super().prepare()
+        # Written once: a replica and a sentinel keep what they have learnt in it, over restarts too.
+        if not self._config_file.exists():
+            self.write_config(self._config_file)
+
+    @property
+    def _config_file(self) -> Path:
+        return self.run / "valkey.conf"
+
+    def write_config(self, path: Path) -> None:
+        path.write_text("".join(f"{key} {_quoted(value)}\n" for key, value in self.config.items()))
+
     def command(self) -> list[str]:
-        return [str(binary()), str(self._write_config())]
+        return [str(binary()), str(self._config_file)]
 
     def kill(self) -> None:
         pid = self._process.pid if self._process else None
         super().kill()
         if self.clock and pid:
             self.clock.clean_up_after(pid)
-
-    def _write_config(self) -> Path:
-        """A file and not arguments: a replica and a sentinel rewrite it while they run."""
-        path = self.run / "valkey.conf"
-        path.write_text("".join(f"{key} {_quoted(value)}\n" for key, value in self.config.items()))
-        return path
 
     def environment(self) -> dict[str, str]:
         return super().environment() | (self.clock.environment() if self.clock else {})
@@ -102,6 +109,11 @@ class Valkey(Server):
         return redis.Redis.from_url(
             self.url, **{"retry": Retry(NoBackoff(), 0), "decode_responses": False} | options
         )
+
+    def info(self, section: str) -> dict[str, Any]:
+        """The server's INFO."""
+        with self.client() as client:
+            return client.info(section)
 
     def set_clock(self, offset: float) -> None:
         """Move its clock to `offset` seconds from the real time; returns when its key expiry follows."""
@@ -126,9 +138,7 @@ class Valkey(Server):
 
 
 def _quoted(value: object) -> str:
-    text = str(value)
-    return (
-        text
-        if text.replace("-", "").isalnum()
-        else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    )
+    """One argument, or several if it is a tuple, in the quotes of valkey.conf."""
+    if isinstance(value, tuple):
+        return " ".join(map(_quoted, value))
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,66 @@
+"""The clock of one Valkey moves, and with it the end of a lease."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from loadtest.servers import Unavailable, Valkey, clock
+
+needs_faketime = pytest.mark.skipif(bool(clock.available()), reason=f"{clock.available()}")
+
+
+@needs_faketime
+def test_a_lease_of_30_s_ends_when_the_clock_says_so(valkey_server):
+    server = valkey_server(clock=True)
+    other = valkey_server().client()
+    client = server.client()
+    for each in (client, other):
+        each.set("lease", "A", px=30_000)
+    server.set_clock(29)
+    assert client.get("lease") == b"A"
+    server.set_clock(31)
+    assert client.get("lease") is None
+    assert other.get("lease") == b"A"  # only that server's clock moved
+    assert client.keys() == []  # the probe key is gone
+
+
+@needs_faketime
+def test_a_clock_that_jumps_back_makes_a_lease_longer(valkey_server):
+    server = valkey_server(clock=True)
+    server.client().set("lease", "A", px=1000)
+    server.set_clock(-60)
+    assert 60_000 < server.client().pttl("lease") <= 61_000
+
+
+@needs_faketime
+def test_a_frozen_clock_stands_still_to_the_millisecond(valkey_server):
+    server = valkey_server(clock=True)
+    client = server.client()
+    server.freeze_clock()
+    client.set("lease", "A", px=30)
+    time.sleep(0.1)
+    assert client.pttl("lease") == 30
+    server.freeze_clock(server.clock.now() + 0.029)
+    assert client.pttl("lease") == 1
+    server.freeze_clock(server.clock.now() + 0.002)
+    assert client.get("lease") is None
+
+
+@needs_faketime
+def test_a_killed_server_leaves_nothing_in_shared_memory(valkey_server):
+    server = valkey_server(clock=True)
+    pid = server.pid
+    server.kill()
+    assert not list(Path("/dev/shm").glob(f"*faketime*{pid}"))
+
+
+def test_without_faketime_the_reason_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(clock, "PLACES", ())
+    with pytest.raises(Unavailable, match="install faketime"):
+        Valkey(clock=True)
+
+
+def test_a_server_on_the_real_clock_refuses(valkey_server):
+    with pytest.raises(ValueError, match=r"clock=True"):
+        valkey_server().set_clock(1)
