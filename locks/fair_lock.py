@@ -101,7 +101,7 @@ class FairLock(Lock):
         self.name = checked_name(name)
         self.redis, self.lease, self.reentrant, self.renew = redis, milliseconds(lease), reentrant, renew
         self.cap, self.on_lost = cap, on_lost
-        keys = [part % name.encode() for part in (b"%s", b"{%s}:fence", b"{%s}:queue", b"{%s}:heard")]
+        keys = [part % name.encode() for part in (b"%s", b"{%s}:fence", b"{%s}:queue", b"{%s}:known")]
         self.calls = Calls(
             acquire=Call(ACQUIRE, keys, 3),
             leave=Call(LEAVE, keys, 2),
@@ -177,9 +177,9 @@ class FairLock(Lock):
         except BaseException:
             self._abandoned.append(grant.token)
             raise
-        # Not the owner: lost, unless it was this release's first sending that was applied. Then the number
-        # is still known there; a server that lost its data would have lost the lock too.
-        if reply != 1 and not (repeated and in_time and -reply >= grant.number):
+        # Not the owner: lost, unless the first sending was applied and only its reply was lost. A server that
+        # lost the lock lost its counter too: it began anew, above this number.
+        if reply != 1 and not (repeated and in_time and 0 < -reply <= grant.number):
             grant.lose()
             raise self._lost("the release")
 

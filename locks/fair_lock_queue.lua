@@ -2,7 +2,8 @@
 -- KEYS[1]  the lock: the holder's token, expires with the lease
 -- KEYS[2]  the fencing counter: never expires, never goes down
 -- KEYS[3]  the queue: the waiters' tokens, first come first
--- KEYS[4]  when each waiter was last heard of, in ms of the server's clock
+-- KEYS[4]  what is known, a hash: each waiter's token → when it was last heard of, in ms of the server's clock;
+--          'since' → the fencing number before the first: it tells whether data was lost after a number
 -- A token is <channel>:<count>:<lease in ms>; its owner listens on that channel.
 
 local function now_ms()
@@ -18,6 +19,7 @@ local function next_number()
         local time = redis.call('TIME')
         number = time[1] * 1000000 + time[2]
         redis.call('SET', KEYS[2], string.format('%.0f', number))
+        redis.call('HSET', KEYS[4], 'since', string.format('%.0f', number))
     end
     return number
 end

@@ -4,9 +4,9 @@
     thread            ⅓ lease: extend    ⅓ lease: extend          (nothing held: the thread ends)
 
 It wakes when a third of the shortest lease has passed, so a short section costs no command and no wake-up.
-An extension asks whose lock it is, so one that is late finds a stranger's token and changes nothing. Renewal
-ends with the release and at the grant's cap. When a lease is over without an extension, whatever the reason,
-the grant is lost: by the answer of the server, or by the clock of this process.
+An extension asks whose lock it is: one that is late finds a stranger's token and changes nothing. Renewal ends
+with the release, with the holder's thread, and at the grant's cap. When a lease is over without an extension,
+whatever the reason, the grant is lost: by the answer of the server, or by the clock of this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _log = logging.getLogger(__name__)
 class Grant:
     """One holding of one lock by one thread. Times are seconds on `time.monotonic()`'s clock."""
 
-    __slots__ = ("_lock", "acquired", "cap", "depth", "extend", "lease", "lost", "number", "since", "token")
+    __slots__ = (
+        *("token", "number", "lease", "since", "acquired", "cap"),
+        *("extend", "lost", "depth", "_lock", "_thread"),
+    )
 
     def __init__(self, token: bytes, number: int, since: float, lock: FairLock) -> None:
         """`since`: when the lease began, or a moment before."""
@@ -41,11 +44,17 @@ class Grant:
         self.extend = lock.calls.extend
         self.lost = False
         self.depth = 1
-        self._lock = lock.itself  # weak: one that nobody can release any more is not renewed
+        self._lock = lock.itself  # weak: a lock that nobody can release any more is not renewed
+        self._thread = threading.current_thread()
 
     @property
     def held(self) -> bool:
         return not self.lost and time.monotonic() < self.since + self.lease
+
+    @property
+    def renewable(self) -> bool:
+        """Renewal ends at the cap, and when the thread that holds the lock died without a release."""
+        return time.monotonic() - self.acquired < self.cap and self._thread.is_alive()
 
     def lose(self) -> None:
         """Tell the lock, once."""
@@ -112,7 +121,7 @@ class Renewal:
             now = time.monotonic()
             over = grant.since + grant.lease
             due = grant.since + grant.lease / 3
-            if now - grant.acquired >= grant.cap:
+            if not grant.renewable:
                 due = over
             if now >= over:
                 self.forget(grant.token)

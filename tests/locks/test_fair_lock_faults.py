@@ -1,0 +1,216 @@
+"""fair-lock when the server or the way to it fails: lost replies, forgotten scripts, restarts, a moved slot."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.retry import Retry
+
+from locks.errors import LockLost, LockUnavailable
+from locks.fair_lock import ACQUIRE, FairLock
+
+from .actor import client, eventually
+from .silencer import Silencer
+
+
+@pytest.fixture
+def server(valkey_server):
+    return valkey_server(port=0)
+
+
+@pytest.fixture
+def silencer(server) -> Iterator[Silencer]:
+    started = Silencer(server.port)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def direct(server):
+    with server.client() as redis:
+        ACQUIRE(redis, ["warm", "{warm}:fence", "{warm}:queue", "{warm}:known"], ["a:1:1", 1, "try"])
+        yield redis
+
+
+@pytest.fixture
+def lock(silencer, direct):
+    """A lock behind the proxy, its connection open and its scripts known."""
+    lock = FairLock("x", redis=client(silencer.url), lease=60)
+    with lock:
+        pass
+    return lock
+
+
+def test_an_acquire_whose_reply_was_lost_finds_itself_the_holder(lock, silencer, direct):
+    before = int(direct.get("{x}:fence"))
+    silencer.swallow()
+    assert lock.acquire()
+    assert silencer.swallowed == 1
+    assert direct.get("x") == lock.token
+    assert lock.fencing_token == int(direct.get("{x}:fence")) == before + 1  # granted once
+
+
+def test_a_waiter_whose_reply_was_lost_is_in_the_queue_once(lock, silencer, direct, actor):
+    holder = FairLock("x", redis=direct)
+    holder.acquire()
+    waiter = actor(url=silencer.url, lease=60)
+    assert waiter.tell("acquire", timeout=0).answer()[0] is False  # its connection is open
+    silencer.swallow()
+    waiter.tell("acquire")
+    eventually(lambda: silencer.swallowed == 1, "the reply was swallowed")
+    eventually(lambda: direct.hlen("{x}:known") == 2, "queued")
+    assert direct.llen("{x}:queue") == 1
+    holder.release()
+    # The connection was cut just after the hand-over or just before; either way it gets the lock, far sooner
+    # than a lease of 60 s.
+    assert waiter.answer()[0] is True
+
+
+def test_a_release_whose_reply_was_lost_is_done_once(lock, silencer, direct, actor):
+    lock.acquire()
+    waiter = actor(url=client_url(direct), lease=60).tell("acquire")
+    eventually(lambda: direct.llen("{x}:queue") == 1, "queued")
+    silencer.swallow()
+    lock.release()
+    assert silencer.swallowed == 1
+    _, token, _, _ = waiter.answer()
+    assert direct.get("x") == token  # the repeated release did not touch the next holder
+
+
+def client_url(redis):
+    return f"unix://{redis.connection_pool.connection_kwargs['path']}"
+
+
+def test_a_release_whose_reply_was_lost_after_the_server_lost_all_says_so(lock, silencer, direct):
+    lock.acquire()
+    direct.flushall()
+    silencer.swallow()
+    with pytest.raises(LockLost):
+        lock.release()
+
+
+def test_an_extension_whose_reply_was_lost(lock, silencer, direct):
+    lock.acquire()
+    direct.pexpire("x", 30_000)
+    silencer.swallow()
+    lock.extend()
+    assert direct.pttl("x") > 50_000
+
+
+def test_what_lost_replies_left_behind_does_not_stand_in_the_way(lock, silencer, direct):
+    silencer.swallow(2)
+    with pytest.raises(LockUnavailable):
+        lock.acquire()
+    assert direct.exists("x")  # granted, and nobody knows
+    assert not lock.held
+    assert lock.acquire(timeout=5)  # far sooner than the lease of 60 s
+    assert direct.get("x") == lock.token
+    silencer.swallow(2)
+    with pytest.raises(LockUnavailable):
+        lock.release()
+    assert lock.acquire(timeout=5)
+
+
+def test_a_script_flush_costs_one_more_round_trip(redis_client, actor):
+    lock = FairLock("x", redis=redis_client)
+    for _ in range(2):
+        redis_client.script_flush()
+        lock.acquire()
+        redis_client.script_flush()
+        lock.extend()
+        waiter = actor().tell("acquire")
+        eventually(lambda: redis_client.llen("{x}:queue") == 1, "queued")
+        redis_client.script_flush()
+        lock.release()
+        assert waiter.answer()[0] is True
+        redis_client.script_flush()
+        assert waiter.tell("release").answer()[0] is None
+
+
+def test_waiters_find_the_server_again_after_a_restart(server, actor):
+    lock = FairLock("x", redis=server.client(), lease=5)
+    lock.acquire()
+    number = lock.fencing_token
+    waiter = actor(url=server.url, lease=60).tell("acquire")
+    eventually(lambda: lock.redis.llen("{x}:queue") == 1, "queued")
+    server.kill()
+    server.start()  # without persistence: lock, queue, counter and scripts are gone
+    said, _, new_number, _ = waiter.answer()
+    assert said is True
+    assert new_number > number
+    with pytest.raises(LockLost):
+        lock.release()
+    assert waiter.tell("release").answer()[0] is None
+    with lock:
+        assert lock.held
+
+
+def test_an_idle_connection_that_died_is_not_noticed(server):
+    lock = FairLock("x", redis=server.client())
+    with lock:
+        server.client().client_kill_filter(_type="pubsub", skipme=False)
+    server.restart()
+    with lock:
+        assert lock.held
+
+
+def test_a_server_that_is_away_is_said_at_once(server):
+    lock = FairLock("x", redis=server.client())
+    with lock:
+        pass
+    server.kill()
+    started = time.monotonic()
+    with pytest.raises(LockUnavailable, match="cannot be asked"):
+        lock.acquire()
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_the_wait_time_is_kept_when_the_server_is_silent(server, connected):
+    lock = FairLock("x", redis=server.client())
+    if connected:
+        lock.acquire()
+        lock.release()
+    server.pause()
+    started = time.monotonic()
+    with pytest.raises(LockUnavailable):
+        lock.acquire(timeout=0.6)
+    assert 0.6 <= time.monotonic() - started < 0.6 + 1.0  # not the client's 5 s
+
+
+@pytest.fixture
+def cluster(valkey_server):
+    """Two primaries; the first has all slots."""
+    nodes = [valkey_server(port=0, config={"cluster-enabled": "yes"}) for _ in range(2)]
+    first, second = (node.client() for node in nodes)
+    first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+    for node in (first, second):
+        eventually(lambda node=node: b"cluster_known_nodes:2" in raw(node, "INFO"), "the nodes met")
+        eventually(lambda node=node: b"cluster_state:ok" in raw(node, "INFO"), "all slots served")
+    redis = RedisCluster(host="127.0.0.1", port=nodes[0].port, retry=Retry(NoBackoff(), 0))
+    yield redis, first, second
+    redis.close()
+
+
+def raw(node, what):
+    said = node.execute_command("CLUSTER", what)
+    return "\n".join(f"{k}:{v}" for k, v in said.items()).encode() if isinstance(said, dict) else said
+
+
+def test_in_a_cluster_also_when_its_slot_moves(cluster):
+    redis, first, second = cluster
+    lock = FairLock("x", redis=redis)
+    with lock:
+        assert first.get("x") == lock.token
+        number = lock.fencing_token
+    slot = first.execute_command("CLUSTER", "KEYSLOT", "x")
+    new_home = second.execute_command("CLUSTER", "MYID")
+    for node in (second, first):
+        first.delete("{x}:fence", "{x}:known")  # a node that gives a slot away must be empty of it
+        node.execute_command("CLUSTER", "SETSLOT", slot, "NODE", new_home)
+    with lock:
+        assert second.get("x") == lock.token
+        assert lock.fencing_token > number
