@@ -25,7 +25,7 @@ from typing import ClassVar
 from redis import Redis
 
 from locks.base import NO_RENEWER
-from locks.server import LuaScript
+from locks.server import LuaScript, typed_errors
 from locks.token_lock import TokenLock
 
 
@@ -43,6 +43,7 @@ class FencedLock(TokenLock):
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER
 
     acquire_script = LuaScript("fenced_acquire.lua")
+    seen_script = LuaScript("fenced_seen.lua")
 
     def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, poll: float = 0.05) -> None:
         """Seconds: `lease` of the key, `poll` between two attempts."""
@@ -57,3 +58,8 @@ class FencedLock(TokenLock):
         self.token, self.fencing_token = token, int(number)
         self._valid_until = asked + self.lease / 1000
         return True
+
+    def seen(self, number: int) -> None:
+        """Say that a store has seen `number`: the next grants are above it, also after a lost counter."""
+        with typed_errors(self.name):
+            self.seen_script(self.redis, self._keys[1:], [number])

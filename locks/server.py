@@ -28,14 +28,15 @@ _UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "append
 
 
 class LuaScript:
-    """A `.lua` file beside the lock, after those that it builds on. Its header names KEYS, ARGV and the reply."""
+    """A `.lua` file beside the lock (or in another `package`), after those that it builds on. Its header names
+    KEYS, ARGV and the reply."""
 
-    def __init__(self, *filenames: str) -> None:
-        self.filenames = filenames
+    def __init__(self, *filenames: str, package: str = __package__) -> None:
+        self.filenames, self.package = filenames, package
 
     @cached_property
     def text(self) -> str:
-        folder = files(__package__)
+        folder = files(self.package)
         return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in self.filenames)
 
     @cached_property

@@ -17,6 +17,7 @@ class Account(models.Model):
     balance = models.BigIntegerField(default=0, help_text="minor units")
     version = models.BigIntegerField(default=0)
     head = models.UUIDField(null=True, editable=False)
+    fence = models.BigIntegerField(default=0, editable=False, help_text="the newest fencing number seen")
     floor = models.BigIntegerField(
         null=True, blank=True, help_text="the business refuses a balance below this"
     )

@@ -8,22 +8,28 @@ from importlib.metadata import entry_points
 from ledger.strategies.advisory_lock import AdvisoryLock
 from ledger.strategies.atomic_update import AtomicUpdate
 from ledger.strategies.base import Settings, Strategy
+from ledger.strategies.fenced import Fenced
+from ledger.strategies.fenced_at_write import FencedAtWrite
 from ledger.strategies.lock_around_transaction import LockAroundTransaction
 from ledger.strategies.lock_inside_transaction import LockInsideTransaction
 from ledger.strategies.locked import Locked, locked
 from ledger.strategies.no_lock import NoLock
 from ledger.strategies.optimistic_value import OptimisticValue
 from ledger.strategies.optimistic_version import OptimisticVersion
+from ledger.strategies.redis_gate import RedisGate
+from ledger.strategies.redis_then_database import RedisThenDatabase
 from ledger.strategies.repeatable_read import RepeatableRead
 from ledger.strategies.row_lock_nowait import RowLockNowait
 from ledger.strategies.save_all_fields import SaveAllFields
 from ledger.strategies.select_for_update import SelectForUpdate
+from ledger.strategies.select_for_update_function import SelectForUpdateFunction
 from ledger.strategies.select_for_update_late import SelectForUpdateLate
 from ledger.strategies.serializable import Serializable
 from ledger.strategies.sql import SqlStrategy
 from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
 from locks import find as find_lock
+from locks.fenced import FencedLock
 
 __all__ = ["CARD", "CONTROL", "STRATEGIES", "Locked", "Settings", "SqlStrategy", "Strategy", "find", "known"]
 
@@ -34,12 +40,16 @@ STRATEGIES: dict[str, type[Strategy]] = {
     strategy.slug: strategy
     for strategy in (
         NoLock,
-        *(locked(slug, lock) for slug, lock in LOCKS.items()),
+        *(locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug),
+        locked("fenced-unchecked", FencedLock),  # the lock alone: `fenced` is the lock and the ledger's check
+        FencedAtWrite,
+        Fenced,
         LockInsideTransaction,
         LockAroundTransaction,
         SaveAllFields,
         SelectForUpdate,
         SelectForUpdateLate,
+        SelectForUpdateFunction,
         RowLockNowait,
         AdvisoryLock,
         AtomicUpdate,
@@ -47,6 +57,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
         OptimisticValue,
         RepeatableRead,
         Serializable,
+        RedisThenDatabase,
+        RedisGate,
     )
 }
 

@@ -24,6 +24,12 @@ RIGHT = [
     "atomic-update",
     "repeatable-read",
     "serializable",
+    "select-for-update-function",
+    "fenced",
+    "fenced-at-write",
+    "fenced-unchecked",
+    "redis-then-database",
+    "redis-gate",
 ]
 #: strategies that lose it when both have read before either writes, without any fault
 WRONG = ["no-lock", "select-for-update-late", "save-all-fields"]

@@ -1,0 +1,97 @@
+"""fenced: each grant of the lock has a number, and the account refuses everyone but the newest it has seen.
+
+    A: lock → 33; UPDATE … SET fence = 33 WHERE fence < 33 → 1 row; SELECT → 100   (paused past the lease)
+    B:                  lock → 34; UPDATE … SET fence = 34 WHERE fence < 34 → 1 row; SELECT → 100
+    B:                  UPDATE … SET balance = 120 WHERE fence = 34 → 1 row
+    A: UPDATE … SET balance = 110 WHERE fence = 33 → 0 rows        refused; A locks again and reads again
+
+Guarantees   no lost update, whatever becomes of the lock: whoever registers a newer number shuts out all who
+             registered before, and a balance is read only after registering. The lock only spares the work that
+             would be refused.
+Breaks when  one writer does not look at the number. The lock's server may even hand out a number twice or fall
+             back (a counter lost in a failover or a restart): two holders of one number cannot both register
+             it, and an older one than the account has seen cannot at all; the account's number is then told to
+             the lock (`seen`), so that the grants go on above it. That is what the registration *before the
+             read* is for: a number that is compared at the write alone is not enough (`fenced-at-write`).
+Costs        a lock and an unlock, and two transactions: UPDATE and SELECT before the work, UPDATE and INSERT
+             after it.
+Source       M. Kleppmann, "How to do distributed locking" (2016), with the registration added here.
+
+The lock alone, in front of a ledger that does not look at its number, is `fenced-unchecked`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from django.db import transaction
+
+from ledger.models import Account
+from ledger.posting import Applied, Busy, Change, Posting, Refused, Snapshot, compute
+from ledger.stores.sql import SqlStore, snapshot
+from ledger.strategies.locked import Locked
+from ledger.strategies.sql import DATABASE_HAZARDS
+from locks import LockFactory
+from locks.fenced import FencedLock
+from locks.hazards import Hazard
+
+
+class Overtaken(Exception):
+    """The account has seen a newer number than this holder's. Nothing of this attempt is written."""
+
+
+class Fenced(Locked):
+    """Register the lock's number, read, compute, and write only while no newer number is registered."""
+
+    slug = "fenced"
+    title = "Fenced lock, and a ledger that checks its number"
+    source = 'M. Kleppmann, "How to do distributed locking"'
+    guarantees = "no lost update, whatever becomes of the lock"
+    breaks_when = "one writer does not look at the number"
+    round_trips = "1 + 8 + 1"
+    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    stores = ("postgres", "mariadb")
+    factory: ClassVar[LockFactory] = FencedLock
+    store: SqlStore
+
+    def apply(self, posting: Posting) -> Applied:
+        for attempt in range(self.settings.retries + 1):
+            try:
+                return replace(super().apply(posting), retries=attempt)
+            except Overtaken:
+                self.back_off()
+        raise Busy(f"{self.settings.retries + 1} holdings were each overtaken by a newer one")
+
+    def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
+        holders = dict(zip(sorted(set(posting.accounts)), taken, strict=True))
+        read = {number: self.register(number, lock) for number, lock in holders.items()}
+        changes = compute(posting, read)
+        self.think()
+        with transaction.atomic(using=self.store.db):
+            for change in sorted(
+                changes, key=lambda c: c.before.number
+            ):  # one order for everyone: no deadlock
+                self.write_if_newest(change, holders[change.before.number])
+            self.store.record(changes)
+        return changes
+
+    def register(self, number: str, lock: Any) -> Snapshot:
+        """Shut out every older holder of this account, then read it. Raises Overtaken by a newer or equal number."""
+        rows = Account.objects.using(self.store.db).filter(book_id=self.book.pk, number=number)
+        with transaction.atomic(using=self.store.db):
+            registered = rows.filter(fence__lt=lock.fencing_token).update(fence=lock.fencing_token)
+            account = rows.first()
+        if account is None:
+            raise Refused(f"no account {number} in this book")
+        if not registered:
+            lock.seen(account.fence)
+            raise Overtaken
+        return snapshot(account)
+
+    def write_if_newest(self, change: Change, lock: Any) -> None:
+        """UPDATE … WHERE fence = the registered number. Raises Overtaken when somebody registered since."""
+        rows = Account.objects.using(self.store.db).filter(pk=change.before.pk, fence=lock.fencing_token)
+        written = rows.update(balance=change.after, version=change.before.version + 1, head=change.entry)
+        if not written:
+            raise Overtaken
