@@ -50,14 +50,25 @@ def books_law(books: Books) -> list[Breach]:
     return breaches
 
 
-def floor_law(violations: Mapping[str, int]) -> list[Breach]:
-    """`violations`: account → how far below its floor its balance ever was (the lowest `balance_after`)."""
-    below = {account: by for account, by in violations.items() if by > 0}
+def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
+    """`floors`: account → the balance below which it must never be: neither in an entry, nor by adding up what
+    was acknowledged (14 of 10 prizes can be promised while overwritten entries show a balance of 0)."""
+    below = {}
+    for account in books.accounts:
+        floor = floors.get(account.number)
+        lowest = min(account.lowest, account.expected)
+        if floor is not None and lowest < floor:
+            below[account.number] = (floor - lowest, lowest, floor)
     if not below:
         return []
-    worst = max(below, key=lambda account: below[account])
+    worst = max(below, key=lambda number: below[number])
+    _, lowest, floor = below[worst]
     told = f"{len(below)} accounts" if len(below) > 1 else "1 account"
-    return [Breach(Word.OVERSOLD, f"{told} below the floor, {worst} by {below[worst]}")]
+    return [
+        Breach(
+            Word.OVERSOLD, f"{told} oversold; the worst, {worst}, down to {lowest}, its floor being {floor}"
+        )
+    ]
 
 
 def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:

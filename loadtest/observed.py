@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any
 
 from ledger.reconcile import Operation, Outcome, strongest
@@ -17,9 +18,10 @@ from ledger.reconcile import Operation, Outcome, strongest
 def overlaps(operations: Iterable[Operation]) -> int:
     """Return how many of one account's operations overlapped another one. O(n log n).
 
-    An operation that ends when or before it starts (a clock that jumped) has no duration and counts as none.
+    An operation that ends when or before it starts (a clock that jumped) has no duration and meets nobody. Nor
+    does one that never ended (its client was killed): it would make overlaps of all that came after it.
     """
-    spans = [(each.started, each.ended) for each in operations if each.ended > each.started]
+    spans = [(each.started, each.ended) for each in operations if each.started < each.ended < inf]
     starts = sorted(start for start, _ in spans)
     ends = sorted(end for _, end in spans)
     # those that began before my end, less those that had ended by my start, are those that I met, and me

@@ -21,7 +21,7 @@ from loadtest.claims import agrees, claims
 from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.history import History
-from loadtest.laws import Breach
+from loadtest.laws import Breach, floor_law
 from loadtest.observed import Observed
 from loadtest.verdict import Verdict, judge, not_run
 from loadtest.words import Word
@@ -44,6 +44,11 @@ class Trial:
     def withstands(self) -> frozenset[str]:
         """The hazards that the subject claims to withstand."""
         return frozenset(map(str, find(self.strategy).withstands))
+
+    @property
+    def floors(self) -> dict[str, int]:
+        """Account → the balance below which it must never be."""
+        return {each.account: each.floor for each in self.workload.openings() if each.floor is not None}
 
     def open(self) -> Book:
         """Open a fresh book for it."""
@@ -148,7 +153,7 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
     evidence = Evidence(
         books=books,
         observed=observed,
-        breaches=witness.breaches,
+        breaches=(*witness.breaches, *floor_law(books, trial.floors)),
         planned=trial.planned,
         fired=witness.fired,
         not_applicable=witness.not_applicable,

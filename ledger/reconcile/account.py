@@ -18,6 +18,7 @@ class AccountBooks(Totals):
     """The books of one account, with evidence."""
 
     number: str
+    lowest: int = 0  # the lowest balance that it has or had, by all its entries
     first_loss: Loss | None = None
     last_loss: Loss | None = None
     worst_loss: Loss | None = None
@@ -27,7 +28,7 @@ class AccountBooks(Totals):
     missing: frozenset[str] = field(default=frozenset(), repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        return {"account": self.number, **self.figures(), **evidence_json(self)}
+        return {"account": self.number, "lowest": self.lowest, **self.figures(), **evidence_json(self)}
 
 
 def evidence_json(books: Any) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def reconcile(
         tally.judge_entries()
     return AccountBooks(
         number=account.number,
+        lowest=min(account.opening, account.balance, *(row.balance_after for row in chain.rows.values())),
         opening=account.opening,
         final=account.balance,
         forks=len(chain.forks),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +40,10 @@ def test_examples():
 
 def test_a_clock_that_jumped_back_overlaps_nothing():
     assert overlaps(spans((5, 1), (0, 10))) == 0
+
+
+def test_an_operation_that_never_ended_does_not_make_overlaps_of_all_that_came_later():
+    assert overlaps(spans((0, inf), (1, 2), (3, 4))) == 0
 
 
 def test_counts_over_accounts():

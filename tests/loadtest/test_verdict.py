@@ -180,10 +180,42 @@ def test_a_torn_transfer_is_lost_although_no_account_lost_anything():
     assert "1 torn postings, 10 out of balance" in verdict.cause
 
 
+def stock(opening: int, *sold: int) -> Evidence:
+    history = History(number="prizes", opening=opening)
+    for number, amount in enumerate(sold):
+        history.write(f"s{number}", -amount, outcome=Outcome.OK)
+    evidence = evidence_of(history)
+    assert evidence.books is not None
+    return replace(evidence, breaches=tuple(floor_law(evidence.books, {"prizes": 0})))
+
+
 def test_oversold():
-    verdict = judge(kept(breaches=tuple(floor_law({"prizes": 4, "other": 0}))))
-    assert (verdict.word, verdict.cause) == ("oversold", "1 account below the floor, prizes by 4")
-    assert floor_law({"other": 0, "third": -3}) == []
+    verdict = judge(stock(10, 4, 4, 4, 2))
+    assert verdict.word == "oversold"
+    assert verdict.cause == "1 account oversold; the worst, prizes, down to -4, its floor being 0"
+    assert judge(stock(10, 4, 4, 2)).word == "kept", "sold out is not oversold"
+
+
+def test_oversold_in_between_is_oversold_although_it_was_filled_up_again():
+    assert judge(stock(10, 11, -5, 1)).word == "oversold"
+
+
+def test_more_promised_than_there_was_is_oversold_beside_lost():
+    history = History(number="prizes", opening=1)
+    history.write("a", -1, None, outcome=Outcome.OK)
+    history.write("b", -1, None, outcome=Outcome.OK)
+    evidence = evidence_of(history)
+    assert evidence.books is not None
+    verdict = judge(replace(evidence, breaches=tuple(floor_law(evidence.books, {"prizes": 0}))))
+    assert [each.word for each in verdict.breaches] == ["lost", "oversold"]
+
+
+def test_accounts_without_a_floor_may_be_overdrawn():
+    history = History(opening=0)
+    history.write("a", -5, outcome=Outcome.OK)
+    evidence = evidence_of(history)
+    assert evidence.books is not None
+    assert floor_law(evidence.books, {"another": 0}) == []
 
 
 def test_run_once_by_its_count():
@@ -215,7 +247,7 @@ def test_refused_means_right_so_it_is_not_said_of_books_that_do_not_balance():
 
 
 def test_the_gravest_word_wins():
-    stall, floor = Stall("nobody got on", 3.0), tuple(floor_law({"A1": 1}))
+    stall, floor = Stall("nobody got on", 3.0), (Breach(Word.OVERSOLD, "14 of 10 sold"),)
     assert judge(kept(stall=stall, refused=9)).word == "stalled"
     assert judge(kept(stall=stall, breaches=floor)).word == "oversold"
     assert judge(replace(evidence_of(lossy()), stall=stall, breaches=floor)).word == "lost"
