@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from redis import Redis
 from redis.backoff import NoBackoff
@@ -98,7 +100,7 @@ def test_redis_then_database_goes_on_without_redis(
     first_in_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = {"redis": Redis(unix_socket_path="/nowhere", retry=Retry(NoBackoff(), 0))}
-    monkeypatch.setattr("ledger.strategies.locked.resources", lambda book: away)
+    monkeypatch.setattr(import_module("ledger.strategies.locked"), "resources", lambda book: away)
     with Race("redis-then-database") as race:
         a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20).runs_to("think")
         for worker in (a, b) if first_in_first else (b, a):
