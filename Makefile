@@ -23,6 +23,18 @@ install: $(VENV)/base.stamp  ## create .venv with the locked run-time dependenci
 .PHONY: install-dev
 install-dev: $(VENV)/dev.stamp  ## the same with the development dependencies
 
+.PHONY: demo
+demo: $(VENV)/base.stamp  ## the six strategies under a swarm, the table, report/index.html; ends all it started
+	@$(PY) -m loadtest.demo
+
+.PHONY: serve
+serve: $(VENV)/base.stamp  ## servers, web, background workers and the admin, until Ctrl-C
+	@$(PY) -m loadtest.serve
+
+.PHONY: compare
+compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="--strategy setnx --seconds 10"
+	@$(PY) manage.py compare $(ARGS)
+
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
 	$(PY) -m pytest $(ARGS)

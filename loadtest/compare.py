@@ -78,7 +78,7 @@ def compare(
                 deadline=plan.deadline,
                 processes=min(plan.processes, plan.users),
                 options=plan.workload_options,
-                keep=keep / strategy.replace(":", ".") if keep else None,
+                keep=keep,
                 tick=lambda fraction, strategy=strategy: tick(strategy, fraction),
             )
             result = run(trial, swarm, control)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -74,29 +72,24 @@ class WebServer(Server):
         with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:  # noqa: S310
             return bool(json.load(answer)["status"] == "ok")
 
-    def recycle(self, patience: float = 8.0) -> None:
-        """Replace the worker processes. On return the old ones are dead: no request of theirs can write any
-        more. Raises ServerError if no new ones came up."""
-        old = self._children()
-        self._signal(signal.SIGHUP)
-        deadline = time.monotonic() + patience
-        while any(process.is_running() for process in old) and time.monotonic() < deadline:
-            time.sleep(0.02)
+    def recycle(self) -> None:
+        """SIGKILL for the worker processes; gunicorn forks new ones. On return the old ones are dead and the
+        new ones answer: whatever the old ones were still doing, none of it can write any more. Raises
+        ServerError if no new ones came up."""
+        if not self.running:
+            raise ServerError(f"the web server has ended. {self.log_tail()}")
+        old = psutil.Process(self.pid).children()
         for process in old:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(old, timeout=5)
+        while any(_lives(process) for process in old):
+            time.sleep(0.01)
         self._wait_until_it_answers()
 
-    def _children(self) -> list[psutil.Process]:
-        return psutil.Process(self.pid).children()
 
-    def _signal(self, signum: int) -> None:
-        if not self.running:
-            raise ServerError(f"the web server has ended. {self.log_tail()}")
-        os.kill(self.pid, signum)
-
-
-def serving(host: str | None, **options: Any) -> WebServer | None:
-    """Return a web server to start, or None when `host` names one that runs already."""
-    return None if host else WebServer(**options)
+def _lives(process: psutil.Process) -> bool:
+    """A zombie that gunicorn has not yet looked after writes nothing any more."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

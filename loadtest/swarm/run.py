@@ -54,8 +54,12 @@ class Swarm:
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
         with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
-            folder = self.keep or Path(temporary)
-            folder.mkdir(parents=True, exist_ok=True)
+            REAPER.remove(temporary)
+            name = (
+                f"{trial.strategy.replace(':', '.')}-{book.pk}"  # never two trials' histories in one folder
+            )
+            folder = (self.keep or Path(temporary)) / name
+            folder.mkdir(parents=True)
             code = self._locust(trial, book, folder)
             self._settle()
             seen = history.read(folder)

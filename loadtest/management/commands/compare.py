@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from django.core.management import BaseCommand
+from django.core.management import BaseCommand, CommandError
 from django.db import ProgrammingError
 from rich.console import Console
 from rich.markup import escape
@@ -70,6 +70,8 @@ class Command(BaseCommand):
             raise subjects.usage(f"{error}: run `python manage.py migrate` first") from error
         except ServerError as error:
             raise subjects.usage(error) from error
+        except KeyboardInterrupt:
+            raise CommandError("stopped: no results are written", returncode=130) from None
         self.show(report, options)
         code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
         if code:

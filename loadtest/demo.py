@@ -1,0 +1,79 @@
+"""`make demo`: servers, the six strategies, the table, the report; then everything ends.
+
+Ctrl-C, SIGTERM and a failure end the servers too; after SIGKILL their keeper and the reaper do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from loadtest.durations import duration
+from loadtest.servers import ServerError
+from loadtest.servers.embedded import migrate, using
+
+SERVE_PORT = 8000
+
+
+def main() -> int:
+    """Returns the exit code: 0 when the evidence agrees with the claims."""
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    try:
+        print("Starting PostgreSQL and Valkey …", flush=True)
+        with using():
+            migrate()
+            code = measure()
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped. Nothing keeps running.", file=sys.stderr)
+        return 130
+    return code
+
+
+def measure() -> int:
+    """Compare, report, and say what to do next."""
+    # only now: the settings read the addresses of the servers when they are imported
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
+    import django
+
+    django.setup()
+    from django.core.management import CommandError, call_command
+
+    from loadtest.demo_user import demo_login
+
+    code = 0
+    try:
+        call_command("compare", preset="demo", seconds=seconds())
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return error.returncode
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    call_command("report")
+    name, password = demo_login()
+    print(
+        f"\nOpen report/index.html. Then: make serve\n"
+        f"  http://127.0.0.1:{SERVE_PORT}/admin/   login {name}, password {password}"
+    )
+    return code
+
+
+def seconds() -> float | None:
+    """How long each swarm runs: DEMO_SECONDS, or what the preset says."""
+    text = os.environ.get("DEMO_SECONDS", "")
+    try:
+        return duration(text) if text else None
+    except ValueError as error:
+        raise ServerError(f"DEMO_SECONDS: {error}") from error
+
+
+def _as_ctrl_c(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""`make serve`: servers, web workers, background workers and the admin, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import ExitStack
+
+from loadtest.demo import SERVE_PORT, _as_ctrl_c
+from loadtest.servers import ServerError
+from loadtest.servers.embedded import migrate, using
+
+BACKGROUND_WORKERS = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make serve", description=__doc__)
+    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", SERVE_PORT)))
+    port = parser.parse_args().port
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    try:
+        with ExitStack() as stack:
+            serve(stack, port)
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nEnded. Nothing keeps running.")
+    return 0
+
+
+def serve(stack: ExitStack, port: int) -> None:
+    """Start everything in `stack`, say where it is, and stay until one of them dies (ServerError)."""
+    stack.enter_context(using())
+    migrate()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
+    import django  # only now: the settings read the addresses of the servers when they are imported
+
+    django.setup()
+    from loadtest.background import BackgroundWorker
+    from loadtest.demo_user import demo_login
+    from loadtest.webserver import WebServer
+
+    web = stack.enter_context(WebServer(port=port if _free(port) else 0))
+    workers = [
+        stack.enter_context(BackgroundWorker(number=number)) for number in range(1, BACKGROUND_WORKERS + 1)
+    ]
+    name, password = demo_login()
+    print(
+        f"The ledger:  {web.url}/admin/   login {name}, password {password}\n"
+        f"The swarm:   .venv/bin/locust -f loadtest/swarm/locustfile.py --host {web.url} --web-host 127.0.0.1\n"
+        f"Ctrl-C ends all of it.",
+        flush=True,
+    )
+    while True:
+        for server in (web, *workers):
+            if not server.running:
+                raise ServerError(f"{server.name} has ended. {server.log_tail()}")
+        time.sleep(0.5)
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
