@@ -31,7 +31,18 @@ from locks import LOCKS
 from locks import find as find_lock
 from locks.fenced import FencedLock
 
-__all__ = ["CARD", "CONTROL", "STRATEGIES", "Locked", "Settings", "SqlStrategy", "Strategy", "find", "known"]
+__all__ = [
+    "CARD",
+    "CONTROL",
+    "STRATEGIES",
+    "Locked",
+    "Settings",
+    "SqlStrategy",
+    "Strategy",
+    "find",
+    "known",
+    "locked",
+]
 
 ENTRY_POINTS = "lost_update_lab.strategies"
 
