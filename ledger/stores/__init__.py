@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ledger.models import Book
 from ledger.stores.base import KeyTaken, Store
+from ledger.stores.redis import RedisStore
 from ledger.stores.sql import SqlStore
 
 __all__ = ["STORES", "KeyTaken", "Store", "store_of"]
 
 #: The only list.
-STORES: dict[str, type[Store]] = {"postgres": SqlStore, "mariadb": SqlStore}
+STORES: dict[str, type[Store]] = {"postgres": SqlStore, "mariadb": SqlStore, "redis": RedisStore}
 
 
 def store_of(book: Book) -> Store:

@@ -16,8 +16,10 @@ from ledger.strategies.locked import Locked, locked
 from ledger.strategies.no_lock import NoLock
 from ledger.strategies.optimistic_value import OptimisticValue
 from ledger.strategies.optimistic_version import OptimisticVersion
+from ledger.strategies.redis_atomic import RedisAtomic
 from ledger.strategies.redis_gate import RedisGate
 from ledger.strategies.redis_then_database import RedisThenDatabase
+from ledger.strategies.redis_watch import RedisWatch
 from ledger.strategies.repeatable_read import RepeatableRead
 from ledger.strategies.row_lock_nowait import RowLockNowait
 from ledger.strategies.save_all_fields import SaveAllFields
@@ -70,6 +72,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
         Serializable,
         RedisThenDatabase,
         RedisGate,
+        RedisAtomic,
+        RedisWatch,
     )
 }
 

@@ -1,4 +1,4 @@
-"""Every strategy's claim under contention, and its stated failure, each in a race that a test conducts.
+"""Every strategy's claim under contention, and the loss of those that claim nothing, in races that a test conducts.
 
 A worker that was let in stands between its read and its write (`think`) while another one tries.
 """
@@ -13,32 +13,39 @@ from tests.ledger.race.books import assert_lost
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 #: strategies that claim to keep the balance when two want one account
-RIGHT = [
-    "setnx",
-    "watchdog",
-    "select-for-update",
-    "optimistic-version",
-    "lock-around-transaction",
-    "row-lock-nowait",
-    "advisory-lock",
-    "atomic-update",
-    "repeatable-read",
-    "serializable",
-    "select-for-update-function",
-    "fenced",
-    "fenced-at-write",
-    "fenced-unchecked",
-    "redis-then-database",
-    "redis-gate",
-]
+RIGHT = {
+    "postgres": [
+        "setnx",
+        "watchdog",
+        "select-for-update",
+        "optimistic-version",
+        "lock-around-transaction",
+        "row-lock-nowait",
+        "advisory-lock",
+        "atomic-update",
+        "repeatable-read",
+        "serializable",
+        "select-for-update-function",
+        "fenced",
+        "fenced-at-write",
+        "fenced-unchecked",
+        "redis-then-database",
+        "redis-gate",
+    ],
+    "redis": ["setnx", "watchdog", "token", "redis-atomic", "redis-watch"],
+}
 #: strategies that lose it when both have read before either writes, without any fault
-WRONG = ["no-lock", "select-for-update-late", "save-all-fields"]
+WRONG = {"postgres": ["no-lock", "select-for-update-late", "save-all-fields"], "redis": ["no-lock"]}
+
+
+def each(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(slug, store) for store, slugs in table.items() for slug in slugs]
 
 
 @pytest.mark.parametrize("second_first", [False, True], ids=["first-in-first", "second-in-first"])
-@pytest.mark.parametrize("slug", RIGHT)
-def test_keeps_the_balance(slug: str, second_first: bool) -> None:
-    with Race(slug) as race:
+@pytest.mark.parametrize(("slug", "store"), each(RIGHT))
+def test_keeps_the_balance(slug: str, store: str, second_first: bool) -> None:
+    with Race(slug, store=store) as race:
         a, b = race.worker("A", +10), race.worker("B", +20)
         a.runs_to("think")
         far = b.tries("think")
@@ -48,9 +55,9 @@ def test_keeps_the_balance(slug: str, second_first: bool) -> None:
         assert race.kept()
 
 
-@pytest.mark.parametrize("slug", WRONG)
-def test_loses_the_first_write(slug: str) -> None:
-    with Race(slug) as race:
+@pytest.mark.parametrize(("slug", "store"), each(WRONG))
+def test_loses_the_first_write(slug: str, store: str) -> None:
+    with Race(slug, store=store) as race:
         a, b = race.worker("A", +10), race.worker("B", +20)
         a.runs_to("think")
         b.runs_to("think")

@@ -1,0 +1,187 @@
+"""The Redis store: an account is a hash, its entries are a list, one script writes both.
+
+    ledger:{book}:accounts        set of the accounts' numbers
+    ledger:{book}:account:N       hash: opening, balance, version, head, floor
+    ledger:{book}:entries:N       list of entries as JSON, in the order in which they were written
+    ledger:{book}:key:K           what came of the idempotency key K: fingerprint and entries, as JSON
+
+The braces keep a book in one slot of a cluster. Nothing of it expires. What this store can lose, no strategy can
+keep: without persistence a restart forgets the accounts, with `appendfsync everysec` it forgets up to a second
+of acknowledged postings, and a failover forgets what the replica had not seen yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from ledger.models import Book
+from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
+from ledger.reconcile import AccountRow, EntryRow, Leg
+from ledger.resources import redis_client
+from ledger.stores.base import KeyTaken, Store
+from locks.server import LuaScript
+
+FIELDS = ("balance", "version", "head", "floor")
+CHUNK = 5000
+WRITE = LuaScript("redis_write.lua", package=__package__)
+
+
+class RedisStore(Store):
+    """Balances and entries in Redis, without a database. The book itself is a row on `default`."""
+
+    slug = "redis"
+
+    def __init__(self, book: Book) -> None:
+        super().__init__(book)
+        self.redis = redis_client()
+        self._lengths: dict[str, int] = {}
+
+    def name(self, kind: str, of: str = "") -> str:
+        """Return the name of one of the book's keys."""
+        return f"ledger:{{{self.book.pk}}}:{kind}" + (f":{of}" if of else "")
+
+    def keys(self, posting_key: str, numbers: Iterable[str]) -> list[str]:
+        """Return KEYS as the scripts want them."""
+        pairs = ((self.name("account", number), self.name("entries", number)) for number in numbers)
+        return [self.name("key", posting_key), *(name for pair in pairs for name in pair)]
+
+    def open(self, accounts: Iterable[Snapshot]) -> None:
+        with self.redis.pipeline() as pipe:
+            for a in accounts:
+                fields: dict[str, int] = {"opening": a.balance, "balance": a.balance, "version": 0}
+                if a.floor is not None:
+                    fields["floor"] = a.floor
+                pipe.hset(self.name("account", a.number), mapping=fields)
+                pipe.sadd(self.name("accounts"), a.number)
+            pipe.execute()
+
+    def read(self, posting: Posting) -> dict[str, Snapshot]:
+        return self.read_by(self.redis, posting)
+
+    def read_by(self, redis: Any, posting: Posting) -> dict[str, Snapshot]:
+        """Read by another client, or by a pipeline that watches."""
+        return {
+            number: self._snapshot(number, redis.hmget(self.name("account", number), FIELDS))
+            for number in posting.accounts
+        }
+
+    def _snapshot(self, number: str, values: list[bytes | None]) -> Snapshot:
+        balance, version, head, floor = values
+        if balance is None:
+            raise Refused(f"no account {number} in this book")
+        return Snapshot(
+            number,
+            number,
+            int(balance),
+            int(version or 0),
+            UUID(head.decode()) if head else None,
+            int(floor) if floor is not None else None,
+            timezone.now(),
+        )
+
+    def write(self, changes: Sequence[Change]) -> None:
+        key = changes[0].key
+        arguments: list[Any] = [changes[0].fingerprint]
+        for change in changes:
+            arguments += [change.after, change.before.version + 1, str(change.entry), as_json(change)]
+        written = WRITE(self.redis, self.keys(key, (c.before.number for c in changes)), arguments)
+        if written == 0:
+            raise KeyTaken(key)
+        if written < 0:
+            raise Refused("no such account in this book any more: the server has forgotten it")
+
+    def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
+        record = self.redis.get(self.name("key", key))
+        return parsed(record) if record else None
+
+    def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
+        for number in sorted(name.decode() for name in self.redis.smembers(self.name("accounts"))):
+            yield self.account(number), number
+
+    def account(self, pk: int | str) -> AccountRow:
+        """Read the account, and remember how many entries it had at that moment."""
+        number = str(pk)
+        with self.redis.pipeline() as pipe:
+            pipe.hmget(self.name("account", number), "opening", *FIELDS)
+            pipe.llen(self.name("entries", number))
+            (opening, *values), self._lengths[number] = pipe.execute()
+        read = self._snapshot(number, values)
+        return AccountRow(number, int(opening), read.balance, read.version, read.head)
+
+    def legs(self, keys: Collection[str]) -> Iterable[Leg]:
+        for key in keys:
+            _, entries = self.find(key) or ("", ())
+            yield from (Leg(key, stored.account, stored.amount) for stored in entries)
+
+    def entries(self, pk: int | str) -> Iterator[EntryRow]:
+        """Yield the entries that were there when `account` was read: the two belong to one moment."""
+        number = str(pk)
+        length = self._lengths.get(number)
+        if length is None:
+            length = self.redis.llen(self.name("entries", number))
+        for start in range(0, length, CHUNK):
+            chunk = self.redis.lrange(self.name("entries", number), start, min(start + CHUNK, length) - 1)
+            for seq, line in enumerate(chunk, start + 1):
+                yield row(json.loads(line), seq)
+
+
+def as_json(change: Change) -> str:
+    """Return the entry that explains `change`."""
+    return json.dumps(
+        {
+            **known(change.key, change.before.number, change.amount, change.entry, change.before.read_at),
+            "balance_before": change.before.balance,
+            "balance_after": change.after,
+            "parent": str(change.before.head) if change.before.head else None,
+        }
+    )
+
+
+def known(key: str, account: str, amount: int, entry: UUID, read_at: datetime) -> dict[str, Any]:
+    """Return what a writer knows of an entry before it has read anything."""
+    return {
+        "id": str(entry),
+        "key": key,
+        "account": account,
+        "amount": amount,
+        "worker": worker(),
+        "read_at": read_at.isoformat(),
+        "written_at": timezone.now().isoformat(),
+    }
+
+
+def row(entry: dict[str, Any], seq: int) -> EntryRow:
+    """Return what reconcile needs of an entry."""
+    return EntryRow(
+        id=UUID(entry["id"]),
+        key=entry["key"],
+        amount=entry["amount"],
+        balance_before=entry["balance_before"],
+        balance_after=entry["balance_after"],
+        parent=UUID(entry["parent"]) if entry["parent"] else None,
+        worker=entry["worker"],
+        read_at=datetime.fromisoformat(entry["read_at"]),
+        written_at=datetime.fromisoformat(entry["written_at"]),
+        seq=seq,
+    )
+
+
+def record_of(changes: Sequence[Change]) -> str:
+    """Return what is remembered of a posting's key."""
+    entries = ",".join(as_json(change) for change in changes)
+    return f'{{"fingerprint":"{changes[0].fingerprint}","entries":[{entries}]}}'
+
+
+def parsed(record: bytes) -> tuple[str, tuple[Stored, ...]]:
+    """Return (fingerprint, entries) of a key's record."""
+    found = json.loads(record)
+    return found["fingerprint"], tuple(
+        Stored(UUID(e["id"]), e["account"], e["amount"], e["balance_before"], e["balance_after"])
+        for e in found["entries"]
+    )
