@@ -18,7 +18,8 @@ import sys
 
 NOBODY = 65534
 CAP_DAC_OVERRIDE = 1
-PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 8, 47, 2
+PR_SET_KEEPCAPS, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 8, 28, 47, 2
+SECBIT_NO_SETUID_FIXUP = 1 << 2
 CLONE_NEWUSER = 0x10000000
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -40,6 +41,9 @@ def as_nobody(libc: ctypes.CDLL) -> None:
     # The group and the capabilities first: after the change of user it would be too late for both. The calls
     # through libc name all three ids, so that the saved one is not left at 0.
     _check(libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl(PR_SET_KEEPCAPS)")
+    # access(2) asks without capabilities when the user is not root, unless this bit is set: initdb looks for its
+    # own path by access(2)
+    _check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0), "prctl(PR_SET_SECUREBITS)")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
