@@ -19,7 +19,7 @@ def books_of_account(book: Book, number: str) -> AccountBooks:
     store = store_of(book)
     with store.at_one_moment():
         pk = store.read(Posting("", (Line(number, 0),)))[number].pk
-        return reconcile(store.account(pk), store.entries(pk))
+        return reconcile(store.account(pk), store.links(pk), complete=store.whole)
 
 
 def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = None) -> Books:
@@ -29,5 +29,5 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     """
     store = store_of(book)
     with store.at_one_moment():
-        rows = ((row, store.entries(pk)) for row, pk in store.accounts())
-        return reconcile_book(rows, operations, store.legs)
+        rows = ((row, store.links(pk)) for row, pk in store.accounts())
+        return reconcile_book(rows, operations, store.legs, store.whole)

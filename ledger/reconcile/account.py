@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.reconcile.chain import follow
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, EntryRow, Operation
+from ledger.reconcile.rows import AccountRow, Complete, Operation, Row
 from ledger.reconcile.tally import Tally, strongest
 from ledger.reconcile.totals import Totals
 
@@ -42,15 +42,19 @@ def evidence_json(books: Any) -> dict[str, Any]:
 
 
 def reconcile(
-    account: AccountRow, entries: Iterable[EntryRow], operations: Iterable[Operation] = ()
+    account: AccountRow,
+    entries: Iterable[Row],
+    operations: Iterable[Operation] = (),
+    complete: Complete | None = None,
 ) -> AccountBooks:
     """Return the books of `account`. Linear time; memory for the entries of this one account.
 
     `entries`: all of its entries, in any order. `operations`: what the clients saw of this account. Without
     any, every entry counts as acknowledged (the store's own view). With them, an entry on the chain that no
-    operation names counts as indeterminate.
+    operation names counts as indeterminate. `complete`: looks up the whole rows of a few links, where `entries`
+    are links.
     """
-    chain = follow(account, entries)
+    chain = follow(account, entries, complete)
     tally = Tally(chain)
     known = strongest(operations)
     if known:
@@ -59,7 +63,7 @@ def reconcile(
         tally.judge_entries()
     return AccountBooks(
         number=account.number,
-        lowest=min(account.opening, account.balance, *(row.balance_after for row in chain.rows.values())),
+        lowest=chain.lowest,
         opening=account.opening,
         final=account.balance,
         forks=len(chain.forks),

@@ -8,28 +8,25 @@ Entries form a tree, as commits do. What is on the path from the head is in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
 
-from ledger.reconcile.rows import AccountRow, EntryRow
+from ledger.reconcile.problems import Problems, shown
+from ledger.reconcile.rows import AccountRow, Complete, EntryRow, Link, Row
 
-#: Entries are looked up by `id.int`: hashing a UUID costs five times as much.
-NodeId = int | None  # None: the opening
+#: How an entry is looked up: a UUID by its int (hashing the UUID costs five times as much), bytes as they are.
+#: None: the opening.
+Node = int | bytes | None
 
 
-class Problems:
-    """What does not add up, in sentences: the first few, and how many there were."""
+def by_int(ident: UUID | None) -> Node:
+    return None if ident is None else ident.int
 
-    KEPT = 10
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.sentences: list[str] = []
-
-    def add(self, sentence: str) -> None:
-        self.count += 1
-        if len(self.sentences) < self.KEPT:
-            self.sentences.append(sentence)
+def as_is(ident: bytes | None) -> Node:
+    return ident
 
 
 @dataclass(slots=True)
@@ -37,43 +34,58 @@ class Chain:
     """One account's tree of entries, with the path from its head marked."""
 
     account: AccountRow
-    rows: dict[int, EntryRow] = field(default_factory=dict)
+    complete: Complete | None = None
+    node: Callable[[Any], Node] = by_int
+    rows: dict[Node, Row] = field(default_factory=dict)
     #: node on the chain → the entry written on top of it (None: it is the head)
-    above: dict[NodeId, EntryRow | None] = field(default_factory=dict)
+    above: dict[Node, Row | None] = field(default_factory=dict)
     #: nodes that some entry has as its parent
-    parents: set[NodeId] = field(default_factory=set)
+    parents: set[Node] = field(default_factory=set)
     #: node with several children → how many
-    forks: dict[NodeId, int] = field(default_factory=dict)
+    forks: dict[Node, int] = field(default_factory=dict)
     total: int = 0  # Σ amounts on the chain
+    lowest: int = 0  # the lowest balance that it has or had, by all its entries
     broken: bool = False  # the path does not lead back to the opening
     problems: Problems = field(default_factory=Problems)
-    _ordered: list[EntryRow] = field(default_factory=list, repr=False)
+    _ordered: list[Row] = field(default_factory=list, repr=False)
 
-    def in_order(self) -> list[EntryRow]:
+    def in_order(self) -> list[Row]:
         """All entries in the order in which they were written: by the store's number, else by the clocks."""
         if len(self._ordered) != len(self.rows):
-            self._ordered = sorted(self.rows.values(), key=lambda row: (row.seq, row.written_at))
+            self._ordered = sorted(self.rows.values(), key=order)
         return self._ordered
 
-    def branching_point(self, row: EntryRow) -> tuple[bool, NodeId]:
+    def branching_point(self, row: Row) -> tuple[bool, Node]:
         """Where `row`, which is off the chain, left it: (True, node).
 
         (False, node) if its parents lead elsewhere: to an entry that is not there, or in a circle.
         """
-        seen: set[int] = set()
-        node = row.parent.int if row.parent else None
+        seen: set[Node] = set()
+        node = self.node(row.parent)
         while node not in self.above:
             if node is None or node in seen or node not in self.rows:
                 return False, node
             seen.add(node)
-            parent = self.rows[node].parent
-            node = parent.int if parent else None
+            node = self.node(self.rows[node].parent)
         return True, node
 
+    def whole(self, row: Row) -> EntryRow:
+        """Return `row` with its worker and its times."""
+        if isinstance(row, EntryRow):
+            return row
+        if self.complete is None:
+            raise TypeError("links alone cannot show who wrote them: pass `complete` to reconcile")
+        return next(iter(self.complete([row])))
 
-def follow(account: AccountRow, entries: Iterable[EntryRow]) -> Chain:
+
+def order(row: Row) -> float:
+    """Sorts entries by when they were written."""
+    return row.seq if isinstance(row, Link) or row.seq else row.written_at.timestamp()
+
+
+def follow(account: AccountRow, entries: Iterable[Row], complete: Complete | None = None) -> Chain:
     """Read all entries of `account`, then walk from its head to its opening and check each step."""
-    chain = Chain(account)
+    chain = Chain(account, complete, lowest=min(account.opening, account.balance))
     _read(chain, entries)
     _walk(chain)
     found = account.opening + chain.total
@@ -85,66 +97,64 @@ def follow(account: AccountRow, entries: Iterable[EntryRow]) -> Chain:
     return chain
 
 
-def _read(chain: Chain, entries: Iterable[EntryRow]) -> None:
-    rows, parents, forks = chain.rows, chain.parents, chain.forks
+def _read(chain: Chain, entries: Iterable[Row]) -> None:
+    rows, parents, forks, node, lowest = chain.rows, chain.parents, chain.forks, chain.node, chain.lowest
     for row in entries:
-        ident = row.id.int
+        if not rows and isinstance(row, Link):
+            node = chain.node = as_is
+        ident = node(row.id)
         if ident in rows:
-            chain.problems.add(f"entry {row.id} appears twice; the second one is left out")
+            chain.problems.add(f"entry {shown(row.id)} appears twice; the second one is left out")
             continue
         rows[ident] = row
-        parent = row.parent.int if row.parent is not None else None
+        parent = node(row.parent)
         if parent in parents:
             forks[parent] = forks.get(parent, 1) + 1
         else:
             parents.add(parent)
+        if row.balance_after < lowest:
+            lowest = row.balance_after
+    chain.lowest = lowest
 
 
 def _walk(chain: Chain) -> None:
-    account, rows, above, problems = chain.account, chain.rows, chain.above, chain.problems
-    last: EntryRow | None = None  # the entry visited before: it names `node` as its parent
+    account, rows, above = chain.account, chain.rows, chain.above
+    node_of, problems = chain.node, chain.problems
+    last: Row | None = None  # the entry visited before: it names `node` as its parent
     expected = account.balance  # what the entry (or the opening) must have left behind
-    node = account.head
+    head = account.head
+    node = None if head is None else head.bytes if node_of is as_is else head.int
     while node is not None:
-        row = rows.get(node.int)
-        if row is None or node.int in above:
+        row = rows.get(node)
+        if row is None or node in above:
             chain.broken = True
-            who = (
-                f"entry {last.id} names as its parent"
-                if last
-                else f"account {account.number} has as its head"
-            )
-            what = "which is not in the books" if row is None else "which comes after it: a cycle"
-            problems.add(f"the chain is broken: {who} {node}, {what}")
-            above.setdefault(node.int, last)  # what else branches off there is off the chain for certain
+            problems.broken(account, last, node, cycle=row is not None)
+            above.setdefault(node, last)  # what else branches off there is off the chain for certain
             return
         if row.balance_after != expected:
-            who = f"entry {last.id} read" if last else f"account {account.number} has"
-            problems.add(f"{who} {expected}, but entry {row.id} before it wrote {row.balance_after}")
+            problems.other_balance(account, last, expected, row)
         if row.balance_after != row.balance_before + row.amount:
-            problems.add(f"entry {row.id}: {row.balance_before} {row.amount:+} is not {row.balance_after}")
-        above[node.int] = last
+            problems.wrong_sum(row)
+        above[node] = last
         chain.total += row.amount
-        last, expected, node = row, row.balance_before, row.parent
+        last, expected, node = row, row.balance_before, node_of(row.parent)
     above[None] = last
     if expected != account.opening:
-        who = f"the first entry, {last.id}, read" if last else f"account {account.number} has no head but"
-        problems.add(f"{who} {expected}, but the opening balance is {account.opening}")
+        problems.other_opening(account, last, expected)
 
 
-def beyond_the_break(chain: Chain) -> set[int]:
+def beyond_the_break(chain: Chain) -> set[Node]:
     """Ids of entries that a broken chain may or may not contain: they do not branch off its known part."""
     if not chain.broken:
         return set()
-    undecided: dict[int, bool] = {}
+    undecided: dict[Node, bool] = {}
     for ident in chain.rows:
-        path: list[int] = []
-        node: NodeId = ident
-        while node is not None and node in chain.rows and node not in chain.above and node not in undecided:
+        path: list[Node] = []
+        node = ident
+        while node in chain.rows and node not in chain.above and node not in undecided:
             undecided[node] = True  # so that a cycle ends here
             path.append(node)
-            parent = chain.rows[node].parent
-            node = parent.int if parent else None
-        unknown = node not in chain.above and (node is None or undecided.get(node, True))
+            node = chain.node(chain.rows[node].parent)
+        unknown = node not in chain.above and undecided.get(node, True)
         undecided.update(dict.fromkeys(path, unknown))
     return {ident for ident, unknown in undecided.items() if unknown}

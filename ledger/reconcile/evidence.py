@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from ledger.reconcile.chain import Chain
-from ledger.reconcile.rows import EntryRow, Operation
+from ledger.reconcile.chain import Chain, Node
+from ledger.reconcile.problems import shown
+from ledger.reconcile.rows import EntryRow, Operation, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,25 @@ def entry_json(row: EntryRow | None) -> dict[str, Any] | None:
     }
 
 
-def prove(chain: Chain, key: str, entry: EntryRow | None, operation: Operation | None) -> Loss:
-    """Draw up the evidence for a lost operation: its `entry` (off the chain), or only what the client saw."""
-    if entry is None:
+def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) -> Loss:
+    """Draw up the evidence for a lost operation: its entry `row` (off the chain), or only what the client saw."""
+    number = chain.account.number
+    if row is None:
         assert operation is not None  # a loss is seen by an entry or by a client
         worker, at, amount = operation.worker, operation.ended, operation.amount
-        by, sentence = None, _forgotten(operation)
-    else:
-        worker, at, amount = entry.worker, entry.written_at.timestamp(), entry.amount
-        by = overwriter(chain, entry)
-        sentence = _overwritten(chain, entry, by) if by else _rewound(chain, entry)
-    branches = chain.forks.get(by.parent.int if by.parent else None, 1) if by else 0
-    return Loss(chain.account.number, key, amount, worker, at, entry, by, branches, sentence)
+        return Loss(number, key, amount, worker, at, None, None, 0, _forgotten(operation))
+    lost = chain.whole(row)
+    found, directly = overwriter(chain, row)
+    by = chain.whole(found) if found else None
+    branches = chain.forks.get(chain.node(found.parent), 1) if found else 0
+    sentence = _overwritten(lost, by, directly) if by else _rewound(chain, lost, *chain.branching_point(row))
+    return Loss(
+        number, key, lost.amount, lost.worker, lost.written_at.timestamp(), lost, by, branches, sentence
+    )
 
 
-def overwriter(chain: Chain, lost: EntryRow) -> EntryRow | None:
-    """The write that destroyed `lost`, or None if no entry did.
+def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
+    """The write that destroyed `lost`, or None if no entry did; and was `lost` the head at that moment?
 
     In the order of the writes: whatever is written on top of `lost`, or of something that has it below, keeps
     it in the balance; the first write that does not takes it out. A later writer that had read the old balance
@@ -80,21 +83,20 @@ def overwriter(chain: Chain, lost: EntryRow) -> EntryRow | None:
     the destroyer is the last one to take it out.
     """
     if not chain.branching_point(lost)[0]:
-        return None  # its parents lead nowhere: what it stood on is not known
-    with_lost = {lost.id}
-    destroyer: EntryRow | None = None
-    written = False
+        return None, False  # its parents lead nowhere: what it stood on is not known
+    node = chain.node
+    with_lost = {node(lost.id)}
+    destroyer: Row | None = None
+    directly = written = False
     for row in chain.in_order():
-        if row.id == lost.id:
-            written = True
-        elif not written:
-            continue
-        elif row.parent in with_lost:
-            with_lost.add(row.id)
+        if not written:
+            written = row is lost
+        elif node(row.parent) in with_lost:
+            with_lost.add(node(row.id))
             destroyer = None
         elif destroyer is None:
-            destroyer = row
-    return destroyer
+            destroyer, directly = row, len(with_lost) == 1
+    return destroyer, directly
 
 
 def clock(moment: datetime) -> str:
@@ -102,41 +104,33 @@ def clock(moment: datetime) -> str:
     return f"{moment:%H:%M:%S.%f}"[:-3]
 
 
-def _overwritten(chain: Chain, lost: EntryRow, by: EntryRow) -> str:
+def _overwritten(lost: EntryRow, by: EntryRow, directly: bool) -> str:
     first, second = lost.worker or "one worker", by.worker or "another worker"
     if first == second:
         first, second = f"{first} (key {lost.key})", f"{second} (key {by.key})"
-    amount = abs(lost.amount)
+    there = f"{first}'s {lost.balance_after}"
+    over = f"over {there}" if directly else f"as if {there} were not there"
     wrote = f"{first} wrote {lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
-    if lost.parent != by.parent:
-        return (
-            f"{first} read {lost.balance_before} at {clock(lost.read_at)}. {wrote}. {second} had read "
-            f"{by.balance_before} at {clock(by.read_at)}, a balance without that entry, and wrote "
-            f"{by.balance_after} ({by.amount:+}) at {clock(by.written_at)}: {amount} lost."
-        )
-    node = by.parent.int if by.parent else None
-    alone = chain.forks.get(node, 1) == 2 and lost.id.int not in chain.parents
-    over = (
-        f"over {first}'s {lost.balance_after}"
-        if alone
-        else f"as if {first}'s {lost.balance_after} were not there"
-    )
-    reads = f"both read {lost.balance_before} (at {clock(lost.read_at)} and {clock(by.read_at)})"
     wrote_over = f"{second} wrote {by.balance_after} ({by.amount:+}) {over} at {clock(by.written_at)}"
-    return f"{first} and {second} {reads}. {wrote}. {wrote_over}: {amount} lost."
+    if lost.parent == by.parent:
+        times = f"at {clock(lost.read_at)} and {clock(by.read_at)}"
+        reads = f"{first} and {second} both read {lost.balance_before} ({times}). {wrote}."
+    else:
+        reads = (
+            f"{first} read {lost.balance_before} at {clock(lost.read_at)}. {wrote}. {second} had read "
+            f"{by.balance_before} at {clock(by.read_at)}, a balance without that entry."
+        )
+    return f"{reads} {wrote_over}: {abs(lost.amount)} lost."
 
 
-def _rewound(chain: Chain, lost: EntryRow) -> str:
+def _rewound(chain: Chain, lost: EntryRow, found: bool, node: Node) -> str:
     account = chain.account
     wrote = (
         f"{lost.worker or 'a worker'} read {lost.balance_before} at {clock(lost.read_at)} and wrote "
         f"{lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
     )
-    found, node = chain.branching_point(lost)
     if not found and node is not None:
-        return (
-            f"{wrote}, after the entry {UUID(int=node)}, which is not in the books. {abs(lost.amount)} lost."
-        )
+        return f"{wrote}, after the entry {shown(node)}, which is not in the books. {abs(lost.amount)} lost."
     stands = f"the head {account.head}" if account.head else "no head"
     return (
         f"{wrote}, but account {account.number} stands at {account.balance} with {stands}, and no entry on "

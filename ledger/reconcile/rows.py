@@ -5,6 +5,7 @@ Amounts and balances are integers in minor units (cents).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -42,6 +43,24 @@ class EntryRow(NamedTuple):
     read_at: datetime  # when its writer read the balance …
     written_at: datetime  # … and wrote the new one, by the writer's own clock
     seq: int = 0  # the store's order of writes on this account; 0: unknown, the clocks must do
+
+
+class Link(NamedTuple):
+    """What the chain needs of an entry. A store with millions of them yields these instead of EntryRows (half the
+    columns, and ids that are cheap to hash), and the whole rows of the few that are shown."""
+
+    id: bytes  # UUID.bytes
+    key: str
+    amount: int
+    balance_before: int
+    balance_after: int
+    parent: bytes | None
+    seq: int  # the store's order of writes on this account
+
+
+Row = EntryRow | Link
+#: whole rows of some links, in any order
+Complete = Callable[[Sequence[Link]], Iterable[EntryRow]]
 
 
 class Operation(NamedTuple):

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ledger.reconcile.chain import Chain, beyond_the_break
+from ledger.reconcile.chain import Chain, beyond_the_break, order
 from ledger.reconcile.evidence import Loss, prove
-from ledger.reconcile.rows import EntryRow, Operation, Outcome
+from ledger.reconcile.problems import shown
+from ledger.reconcile.rows import Operation, Outcome, Row
 
 
 class Tally:
@@ -31,10 +32,10 @@ class Tally:
         self.created: list[str] = []
         #: keys of known operations that are not on the chain for certain
         self.missing: frozenset[str] = frozenset()
-        self._picked: dict[str, tuple[Any, str, EntryRow | None, Operation | None]] = {}
+        self._picked: dict[tuple[str, bool], tuple[Any, str, Row | None, Operation | None]] = {}
         self._beyond = beyond_the_break(chain)
-        self._applied: dict[str, EntryRow] = {}
-        self._off: dict[str, EntryRow] = {}
+        self._applied: dict[str, Row] = {}
+        self._off: dict[str, Row] = {}
         self._sort_out()
 
     def counts(self) -> dict[str, int]:
@@ -43,8 +44,11 @@ class Tally:
 
     def proof(self, name: str) -> Loss | None:
         """Evidence for the `first`, `last` or `worst` loss; None if nothing was lost."""
-        picked = self._picked.get(name)
-        return prove(self.chain, *picked[1:]) if picked else None
+        picked = [self._picked[name, traced] for traced in (True, False) if (name, traced) in self._picked]
+        losses = [prove(self.chain, *each[1:]) for each in picked]
+        if name == "worst":
+            return max(losses, key=lambda loss: (abs(loss.amount), -loss.at), default=None)
+        return (min if name == "first" else max)(losses, key=lambda loss: loss.at, default=None)
 
     def judge_entries(self) -> None:
         """The store's own view: every entry was acknowledged."""
@@ -55,7 +59,7 @@ class Tally:
             if key in self._applied:  # tried again, and the second try stands
                 continue
             self._acknowledge(row.amount)
-            if row.id.int in self._beyond:
+            if self.chain.node(row.id) in self._beyond:
                 self.undecided += 1
             else:
                 missing.append(key)
@@ -84,9 +88,11 @@ class Tally:
             if ident not in self.chain.above:
                 self._off.setdefault(row.key, row)
             elif (first := self._applied.setdefault(row.key, row)) is not row:
-                self._create(row, f"operation {row.key} is on the chain twice, as entry {first.id} too")
+                self._create(
+                    row, f"operation {row.key} is on the chain twice, as entry {shown(first.id)} too"
+                )
 
-    def _present(self, operation: Operation, row: EntryRow) -> None:
+    def _present(self, operation: Operation, row: Row) -> None:
         if operation.outcome == Outcome.OK:
             self._acknowledge(operation.amount)
         elif operation.outcome == Outcome.INFO:
@@ -95,14 +101,14 @@ class Tally:
             self._create(row, f"operation {row.key} was refused, and yet it is on the chain")
         if row.amount != operation.amount:
             asked = f"operation {row.key} asked for {operation.amount:+}"
-            self.chain.problems.add(f"{asked}; its entry {row.id} has {row.amount:+}")
+            self.chain.problems.add(f"{asked}; its entry {shown(row.id)} has {row.amount:+}")
 
     def _absent(self, operation: Operation) -> bool:
         """Count an operation that was not found on the chain. False: a broken chain cannot say."""
         row = self._off.get(operation.key)
         if operation.outcome == Outcome.OK:
             self._acknowledge(operation.amount)
-        if row is not None and row.id.int in self._beyond:
+        if row is not None and self.chain.node(row.id) in self._beyond:
             self.undecided += operation.outcome == Outcome.OK
             return False
         if operation.outcome == Outcome.OK:
@@ -117,23 +123,23 @@ class Tally:
         self.indeterminate += amount
         self.indeterminate_operations += 1
 
-    def _lose(self, key: str, amount: int, entry: EntryRow | None, operation: Operation | None) -> None:
+    def _lose(self, key: str, amount: int, entry: Row | None, operation: Operation | None) -> None:
         self.lost_amount += abs(amount)
         self.lost_updates += 1
         self.lost_without_trace += entry is None
-        at = entry.written_at.timestamp() if entry else operation.ended if operation else 0.0
+        at = operation.ended if entry is None and operation else order(entry) if entry else 0.0
         for name, rank in (("first", -at), ("last", at), ("worst", (abs(amount), -at))):
-            best = self._picked.get(name)
+            # entries are ranked by the store's order and what left no trace by the clients' clock: one list each
+            best = self._picked.get((name, entry is not None))
             if best is None or rank > best[0]:
-                self._picked[name] = (rank, key, entry, operation)
+                self._picked[name, entry is not None] = (rank, key, entry, operation)
 
-    def _create(self, row: EntryRow, sentence: str) -> None:
+    def _create(self, row: Row, sentence: str) -> None:
         self.created_amount += abs(row.amount)
         self.created_updates += 1
         if len(self.created) < self.SENTENCES:
-            self.created.append(
-                f"{row.worker or 'a worker'} wrote entry {row.id} ({row.amount:+}): {sentence}"
-            )
+            who = self.chain.whole(row).worker or "a worker"
+            self.created.append(f"{who} wrote entry {shown(row.id)} ({row.amount:+}): {sentence}")
 
 
 def strongest(operations: Iterable[Operation]) -> dict[str, Operation]:

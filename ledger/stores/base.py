@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ledger.models import Book
 from ledger.posting import Change, Posting, Snapshot, Stored
-from ledger.reconcile import AccountRow, EntryRow, Leg
+from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Row
 
 
 class Store(ABC):
@@ -59,6 +59,14 @@ class Store(ABC):
     @abstractmethod
     def entries(self, pk: int | str) -> Iterator[EntryRow]:
         """Yield the account's entries, streamed."""
+
+    def links(self, pk: int | str) -> Iterator[Row]:
+        """Yield what reconcile needs of the account's entries: whole ones, if there is no quicker way."""
+        return self.entries(pk)
+
+    def whole(self, links: Sequence[Link]) -> Iterable[EntryRow]:
+        """Return the entries behind some `links`."""
+        raise NotImplementedError(f"{type(self).__name__} yields whole entries")
 
 
 class KeyTaken(Exception):

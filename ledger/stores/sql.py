@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from uuid import UUID
 
 from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
-from ledger.reconcile import AccountRow, EntryRow, Leg
+from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Row
 from ledger.stores.base import KeyTaken, Store
+from ledger.stores.links import stream
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
 
@@ -136,6 +138,15 @@ class SqlStore(Store):
     def entries(self, pk: int | str) -> Iterator[EntryRow]:
         rows = Entry.objects.using(self.db).filter(account_id=pk).order_by().values_list(*EntryRow._fields)
         return (EntryRow(*row) for row in rows.iterator(chunk_size=5000))
+
+    def links(self, pk: int | str) -> Iterator[Row]:
+        connection = connections[self.db]
+        return stream(connection, pk) if connection.vendor == "postgresql" else self.entries(pk)
+
+    def whole(self, links: Sequence[Link]) -> Iterable[EntryRow]:
+        ids = [UUID(bytes=link.id) for link in links]
+        rows = Entry.objects.using(self.db).filter(pk__in=ids).values_list(*EntryRow._fields)
+        return [EntryRow(*row) for row in rows]
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def test_first_last_and_worst_loss():
     assert (books.lost_updates, books.lost_amount, books.forks) == (3, 912, 1)
     assert books.first_loss is not None
     assert books.first_loss.branches == 4
-    assert "as if web-1's 105 were not there" in books.first_loss.sentence
+    assert "web-2 wrote -800 (-900) over web-1's 105" in books.first_loss.sentence
 
 
 def test_losses_of_opposite_sign_never_cancel():
@@ -119,7 +119,7 @@ def test_the_overwriter_is_the_one_that_wrote_after_and_not_merely_the_sibling()
     assert loss.overwritten_by is not None
     assert (loss.key, loss.overwritten_by.key) == ("b", "d")
     assert "web-3 had read 110" in loss.sentence
-    assert loss.sentence.endswith("wrote 115 (+5) at 09:00:00.003: 20 lost.")
+    assert loss.sentence.endswith("wrote 115 (+5) over web-2's 120 at 09:00:00.003: 20 lost.")
 
 
 def test_the_stores_order_decides_when_the_clocks_disagree():
@@ -144,7 +144,10 @@ def test_a_whole_branch_is_lost():
     history.write("late", 1, None, read_tick=0)
     books = history.books()
     assert (books.lost_updates, books.lost_amount, books.forks) == (3, 30, 1)
-    assert [loss.overwritten_by.key for loss in (books.first_loss, books.last_loss)] == ["late", "late"]
+    first, last = books.first_loss, books.last_loss
+    assert [loss.overwritten_by.key for loss in (first, last)] == ["late", "late"]
+    assert "web-4 wrote 101 (+1) as if web-1's 110 were not there" in first.sentence, "130 was there by then"
+    assert "web-4 wrote 101 (+1) over web-3's 130" in last.sentence
 
 
 def test_what_the_clients_saw_decides():

@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
+from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Link, Operation, Outcome, reconcile
 from tests.ledger.history import at
 
 #: one write: how many heads ago its writer had read, its amount, its key
@@ -145,6 +145,26 @@ def test_the_overwriter_is_the_last_write_that_took_it_out(writes):
     if lost:
         assert (books.first_loss.entry, books.last_loss.entry) == (lost[0], lost[-1])
         assert abs(books.worst_loss.amount) == max(abs(row.amount) for row in lost)
+
+
+@given(WRITES, TOLD)
+def test_links_and_whole_rows_give_the_same_books(writes, told):
+    """The million-entries way: ids as bytes, and only the rows that are shown are looked up."""
+    account, entries = happened(writes)
+    entries = [row._replace(seq=seq) for seq, row in enumerate(entries, 1)]
+    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    links = [
+        Link(row.id.bytes, *row[1:5], row.parent.bytes if row.parent else None, row.seq) for row in entries
+    ]
+
+    def complete(wanted):
+        ids = {link.id for link in wanted}
+        return [row for row in entries if row.id.bytes in ids]
+
+    assert reconcile(account, links, operations, complete) == reconcile(account, entries, operations)
+    if entries:
+        damaged = reconcile(account, links[1:], operations, complete)
+        assert damaged == reconcile(account, entries[1:], operations)
 
 
 @given(WRITES.filter(bool), st.data())

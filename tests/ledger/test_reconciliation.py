@@ -109,14 +109,14 @@ def test_a_book_that_is_written_meanwhile_is_seen_at_one_moment(
     """Between the read of the account and that of its entries somebody posts: that is no lost update."""
     book = opened()
     deposit(book, "before", 10)
-    plain, arrived = SqlStore.entries, []
+    plain, arrived = SqlStore.links, []
 
-    def entries(self: SqlStore, pk: int | str) -> Iterator[EntryRow]:
+    def links(self: SqlStore, pk: int | str) -> Iterator[EntryRow]:
         elsewhere(lambda: deposit(book, "meanwhile", 5))
         arrived.append(True)
         return plain(self, pk)
 
-    monkeypatch.setattr(SqlStore, "entries", entries)
+    monkeypatch.setattr(SqlStore, "links", links)
     books = read(book)
     assert arrived
     assert (books.final, books.entries, books.lost_updates, books.balanced) == (110, 1, 0, True)
