@@ -29,30 +29,25 @@ Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable
-from threading import get_ident
-from typing import ClassVar
+from contextlib import suppress
+from threading import Thread, current_thread
+from typing import Any, ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, MovedError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import Lock, checked_name
 from locks.errors import LockError, LockLost, LockNotHeld
-from locks.fair_lock_attempt import Attempt, Calls
-from locks.fair_lock_client import Home
+from locks.fair_lock_attempt import Attempt, Calls, withdraw
+from locks.fair_lock_client import client_for
+from locks.fair_lock_grant import Grant, Terms
 from locks.hazards import BESIDE_THE_LOCK, Hazard
-from locks.renewal import Grant
-from locks.server import LuaScript
+from locks.server import typed_errors
 from locks.timing import milliseconds
 from locks.wire import Call, Wire, packed
-
-_QUEUE = "fair_lock_queue.lua"
-ACQUIRE = LuaScript(_QUEUE, "fair_lock_acquire.lua")
-LEAVE = LuaScript("fair_lock_leave.lua")
-RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
-EXTEND = LuaScript("token_extend.lua")
 
 
 class FairLock(Lock):
@@ -99,55 +94,65 @@ class FairLock(Lock):
         `on_lost`: called once for each loss, by the thread that noticed; often that is the renewal's.
         """
         self.name = checked_name(name)
-        self.redis, self.lease, self.reentrant, self.renew = redis, milliseconds(lease), reentrant, renew
-        self.cap, self.on_lost = cap, on_lost
-        keys = [part % name.encode() for part in (b"%s", b"{%s}:fence", b"{%s}:queue", b"{%s}:known")]
-        self.calls = Calls(
-            acquire=Call(ACQUIRE, keys, 3),
-            leave=Call(LEAVE, keys, 2),
-            release=Call(RELEASE, keys, 1),
-            extend=Call(EXTEND, keys[:1], 2),
-        )
-        self.itself = weakref.ref(self)
-        self._grants: dict[int, Grant] = {}  # by thread
-        self._abandoned: list[bytes] = []  # tokens of attempts whose end nobody knows
-        self._home = Home(redis, name)
-        self._generation = self._home.client.generation
+        self.redis, self.reentrant = redis, reentrant
+        self._milliseconds = milliseconds(lease)
+        self._calls = Calls(name, lease)
+        self._terms = Terms(self, lease, cap if renew else 0.0, self._calls.extend, on_lost)
+        self._grants: dict[Thread, Grant] = {}
+        self._abandoned: list[bytes] = []  # packed tokens of which nobody knows what became of them
+        self._client = client_for(redis, name)
+        self._generation = self._client.generation
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
         it while `reentrant` is off."""
         if self._grants and (grant := self._own()) is not None:
             return self._enter_again(grant)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        waits = timeout is None or timeout > 0
-        return self._home.lend(lambda wire: self._attempt(wire, deadline, waits=waits))
+        try:
+            try:
+                return self._attempt(timeout)
+            except MovedError:  # the slot has another server now
+                self._client = client_for(self.redis, self.name, moved=True)
+                return self._attempt(timeout)
+        except RedisError as error:
+            raise self._typed(error) from error
 
-    def _attempt(self, wire: Wire, deadline: float | None, *, waits: bool) -> bool:
-        attempt = Attempt(wire, self.calls, self.lease, deadline)
+    def _attempt(self, timeout: float | None) -> bool:
+        client = self._client
+        wire = client.borrow()
+        word = packed(token := wire.new_token(self._milliseconds))
         try:
             if self._abandoned:
                 self._settle(wire)
-            number = attempt.run(waits=waits)
+            attempt = Attempt(wire, self._calls, self._terms.lease, token, word)
+            number = attempt.run(timeout)
             if not number:
                 return False
-            self._grants[get_ident()] = grant = Grant(attempt.token, number, attempt.since, self)
-            self._home.client.renewal.watch(grant)
+            thread = current_thread()
+            self._grants[thread] = grant = Grant(word, number, attempt.since, self._terms, thread)
+            client.renewal.watch(grant)
             return True
         except BaseException as error:
-            self._grants.pop(get_ident(), None)
-            self._home.client.renewal.forget(attempt.token)
-            if isinstance(error, RedisError) or not attempt.withdraw():
-                self._abandoned.append(attempt.token)
+            self._interrupted(wire, word, error)
             raise
+        finally:
+            client.give_back(wire)
+
+    def _interrupted(self, wire: Wire, word: bytes, error: BaseException) -> None:
+        grant = self._grants.pop(current_thread(), None)
+        if grant is not None:
+            self._client.renewal.forget(grant)
+        wire.disconnect()  # nothing can be handed to this attempt any more
+        self._abandoned.append(word)
+        if not isinstance(error, RedisError):  # a cancelled wait: the server can be asked
+            with suppress(RedisError):
+                self._settle(wire)
 
     def _settle(self, wire: Wire) -> None:
-        """What a lost reply left behind at the server must not stand in the own way."""
+        """What a lost reply or an interruption left behind at the server must not stand in the way."""
         while self._abandoned:
-            token = self._abandoned[-1]
-            if wire.ask(self.calls.leave, packed(token, b"%d" % self.lease)):
-                wire.ask(self.calls.release, packed(token))
-            self._abandoned.remove(token)
+            withdraw(wire, self._calls, word := self._abandoned[-1])
+            self._abandoned.remove(word)
 
     def _enter_again(self, grant: Grant) -> bool:
         if not grant.held:
@@ -165,17 +170,15 @@ class FairLock(Lock):
             if not grant.held:
                 raise self._lost("the release")
             return
-        del self._grants[get_ident()]
-        self._home.client.renewal.forget(grant.token)
+        del self._grants[grant.thread]
+        self._client.renewal.forget(grant)
         if grant.lost:
             raise self._lost("the release")
         in_time = grant.held
         try:
-            reply, repeated = self._home.lend(
-                lambda wire: wire.ask_twice(self.calls.release, packed(grant.token))
-            )
+            reply, repeated = self._ask(self._calls.release, grant.word)
         except BaseException:
-            self._abandoned.append(grant.token)
+            self._abandoned.append(grant.word)
             raise
         # Not the owner: lost, unless the first sending was applied and only its reply was lost. A server that
         # lost the lock lost its counter too: it began anew, above this number.
@@ -187,20 +190,39 @@ class FairLock(Lock):
         """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""
         grant = self._mine("extend")
         asked = time.monotonic()
-        words = packed(grant.token, b"%d" % self.lease)
-        if not grant.lost and self._home.lend(lambda wire: wire.ask_twice(self.calls.extend, words))[0]:
+        if not grant.lost and self._ask(self._calls.extend, grant.word)[0]:
             grant.since = grant.acquired = asked
             return
         grant.lose()
         raise self._lost("the extension")
 
+    def _ask(self, call: Call, word: bytes) -> tuple[Any, bool]:
+        """Return the reply, and whether the question was sent again because no answer came."""
+        try:
+            try:
+                return self._client.ask(call, word), False
+            except MovedError:
+                self._client = client_for(self.redis, self.name, moved=True)
+                return self._client.ask(call, word), False
+            except (ConnectionError, RedisTimeoutError):
+                return self._client.ask(call, word), True
+        except RedisError as error:
+            raise self._typed(error) from error
+
+    def _typed(self, error: RedisError) -> Exception:
+        try:
+            with typed_errors(self.name):
+                raise error
+        except (LockError, RedisError) as typed:
+            return typed
+
     def _own(self) -> Grant | None:
         """This thread's grant."""
-        if self._generation != self._home.client.generation:  # a forked child holds nothing
-            self._generation = self._home.client.generation
+        if self._generation != self._client.generation:  # a forked child holds nothing
+            self._generation = self._client.generation
             self._grants.clear()
             self._abandoned.clear()
-        return self._grants.get(get_ident())
+        return self._grants.get(current_thread())
 
     def _mine(self, verb: str) -> Grant:
         grant = self._own()
@@ -215,8 +237,7 @@ class FairLock(Lock):
     def held(self) -> bool:
         """Of this thread; for a thread without a part in it, of any. By the clock and what renewal heard."""
         grant = self._own()
-        grants = list(self._grants.values()) if grant is None else [grant]
-        return any(grant.held for grant in grants)
+        return any(each.held for each in (list(self._grants.values()) if grant is None else [grant]))
 
     @property
     def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
@@ -230,4 +251,4 @@ class FairLock(Lock):
 
     def __del__(self) -> None:
         for grant in getattr(self, "_grants", {}).values():  # nobody is left to release it: let it end
-            self._home.client.renewal.forget(grant.token)
+            self._client.renewal.forget(grant)

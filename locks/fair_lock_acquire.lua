@@ -1,12 +1,12 @@
 -- Takes the lock, or a place in its queue. May be sent again with the same token at any time: a holder
 -- finds itself the holder (with a new lease), a waiter keeps its place and is heard of.
 -- KEYS     see fair_lock_queue.lua
--- ARGV[1]  the token
+-- ARGV[1]  'wait' · 'try': take no place in the queue
 -- ARGV[2]  the lease in milliseconds
--- ARGV[3]  'wait' · 'try': take no place in the queue
+-- ARGV[3]  the token
 -- reply    the fencing number: the lock is taken
 --          {now, lease left}: queued (or busy, for 'try'), in ms of the server's clock
-local me, lease, waits = ARGV[1], ARGV[2], ARGV[3] == 'wait'
+local waits, lease, me = ARGV[1] == 'wait', ARGV[2], ARGV[3]
 
 local function join()
     if redis.call('HSET', KEYS[4], me, now_ms()) == 1 then

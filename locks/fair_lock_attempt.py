@@ -3,50 +3,65 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
-from redis.exceptions import ConnectionError, RedisError
+from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.wire import Call, Wire, packed
+from locks.server import LuaScript
+from locks.timing import milliseconds
+from locks.wire import Call, Wire
 
-WAIT, TRY = packed(b"wait"), packed(b"try")
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
 LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
 GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not called unreachable
 
+_QUEUE = "fair_lock_queue.lua"
+ACQUIRE = LuaScript(_QUEUE, "fair_lock_acquire.lua")
+LEAVE = LuaScript("fair_lock_leave.lua")
+RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
+EXTEND = LuaScript("fair_lock_extend.lua")
 
-class Calls(NamedTuple):
-    """The scripts of one lock, bound to its keys."""
 
-    acquire: Call
-    leave: Call
-    release: Call
-    extend: Call
+class Calls:
+    """The scripts of one lock, bound to its keys and its lease (seconds). The token is the last word of each."""
+
+    def __init__(self, name: str, lease: float) -> None:
+        parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:known")
+        keys = [(part % name).encode() for part in parts]
+        px = b"%d" % milliseconds(lease)
+        self.acquire = Call(ACQUIRE, keys, b"wait", px)
+        self.try_once = Call(ACQUIRE, keys, b"try", px)
+        self.leave = Call(LEAVE, keys, px)
+        self.release = Call(RELEASE, keys)
+        self.extend = Call(EXTEND, keys[:1], px)
 
 
 class Attempt:
-    """Times are seconds on `time.monotonic()`'s clock. Used once."""
+    """Times are seconds on `time.monotonic()`'s clock. Used once, by one thread."""
 
-    __slots__ = ("_asked_with", "_calls", "_deadline", "_heard", "_lease", "_wire", "since", "token")
-
-    def __init__(self, wire: Wire, calls: Calls, lease: int, deadline: float | None) -> None:
-        """`lease`: milliseconds. `deadline`: None waits as long as it takes."""
-        self._wire, self._calls, self._lease, self._deadline = wire, calls, lease / 1000, deadline
-        self.token = wire.new_token(lease)
-        self._asked_with = packed(self.token, b"%d" % lease)
+    def __init__(self, wire: Wire, calls: Calls, lease: float, token: bytes, word: bytes) -> None:
+        """`word`: the packed token."""
+        self._wire, self._calls, self._lease, self._token, self._word = wire, calls, lease, token, word
+        self._deadline: float | None = None
         self._heard: float | None = None  # when the server last answered
         self.since = 0.0  # when the lease began, or a moment before
 
-    def run(self, *, waits: bool) -> int:
-        """Return the fencing number, or 0 when the deadline came first. Raises redis-py's errors."""
-        acquire = self._calls.acquire
-        reply = self._ask(acquire, WAIT if waits else TRY)
+    def run(self, timeout: float | None) -> int:
+        """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors."""
+        if timeout is not None:
+            self._deadline = time.monotonic() + timeout
+            if timeout <= 0:
+                reply = self._ask(self._calls.try_once)
+                return reply if type(reply) is int else 0
+        return self.go_on(self._ask(self._calls.acquire))
+
+    def go_on(self, reply: Any) -> int:
         while type(reply) is not int:
-            number = self._wait(*reply) if waits else 0
+            number = self._wait(*reply)
             if number is not None:
                 return number
-            reply = self._ask(acquire, WAIT)  # the same token again: "I am still here"
+            reply = self._ask(self._calls.acquire)  # the same token again: "I am still here"
         return reply
 
     def _wait(self, server_now: int, lease_left: int) -> int | None:
@@ -61,7 +76,7 @@ class Attempt:
             seconds = min(seconds, lease_left / 1000 + LATE)
         left = seconds if self._deadline is None else self._deadline - time.monotonic()
         try:
-            wake = self._wire.await_wake(self.token, min(seconds, left))
+            wake = self._wire.await_wake(self._token, min(seconds, left))
         except ConnectionError:
             return None
         if wake is None:
@@ -73,7 +88,7 @@ class Attempt:
         self.since = min(now, asked + (wake.at - server_now) / 1000)
         return wake.number if now - self.since < self._lease / 2 else None
 
-    def _ask(self, call: Call, mode: bytes = b"") -> Any:
+    def _ask(self, call: Call) -> Any:
         """Ask, and again when the answer was lost: every question may be repeated with the same token.
 
         Once more at once; then, for one that was in the queue, until a lease has passed without an answer.
@@ -83,9 +98,8 @@ class Attempt:
             self.since = now = time.monotonic()
             left = None if self._deadline is None else max(self._deadline - now, GRACE)
             try:
-                reply = self._wire.ask(call, self._asked_with + mode, left)
+                reply = self._wire.ask(call, self._word, left)
             except (ConnectionError, RedisTimeoutError):
-                self._wire.disconnect()
                 failures += 1
                 if not self._tries_again(failures):
                     raise
@@ -104,16 +118,8 @@ class Attempt:
         time.sleep(PAUSE)
         return True
 
-    def withdraw(self) -> bool:
-        """After an interruption: leave the queue, give back what was granted. False: it could not be said.
 
-        The wire is closed first, so that nothing can be handed to this attempt any more.
-        """
-        self._wire.disconnect()
-        try:
-            if self._wire.ask(self._calls.leave, self._asked_with, GRACE):
-                self._wire.ask(self._calls.release, packed(self.token), GRACE)
-        except RedisError:
-            self._wire.disconnect()
-            return False
-        return True
+def withdraw(wire: Wire, calls: Calls, word: bytes) -> None:
+    """Leave the queue, and give back what was granted. Raises redis-py's errors."""
+    if wire.ask(calls.leave, word, GRACE):
+        wire.ask(calls.release, word, GRACE)

@@ -3,91 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, MutableMapping
-from typing import TypeVar
+from collections.abc import MutableMapping
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from redis import Redis
 from redis.cluster import RedisCluster
 from redis.connection import ConnectionPool
-from redis.exceptions import MovedError, RedisError
 
 from locks.renewal import Renewal
-from locks.server import typed_errors
-from locks.wire import Wire
+from locks.wire import Call, Wire
 
-T = TypeVar("T")
 SPARE = 16  # idle wires that are kept open
 
 
 class FairLockClient:
-    """One for each connection pool; found by `shared`."""
+    """One for each connection pool; found by `client_for`."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = ref(pool)  # the locks keep it alive, this must not
         self._idle: list[Wire] = []
-        self.renewal = Renewal(self.new_wire)
+        self.renewal = Renewal(self._new_wire)
         self.generation = 0  # of processes: a forked child is the next one
 
-    def new_wire(self) -> Wire:
+    def _new_wire(self) -> Wire:
         pool = self._pool()
         if pool is None:
             raise ReferenceError("the Redis client of this lock is gone")
         return Wire(pool)
 
-    def lend(self, use: Callable[[Wire], T]) -> T:
-        """Return `use(wire)`, with a wire that nobody else uses meanwhile."""
+    def borrow(self) -> Wire:
+        """A wire that nobody else uses until it is given back."""
         try:
-            wire = self._idle.pop()
+            return self._idle.pop()
         except IndexError:
-            wire = self.new_wire()
+            return self._new_wire()
+
+    def give_back(self, wire: Wire) -> None:
+        if len(self._idle) < SPARE:
+            self._idle.append(wire)
+        else:
+            wire.disconnect()
+
+    def ask(self, call: Call, word: bytes) -> Any:
+        wire = self.borrow()
         try:
-            return use(wire)
+            return wire.ask(call, word)
         finally:
-            if len(self._idle) < SPARE:
-                self._idle.append(wire)
-            else:
-                wire.disconnect()
+            self.give_back(wire)
 
     def start_anew(self) -> None:
         """In a forked child: it shares its parent's sockets and holds none of its locks."""
         self._idle.clear()
-        self.renewal = Renewal(self.new_wire)
+        self.renewal = Renewal(self._new_wire)
         self.generation += 1
-
-
-class Home:
-    """Where one lock lives: the server that has its key, and this process's share of it."""
-
-    def __init__(self, redis: Redis | RedisCluster, name: str) -> None:
-        self._redis, self._name = redis, name
-        self._find()
-
-    def _find(self) -> None:
-        redis = self._redis
-        if isinstance(redis, RedisCluster):
-            redis = redis.get_redis_connection(redis.get_node_from_key(self._name))  # type: ignore[no-untyped-call]
-        self.client = shared(redis.connection_pool)
-
-    def lend(self, use: Callable[[Wire], T]) -> T:
-        """As FairLockClient.lend; in a Cluster it follows the key. Raises the errors of locks.errors."""
-        try:
-            try:
-                return self.client.lend(use)
-            except MovedError:
-                assert isinstance(self._redis, RedisCluster)
-                self._redis.nodes_manager.initialize()
-                self._find()
-                return self.client.lend(use)
-        except RedisError as error:
-            with typed_errors(self._name):
-                raise error
 
 
 _clients: MutableMapping[ConnectionPool, FairLockClient] = WeakKeyDictionary()
 
 
-def shared(pool: ConnectionPool) -> FairLockClient:
+def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) -> FairLockClient:
+    """The client of the server that has `key`. In a Cluster that is the slot's primary; `moved`: look anew."""
+    if isinstance(redis, RedisCluster):
+        if moved:
+            redis.nodes_manager.initialize()
+        redis = redis.get_redis_connection(redis.get_node_from_key(key))  # type: ignore[no-untyped-call]
+    pool = redis.connection_pool
     found = _clients.get(pool)
     return found if found is not None else _clients.setdefault(pool, FairLockClient(pool))
 

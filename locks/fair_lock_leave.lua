@@ -1,13 +1,13 @@
 -- Takes a waiter out of the queue, unless the lock was handed to it just now.
 -- KEYS     see fair_lock_queue.lua
--- ARGV[1]  the token
--- ARGV[2]  the lease in milliseconds, started anew for one that holds
+-- ARGV[1]  the lease in milliseconds, started anew for one that holds
+-- ARGV[2]  the token
 -- reply    the fencing number: it holds the lock · 0: it neither holds nor waits any more
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('GET', KEYS[1]) == ARGV[2] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[1])
     return tonumber(redis.call('GET', KEYS[2]))
 end
-if redis.call('HDEL', KEYS[4], ARGV[1]) == 1 then
-    redis.call('LREM', KEYS[3], 1, ARGV[1])
+if redis.call('HDEL', KEYS[4], ARGV[2]) == 1 then
+    redis.call('LREM', KEYS[3], 1, ARGV[2])
 end
 return 0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool
-from redis.exceptions import ConnectionError, NoScriptError, ResponseError
+from redis.exceptions import NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
@@ -39,17 +39,17 @@ def packed(*words: bytes) -> bytes:
 
 
 class Call:
-    """A script bound to its keys, packed once. `arguments`: how many each call adds."""
+    """A script with its keys and all arguments but the last, packed once: a call only adds the last one."""
 
-    def __init__(self, script: LuaScript, keys: list[bytes], arguments: int) -> None:
+    def __init__(self, script: LuaScript, keys: list[bytes], *arguments: bytes) -> None:
         self._script = script
-        self._keys = packed(b"%d" % len(keys), *keys)
-        self._count = b"*%d\r\n" % (3 + len(keys) + arguments)
-        self.by_hash = self._count + packed(b"EVALSHA", script.sha.encode()) + self._keys
+        self._rest = packed(b"%d" % len(keys), *keys, *arguments)
+        self._count = b"*%d\r\n" % (4 + len(keys) + len(arguments))
+        self.by_hash = self._count + packed(b"EVALSHA", script.sha.encode()) + self._rest
 
     @cached_property
     def by_text(self) -> bytes:
-        return self._count + packed(b"EVAL", self._script.text.encode()) + self._keys
+        return self._count + packed(b"EVAL", self._script.text.encode()) + self._rest
 
 
 class Wire:
@@ -74,7 +74,7 @@ class Wire:
         )
         self._connection.register_connect_callback(self._listen)
         self.channel = secrets.token_hex(8).encode()
-        self.attempts = 0
+        self._attempts = 0
         self._wake: Wake | None = None
 
     def _listen(self, connection: Any) -> None:
@@ -96,44 +96,48 @@ class Wire:
 
     def new_token(self, lease: int) -> bytes:
         """`lease`: in milliseconds. The channel in it is random: nobody guesses the token."""
-        self.attempts += 1
-        return b"%s:%d:%d" % (self.channel, self.attempts, lease)
+        self._attempts += 1
+        return b"%s:%d:%d" % (self.channel, self._attempts, lease)
 
-    def ask(self, call: Call, arguments: bytes, timeout: float | None = None) -> Any:
+    def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
         """Run a script in one round trip and return its reply; a server that forgot it is brought the text.
 
-        `arguments`: from `packed`. `timeout`: seconds, if shorter than the client's own.
+        `word`: the last argument, `packed`. `timeout`: seconds, if shorter than the client's own.
         """
+        connection = self._connection
         try:
-            return self._ask(call.by_hash + arguments, timeout)
+            if timeout is not None and timeout < self._timeout:
+                return self._ask_within(call.by_hash + word, timeout)
+            connection.send_packed_command((call.by_hash + word,), False)
+            reply = connection.read_response(push_request=True)
+            while type(reply) is Wake:  # it stood before the reply, so it is older than the reply
+                reply = connection.read_response(push_request=True)
+            self._wake = None
+            return reply
         except NoScriptError:
-            return self._ask(call.by_text + arguments, timeout)
+            return self._ask_within(call.by_text + word, self._timeout if timeout is None else timeout)
         except ResponseError:
             raise
         except BaseException:
-            self._connection.disconnect()  # a reply may be on its way, and would answer the next question
+            connection.disconnect()  # a reply may be on its way, and would answer the next question
             raise
 
-    def ask_twice(self, call: Call, arguments: bytes) -> tuple[Any, bool]:
-        """Return the reply, and whether the question was sent again because no answer came."""
-        try:
-            return self.ask(call, arguments), False
-        except (ConnectionError, RedisTimeoutError):
-            return self.ask(call, arguments), True
-
-    def _ask(self, command: bytes, timeout: float | None) -> Any:
+    def _ask_within(self, command: bytes, timeout: float) -> Any:
         connection = self._connection
-        within: dict[str, float] = {}
-        if timeout is not None and timeout < self._timeout:
-            within["timeout"] = timeout
+        try:
             if not connection.is_connected:
                 self._connect_within(timeout)
-        connection.send_packed_command([command])
-        while True:
-            reply = connection.read_response(push_request=True, **within)
-            if type(reply) is not Wake:
-                self._wake = None  # what stood before the reply is older than the reply
-                return reply
+            connection.send_packed_command((command,), False)
+            reply = connection.read_response(push_request=True, timeout=timeout)
+            while type(reply) is Wake:
+                reply = connection.read_response(push_request=True, timeout=timeout)
+        except ResponseError:
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._wake = None
+        return reply
 
     def _connect_within(self, timeout: float) -> None:
         connection = self._connection

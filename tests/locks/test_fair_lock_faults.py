@@ -9,7 +9,8 @@ from redis.cluster import RedisCluster
 from redis.retry import Retry
 
 from locks.errors import LockLost, LockUnavailable
-from locks.fair_lock import ACQUIRE, FairLock
+from locks.fair_lock import FairLock
+from locks.fair_lock_attempt import ACQUIRE
 
 from .actor import client, eventually
 from .silencer import Silencer
@@ -30,7 +31,7 @@ def silencer(server) -> Iterator[Silencer]:
 @pytest.fixture
 def direct(server):
     with server.client() as redis:
-        ACQUIRE(redis, ["warm", "{warm}:fence", "{warm}:queue", "{warm}:known"], ["a:1:1", 1, "try"])
+        ACQUIRE(redis, ["warm", "{warm}:fence", "{warm}:queue", "{warm}:known"], ["try", 1, "a:1:1"])
         yield redis
 
 

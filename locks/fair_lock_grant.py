@@ -1,0 +1,63 @@
+"""One holding of a fair lock by one thread: its number, its lease, and whether it was lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from locks.wire import Call
+
+_log = logging.getLogger(__name__)
+
+
+class Terms:
+    """What all grants of one lock object have in common. Seconds: `lease`, and `cap`, when renewal ends."""
+
+    def __init__(
+        self, lock: Any, lease: float, cap: float, extend: Call, on_lost: Callable[[Any], None] | None
+    ) -> None:
+        self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
+        self.name, self.lease, self.cap, self.extend, self.on_lost = lock.name, lease, cap, extend, on_lost
+
+
+class Grant:
+    """Times are seconds on `time.monotonic()`'s clock."""
+
+    __slots__ = ("acquired", "depth", "lost", "number", "since", "terms", "thread", "word")
+
+    def __init__(
+        self, word: bytes, number: int, since: float, terms: Terms, thread: threading.Thread
+    ) -> None:
+        """`word`: the packed token. `since`: when the lease began, or a moment before."""
+        self.word, self.number, self.terms, self.thread = word, number, terms, thread
+        self.since = self.acquired = since
+        self.lost = False
+        self.depth = 1
+
+    @property
+    def token(self) -> bytes:
+        return self.word[self.word.index(b"\n") + 1 : -2]
+
+    @property
+    def held(self) -> bool:
+        return not self.lost and time.monotonic() < self.since + self.terms.lease
+
+    @property
+    def renewable(self) -> bool:
+        """Renewal ends at the cap, and when the thread that holds the lock died without a release."""
+        return time.monotonic() - self.acquired < self.terms.cap and self.thread.is_alive()
+
+    def lose(self) -> None:
+        """Tell the holder, once."""
+        told, self.lost = self.lost, True
+        lock, on_lost = self.terms.lock(), self.terms.on_lost
+        if told or lock is None or on_lost is None:
+            return
+        try:
+            on_lost(lock)
+        except Exception:  # noqa: BLE001  whatever it is, the other locks must be renewed
+            _log.exception("%s: the on_lost callback failed", self.terms.name)
