@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
+from ledger.reconcile.losses import Losses
 from ledger.stores import store_of
 
 
@@ -31,3 +32,11 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     with store.at_one_moment():
         rows = ((row, store.links(pk)) for row, pk in store.accounts())
         return reconcile_book(rows, operations, store.legs, store.whole)
+
+
+def losses_of(book: Book, number: str) -> Losses:
+    """Return all losses of one account. Raises Refused when there is no such account."""
+    store = store_of(book)
+    with store.at_one_moment():
+        pk = store.read(Posting("", (Line(number, 0),)))[number].pk
+        return Losses(store.account(pk), store.entries(pk))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import environ
 
 from ledger.addresses import BASE_DIR, addresses, lab_dir
+from ledger.look import UNFOLD as UNFOLD
 from ledger.secret import secret_key
 
 env = environ.Env()
@@ -18,6 +19,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[:
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
+    "ledger",  # before unfold: two of its templates are ours (docs/decisions/)
     "unfold",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -29,7 +31,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "procrastinate.contrib.django",
-    "ledger",
     "loadtest",
 ]
 
@@ -106,6 +107,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = ["ledger.formats"]
 STATIC_URL = "static/"
 # filled by collectstatic when the image is built; without it whitenoise serves out of the packages
 STATIC_ROOT = env.path("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")) if PRODUCTION else None
@@ -116,6 +118,7 @@ if PRODUCTION:
         "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
     }
 LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 SILENCED_SYSTEM_CHECKS: list[str] = []
 
 SESSION_COOKIE_HTTPONLY = True

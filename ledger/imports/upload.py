@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -26,7 +27,7 @@ class Upload:
     name: str
     content: bytes
 
-    @property
+    @cached_property
     def parsed(self) -> Parsed:
         return parse(self.content, Limits(settings.IMPORT_MAX_BYTES, settings.IMPORT_MAX_ROWS))
 

@@ -9,7 +9,8 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from loadtest.report import charts, timeline
+from ledger.reconcile import timeline
+from loadtest.report import charts
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it

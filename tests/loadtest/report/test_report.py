@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from django.core.management import CommandError, call_command
 
-from loadtest.report import timeline
+from ledger.reconcile import timeline
 from tests.ledger.history import History
 
 SCRIPT = "<script>alert(1)</script>"

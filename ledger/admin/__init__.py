@@ -1,0 +1,5 @@
+"""The admin: books, accounts and entries to read, imports to start. Nothing here changes a balance by hand."""
+
+from ledger.admin import books, imports, users
+
+__all__ = ["books", "imports", "users"]

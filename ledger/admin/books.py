@@ -1,0 +1,125 @@
+"""Books, accounts and entries: to read. A book's page has its books; an account's losses have their proof."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.safestring import mark_safe
+from unfold.paginator import InfinitePaginator
+
+from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.imports.operations import books_with_imports
+from ledger.models import Account, Book, Entry
+from ledger.posting import Refused
+from ledger.reconcile import timeline
+from ledger.reconciliation import losses_of
+from ledger.strategies import find
+
+SHOWN = 200
+
+
+def title_of(strategy: str) -> str:
+    """Return the strategy's title, or its slug when its package is not installed here."""
+    try:
+        return find(strategy).title
+    except LookupError:
+        return strategy
+
+
+@admin.register(Book)
+class BookAdmin(ReadOnlyAdmin):
+    list_display = ("name_or_id", "strategy", "store", "created")
+    list_filter = ("strategy", "store")
+    search_fields = ("name", "strategy")
+
+    @admin.display(description="book", ordering="name")
+    def name_or_id(self, book: Book) -> str:
+        return book.name or str(book.pk)
+
+    def get_urls(self) -> list[URLPattern]:
+        losses = self.admin_site.admin_view(self.losses_view)
+        return [
+            path("<uuid:book_id>/accounts/<str:number>/losses/", losses, name="ledger_book_losses"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        book = self.get_object(request, object_id)
+        if book is None:
+            raise Http404(f"no book {object_id}")
+        if not self.has_view_permission(request, book):
+            raise PermissionDenied
+        books = books_with_imports(book)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": book.name or "Book",
+            "book": book,
+            "strategy": title_of(book.strategy),
+            "books": books,
+            "accounts": sorted(books.accounts, key=lambda each: -each.lost_amount)[:SHOWN],
+            "runs": book.import_runs.all()[:10],
+            "can_import": request.user.has_perm("ledger.add_importrun"),
+        }
+        return TemplateResponse(request, "ledger/book.html", context)
+
+    def losses_view(self, request: HttpRequest, book_id: UUID, number: str) -> HttpResponse:
+        """Draw one loss of an account (`?entry=`, by default the first) and list the others."""
+        book = get_object_or_404(Book, pk=book_id)
+        if not self.has_view_permission(request, book):
+            raise PermissionDenied
+        try:
+            losses = losses_of(book, number)
+            loss = losses.proof(UUID(request.GET["entry"]) if "entry" in request.GET else None)
+        except (Refused, ValueError) as error:
+            raise Http404(str(error)) from error
+        if loss is None and "entry" in request.GET:
+            raise Http404("this entry is not lost")
+        drawing = mark_safe(timeline.svg(loss.as_json())) if loss else ""  # noqa: S308  (ElementTree escapes)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Who overwrote whom",
+            "book": book,
+            "strategy": title_of(book.strategy),
+            "number": number,
+            "losses": losses,
+            "entries": losses.entries[:SHOWN],
+            "loss": loss,
+            "drawing": drawing,
+        }
+        return TemplateResponse(request, "ledger/losses.html", context)
+
+
+@admin.register(Account)
+class AccountAdmin(ReadOnlyAdmin):
+    list_display = ("number", "name", "book", "opening", "balance", "version")
+    list_select_related = ("book",)
+    search_fields = ("number", "name")
+    ordering = ("-pk",)
+    paginator = InfinitePaginator
+    fields = ("number", "name", "book", "opening", "balance", "floor", "version", "head")
+
+
+@admin.register(Entry)
+class EntryAdmin(ReadOnlyAdmin):
+    list_display = ("written_at", "account", "amount", "balance_before", "balance_after", "worker", "key")
+    list_select_related = ("account",)
+    search_fields = ("key__exact", "worker")
+    ordering = ("-seq",)
+    paginator = InfinitePaginator
+    fields = (
+        ("id", "parent"),
+        ("book", "account"),
+        ("amount", "balance_before", "balance_after"),
+        ("key", "fingerprint"),
+        ("worker", "seq"),
+        ("read_at", "written_at"),
+    )

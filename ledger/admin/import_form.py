@@ -1,0 +1,122 @@
+"""The form of a new import: files, a book, how many workers."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from ledger.imports.samples import sample_files
+from ledger.imports.upload import Upload
+from ledger.models import Book
+from ledger.stores import STORES
+from ledger.strategies import CARD, known
+
+RECENT_BOOKS = 50
+MAX_WORKERS = 16
+
+
+class FilesInput(forms.ClearableFileInput):
+    """Several files at once."""
+
+    allow_multiple_selected = True
+    template_name = "ledger/files_input.html"
+
+
+class FilesField(forms.FileField):
+    """Cleans to a list of Upload. Refuses too many files, and a too large one before reading it."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> list[Upload]:
+        files = [each for each in (data if isinstance(data, list | tuple) else [data]) if each]
+        if len(files) > settings.IMPORT_MAX_FILES:
+            raise forms.ValidationError(f"at most {settings.IMPORT_MAX_FILES} files at once")
+        for file in files:
+            if file.size > settings.IMPORT_MAX_BYTES:
+                limit = f"{settings.IMPORT_MAX_BYTES:,} bytes"
+                raise forms.ValidationError(f"{file.name} has {file.size:,} bytes, the limit is {limit}")
+        return [Upload(file.name, file.read()) for file in files]
+
+
+def number(label: str, initial: int, least: int, most: int, text: str = "") -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        initial=initial,
+        min_value=least,
+        max_value=most,
+        help_text=text,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+
+
+def switch(label: str, text: str, *, initial: bool = False) -> forms.BooleanField:
+    widget = UnfoldBooleanSwitchWidget
+    return forms.BooleanField(label=label, required=False, initial=initial, help_text=text, widget=widget)
+
+
+class ImportForm(forms.Form):
+    """`cleaned_data["uploads"]`: the chosen files, or the samples when their button was pressed."""
+
+    files = FilesField(label="Files", required=False)
+    book = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget, label="Into")
+    strategy = forms.ChoiceField(
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What protects the accounts of a fresh book.",
+    )
+    workers = number("Parallel workers", 4, 1, MAX_WORKERS, "Chunks of the files worked on at the same time.")
+    scan = switch(
+        "Scheduled scan", "Every 2 seconds it charges the busiest accounts meanwhile.", initial=True
+    )
+    all_or_nothing = switch("All or nothing", "A file with one bad line posts nothing.")
+    store = forms.ChoiceField(widget=UnfoldAdminSelectWidget, choices=[(slug, slug) for slug in STORES])
+    opening = number("Opening balance", 100_000, -(10**15), 10**15, "Of each account, in minor units.")
+    think = number("Think time, ms", 5, 0, 1000, "At most: the business's work between read and write.")
+    poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock looks again.")
+    timeout = number("Patience, ms", 5000, 10, 60_000, "How long a line waits for its account.")
+
+    def __init__(self, *args: Any, book: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["book"].choices = [("", "A fresh book"), *_books(book)]
+        self.fields["book"].initial = book
+        others = [(slug, f"{found.title} ({slug})") for slug, found in known().items() if slug not in CARD]
+        card = [(slug, known()[slug].title) for slug in CARD]
+        self.fields["strategy"].choices = [("The six of the card", card), ("Further strategies", others)]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        cleaned["uploads"] = cleaned.get("files") or []
+        if "samples" in self.data:
+            cleaned["uploads"] = [Upload(name, content) for name, content in sample_files().items()]
+        elif not cleaned["uploads"] and "files" not in self.errors:
+            self.add_error("files", "Choose one or several CSV files.")
+        if not cleaned.get("book") and not cleaned.get("strategy"):
+            self.add_error("strategy", "Choose the strategy of the fresh book.")
+        return cleaned
+
+    def book_settings(self) -> dict[str, Any]:
+        """Return the fresh book's settings, in seconds."""
+        chosen = self.cleaned_data
+        return {
+            "think": [0.0, chosen["think"] / 1000],
+            "poll": chosen["poll"] / 1000,
+            "timeout": chosen["timeout"] / 1000,
+        }
+
+
+def _books(asked: str) -> list[tuple[str, str]]:
+    """Return the books to choose from: the recent ones, and the one that the link asked for."""
+    recent = list(Book.objects.all()[:RECENT_BOOKS])
+    try:
+        wanted = Book.objects.filter(pk=UUID(asked)) if asked else Book.objects.none()
+    except ValueError:
+        wanted = Book.objects.none()
+    return [(str(book.pk), f"{book} of {book.created:%Y-%m-%d %H:%M:%S}") for book in {*wanted, *recent}]

@@ -1,0 +1,164 @@
+"""Imports in the admin: start one, watch it, see what came of it, try the refused lines again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
+from unfold.paginator import InfinitePaginator
+
+from ledger.admin.books import SHOWN, title_of
+from ledger.admin.import_form import ImportForm
+from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.imports.operations import books_with_imports
+from ledger.imports.progress import problem_lines, progress
+from ledger.imports.retry import try_again
+from ledger.imports.upload import open_book_for, start_import
+from ledger.models import Book, ImportLine, ImportRun
+
+PROBLEMS_SHOWN = 50
+
+
+@admin.register(ImportRun)
+class ImportRunAdmin(ReadOnlyAdmin):
+    list_display = ("__str__", "strategy", "files", "workers", "started_by", "created", "finished")
+    list_filter = ("book__strategy",)
+    list_select_related = ("book", "started_by")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("ledger.add_importrun")
+
+    @admin.display(ordering="book__strategy")
+    def strategy(self, run: ImportRun) -> str:
+        return title_of(run.book.strategy)
+
+    @admin.display
+    def files(self, run: ImportRun) -> str:
+        return ", ".join(run.batches.filter(kind="file").values_list("name", flat=True))
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        retry = view(require_POST(self.retry_view))
+        return [
+            path("<int:run_id>/progress/", view(self.progress_view), name="ledger_importrun_progress"),
+            path("<int:run_id>/retry/", retry, name="ledger_importrun_retry"),
+            *super().get_urls(),
+        ]
+
+    @method_decorator(csrf_protect)
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = ImportForm(request.POST or None, request.FILES or None, book=request.GET.get("book", ""))
+        if request.method == "POST" and form.is_valid():
+            try:
+                run = self._start(request, form)
+            except ValueError as error:
+                form.add_error(None, str(error))
+            else:
+                return redirect("admin:ledger_importrun_change", run.pk)
+        context = {**self.admin_site.each_context(request), "title": "New import", "form": form}
+        return TemplateResponse(request, "ledger/import_new.html", context)
+
+    @transaction.atomic  # no fresh book without its import
+    def _start(self, request: HttpRequest, form: ImportForm) -> ImportRun:
+        chosen = form.cleaned_data
+        if chosen["book"]:
+            book = Book.objects.get(pk=chosen["book"])
+        else:
+            book = open_book_for(
+                chosen["uploads"],
+                chosen["strategy"],
+                chosen["opening"],
+                store=chosen["store"],
+                name=f"import: {title_of(chosen['strategy'])}",
+                values=form.book_settings(),
+            )
+        return start_import(
+            book,
+            chosen["uploads"],
+            workers=chosen["workers"],
+            all_or_nothing=chosen["all_or_nothing"],
+            scan=chosen["scan"],
+            user=request.user,
+        )
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        run = self._run(request, object_id)
+        context = {
+            **self.admin_site.each_context(request),
+            **self._seen(request, run),
+            "title": f"Import {run.pk}",
+        }
+        return TemplateResponse(request, "ledger/import.html", context)
+
+    def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """The part of the page that changes while the import runs, for htmx."""
+        context = self._seen(request, self._run(request, run_id))
+        return TemplateResponse(request, "ledger/import_progress.html", context)
+
+    def retry_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        run = self._run(request, run_id)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        count = try_again(run)
+        messages.info(
+            request, f"{count} lines are tried again." if count else "There is nothing to try again."
+        )
+        return redirect("admin:ledger_importrun_change", run.pk)
+
+    def _run(self, request: HttpRequest, run_id: Any) -> ImportRun:
+        run = self.get_object(request, str(run_id))
+        if run is None:
+            raise Http404(f"no import {run_id}")
+        if not self.has_view_permission(request, run):
+            raise PermissionDenied
+        return run
+
+    def _seen(self, request: HttpRequest, run: ImportRun) -> dict[str, Any]:
+        problems = problem_lines(run)
+        seen: dict[str, Any] = {
+            "run": run,
+            "book": run.book,
+            "strategy": title_of(run.book.strategy),
+            "progress": progress(run),
+            "problems": problems[:PROBLEMS_SHOWN],
+            "problem_count": problems.count(),
+            "can_start": self.has_add_permission(request),
+        }
+        if run.finished:
+            seen["books"] = books = books_with_imports(run.book)
+            seen["accounts"] = sorted(books.accounts, key=lambda each: -each.lost_amount)[:SHOWN]
+        return seen
+
+
+@admin.register(ImportLine)
+class ImportLineAdmin(ReadOnlyAdmin):
+    list_display = ("batch", "number", "seller", "account", "amount", "reference", "state", "problem")
+    list_filter = ("state", "batch__kind")
+    list_select_related = ("batch",)
+    search_fields = ("reference", "account", "seller")
+    ordering = ("-batch", "number")
+    paginator = InfinitePaginator
+    fields = (
+        ("batch", "number"),
+        ("seller", "reference"),
+        ("account", "amount"),
+        ("state", "attempts"),
+        "problem",
+        ("key", "entry"),
+        ("worker", "started", "ended"),
+    )

@@ -1,0 +1,35 @@
+"""Users and groups in the admin's look; the background jobs to read."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group, User
+from procrastinate.contrib.django.admin import models as queue  # from the module that registers them
+from unfold.admin import ModelAdmin
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from ledger.admin.readonly import ReadOnlyAdmin
+
+for model in (User, Group, queue.ProcrastinateJob):
+    admin.site.unregister(model)
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, ModelAdmin):
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    actions = None
+
+
+@admin.register(Group)
+class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
+    actions = None
+
+
+@admin.register(queue.ProcrastinateJob)
+class JobAdmin(ReadOnlyAdmin):
+    list_display = ("id", "task_name", "args", "status", "attempts", "scheduled_at")
+    list_filter = ("status", "task_name")

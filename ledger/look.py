@@ -1,0 +1,93 @@
+"""How the admin looks: names, navigation, style sheets (django-unfold). The colours are in admin.css."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+
+def _item(title: str, icon: str, url: str, permission: str) -> dict[str, Any]:
+    link = reverse_lazy(f"admin:{url}")
+    return {
+        "title": title,
+        "icon": icon,
+        "link": link,
+        "permission": lambda request: request.user.has_perm(permission),
+        "active": lambda request: _page(request.path) == _page(str(link)),
+    }
+
+
+def _page(path: str) -> str:
+    """Return what a page belongs to: the add page is a place of its own, the others belong to their list."""
+    model = "/".join(path.split("/")[:4])
+    return f"{model}/add" if path.endswith("/add/") else model
+
+
+def _everyone(request: HttpRequest) -> bool:
+    return True
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Lost Update Lab",
+    "SITE_HEADER": "Lost Update Lab",
+    "SITE_SUBHEADER": "Which lock can I trust with money?",
+    "SITE_SYMBOL": "lock_open_right",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("ledger/favicon.svg")}
+    ],
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": [lambda request: static("ledger/admin.css")],
+    "SCRIPTS": [lambda request: static("ledger/admin.js")],
+    "DASHBOARD_CALLBACK": "ledger.admin.dashboard.dashboard",
+    "SIDEBAR": {
+        "show_search": False,
+        "navigation": [
+            {
+                "items": [
+                    {
+                        "title": "Start",
+                        "icon": "home",
+                        "link": reverse_lazy("admin:index"),
+                        "permission": _everyone,
+                    }
+                ]
+            },
+            {
+                "title": "Batch imports",
+                "separator": True,
+                "items": [
+                    _item("New import", "upload_file", "ledger_importrun_add", "ledger.add_importrun"),
+                    _item("Imports", "list_alt", "ledger_importrun_changelist", "ledger.view_importrun"),
+                    _item("Lines", "data_table", "ledger_importline_changelist", "ledger.view_importline"),
+                ],
+            },
+            {
+                "title": "Ledger",
+                "separator": True,
+                "items": [
+                    _item("Books", "menu_book", "ledger_book_changelist", "ledger.view_book"),
+                    _item("Accounts", "account_balance", "ledger_account_changelist", "ledger.view_account"),
+                    _item("Entries", "receipt_long", "ledger_entry_changelist", "ledger.view_entry"),
+                ],
+            },
+            {
+                "title": "Administration",
+                "separator": True,
+                "items": [
+                    _item("Users", "person", "auth_user_changelist", "auth.view_user"),
+                    _item("Groups", "group", "auth_group_changelist", "auth.view_group"),
+                    _item(
+                        "Background jobs",
+                        "schedule",
+                        "procrastinate_procrastinatejob_changelist",
+                        "procrastinate.view_procrastinatejob",
+                    ),
+                ],
+            },
+        ],
+    },
+}

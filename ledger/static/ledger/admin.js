@@ -1,0 +1,22 @@
+// Lists the chosen files below the drop zone, and lets one drop files onto it.
+document.addEventListener("change", (event) => {
+  const list = event.target.closest(".drop")?.querySelector("[data-chosen-files]");
+  list?.replaceChildren(
+    ...Array.from(event.target.files, (file) => {
+      const item = document.createElement("li");
+      item.textContent = `${file.name}, ${file.size.toLocaleString("en")} bytes`;
+      return item;
+    }),
+  );
+});
+for (const kind of ["dragover", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    const input = event.target.closest?.(".drop")?.querySelector("input");
+    if (!input) return;
+    event.preventDefault();
+    if (kind === "drop") {
+      input.files = event.dataTransfer.files;
+      input.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  });
+}

@@ -1,0 +1,185 @@
+"""Who may do what in the admin: anonymous, staff without the permission, staff with it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from ledger.books import open_book, post
+from ledger.imports.upload import Upload, start_import
+from ledger.models import Account, Book, Entry, ImportRun
+from ledger.posting import Line, Posting
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+GOOD = b"seller,account,amount,reference\nacme,A1,10,r1\n"
+FORM = {
+    "strategy": "no-lock",
+    "store": "postgres",
+    "workers": 2,
+    "opening": 100,
+    "think": 0,
+    "poll": 10,
+    "timeout": 1000,
+}
+
+
+def user(*permissions: str, staff: bool = True) -> Client:
+    """Return a client that is logged in as a new user with these permissions."""
+    made = User.objects.create_user(f"u-{uuid.uuid4()}", is_staff=staff)
+    for permission in permissions:
+        app, codename = permission.split(".")
+        made.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    client = Client(headers={"host": "localhost"})
+    client.force_login(made)
+    return client
+
+
+def anonymous() -> Client:
+    return Client(headers={"host": "localhost"})
+
+
+def importer() -> Client:
+    return user("ledger.add_importrun", "ledger.view_importrun")
+
+
+def upload(content: bytes = GOOD, name: str = "acme.csv") -> dict[str, Any]:
+    return {**FORM, "files": [SimpleUploadedFile(name, content)]}
+
+
+@pytest.fixture
+def run() -> ImportRun:
+    book = open_book("no-lock", [("A1", 100, None)], values={"think": [0, 0]})
+    return start_import(book, [Upload("acme.csv", GOOD)], scan=False)
+
+
+ADD = "/admin/ledger/importrun/add/"
+
+
+@pytest.mark.parametrize(
+    ("client", "status"), [(anonymous, 302), (lambda: user(staff=False), 302), (user, 403), (importer, 302)]
+)
+def test_only_staff_with_the_permission_starts_an_import(client, status):
+    before = ImportRun.objects.count(), Book.objects.count()
+    answer = client().post(ADD, upload())
+    assert answer.status_code == status
+    started = client is importer
+    assert (ImportRun.objects.count(), Book.objects.count()) == tuple(n + started for n in before)
+    if not started and status == 302:
+        assert answer["Location"].startswith("/admin/login/")
+
+
+@pytest.mark.parametrize(("client", "status"), [(anonymous, 302), (user, 403), (importer, 302)])
+def test_only_staff_with_the_permission_tries_lines_again(client, status, run):
+    assert client().post(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == status
+
+
+def test_to_view_is_not_to_start(run):
+    viewer = user("ledger.view_importrun")
+    assert viewer.get(reverse("admin:ledger_importrun_change", args=[run.pk])).status_code == 200
+    assert viewer.post(ADD, upload()).status_code == 403
+    assert viewer.post(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 403
+
+
+@pytest.mark.parametrize("url", [ADD, "/admin/ledger/importrun/1/retry/"])
+def test_a_post_without_the_csrf_token_is_refused(url):
+    made = User.objects.create_superuser(f"root-{uuid.uuid4()}")
+    strict = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
+    strict.force_login(made)
+    before = ImportRun.objects.count()
+    assert strict.post(url, upload()).status_code == 403
+    assert ImportRun.objects.count() == before
+
+
+def test_a_get_changes_nothing(run):
+    assert importer().get(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 405
+
+
+PAGES = ("importrun", "importline", "book", "account", "entry")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_lists_need_the_permission_to_view(page):
+    assert anonymous().get(f"/admin/ledger/{page}/").status_code == 302
+    assert user().get(f"/admin/ledger/{page}/").status_code == 403
+    assert user(f"ledger.view_{page}").get(f"/admin/ledger/{page}/").status_code == 200
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nobody_changes_the_ledger_by_hand(page, run):
+    root = anonymous()
+    root.force_login(User.objects.create_superuser(f"root-{uuid.uuid4()}"))
+    post(run.book, Posting("k", (Line("A1", 1),)))
+    rows = {
+        "importrun": run,
+        "importline": run.batches.get().lines.get(),
+        "book": run.book,
+        "account": Account.objects.get(book=run.book),
+        "entry": Entry.objects.get(book=run.book),
+    }
+    row = rows[page].pk
+    before = Account.objects.filter(book=run.book).values().get()
+    assert root.get(f"/admin/ledger/{page}/{row}/change/").status_code == 200
+    for action in ("change", "delete"):
+        root.post(f"/admin/ledger/{page}/{row}/{action}/", {"amount": 7, "balance": 7, "post": "yes"})
+    assert Account.objects.filter(book=run.book).values().get() == before
+    assert Entry.objects.filter(book=run.book).count() == 1
+    assert root.get(f"/admin/ledger/{page}/{row}/delete/").status_code == 403
+
+
+BAD_FORMS = {
+    "no file": ({"files": []}, "Choose one or several CSV files"),
+    "unknown strategy": ({"strategy": "os:system"}, "Select a valid choice"),
+    "unknown book": ({"book": "x"}, "Select a valid choice"),
+    "too many workers": ({"workers": 1000}, "less than or equal to 16"),
+    "no worker": ({"workers": 0}, "greater than or equal to 1"),
+    "no good line": ({"files": [SimpleUploadedFile("x.csv", b"a,b\n1,2\n")]}, "no file has a line"),
+    "too many files": (
+        {"files": [SimpleUploadedFile(f"{n}.csv", GOOD) for n in range(21)]},
+        "at most 20 files",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "problem"), BAD_FORMS.values(), ids=BAD_FORMS)
+def test_a_bad_form_says_what_is_wrong_and_starts_nothing(wrong, problem):
+    before = ImportRun.objects.count(), Book.objects.count()
+    answer = importer().post(ADD, {**upload(), **wrong})
+    assert answer.status_code == 200
+    assert problem in answer.content.decode()
+    assert (ImportRun.objects.count(), Book.objects.count()) == before
+
+
+def test_a_file_over_the_limit_is_refused(settings):
+    settings.IMPORT_MAX_BYTES = 10
+    assert "the limit is 10 bytes" in importer().post(ADD, upload()).content.decode()
+
+
+def test_what_a_file_says_is_shown_and_never_run():
+    content = b"seller,account,amount,reference\nacme,A1,10,r1\nacme,A1,<script>alert(1)</script>,r2\n"
+    client = importer()
+    page = client.post(ADD, upload(content, name="<img src=x>.csv"), follow=True).content.decode()
+    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert "<img src=x>" not in page
+
+
+def test_every_page_carries_the_policy_and_no_inline_code(run):
+    root = anonymous()
+    root.force_login(User.objects.create_superuser(f"root-{uuid.uuid4()}"))
+    paths = ["", "ledger/importrun/add/", f"ledger/importrun/{run.pk}/change/", "ledger/entry/", "auth/user/"]
+    for path in paths:
+        answer = root.get(f"/admin/{path}")
+        policy = answer["Content-Security-Policy"]
+        assert "unsafe" not in policy
+        assert "script-src 'self'" in policy
+        page = answer.content.decode()
+        assert "<style" not in page
+        assert 'style="' not in page
+        assert "<script>" not in page
+        assert "onclick=" not in page
