@@ -31,6 +31,7 @@ class Plan:
     users: int = 20
     seconds: float | None = 5.0
     iterations: int = 0
+    at_least: int = 2
     look: float = 0.0
     deadline: float = 30.0
     processes: int = 2
@@ -74,6 +75,7 @@ def compare(
                 users=plan.users,
                 seconds=plan.seconds,
                 iterations=plan.iterations,
+                at_least=plan.at_least,
                 look=plan.look,
                 deadline=plan.deadline,
                 processes=min(plan.processes, plan.users),

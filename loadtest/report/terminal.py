@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 STYLE = {
@@ -19,19 +20,34 @@ STYLE = {
 }
 
 
-def table(results: Iterable[Mapping[str, Any]]) -> Table:
+#: columns of numbers: heading → path into the result
+COLUMNS = {
+    "expected": ("expected",),
+    "final": ("final",),
+    "lost": ("lost_amount",),
+    "postings/s": ("ops_per_s",),
+    "p50 ms": ("latency_ms", "p50"),
+    "p95 ms": ("latency_ms", "p95"),
+    "p99 ms": ("latency_ms", "p99"),
+    "retries": ("retries",),
+}
+#: what a terminal of 80 columns has no room for
+WIDE_ONLY = {"p95 ms", "p99 ms", "retries"}
+WIDE = 118
+
+
+def table(results: Iterable[Mapping[str, Any]], width: int = WIDE) -> Table:
     """Return one row for each result: what should be there, what is, and at which price."""
     drawn = Table(title="Which lock can I trust with money?", title_justify="left")
-    drawn.add_column("strategy")
-    drawn.add_column("verdict")
-    for name in ("expected", "final", "lost", "postings/s", "p50 ms", "p95 ms", "p99 ms", "retries"):
-        drawn.add_column(name, justify="right")
+    drawn.add_column("strategy", no_wrap=True, min_width=18)
+    drawn.add_column("verdict", no_wrap=True)
+    columns = {name: path for name, path in COLUMNS.items() if width >= WIDE or name not in WIDE_ONLY}
+    for name in columns:
+        drawn.add_column(name, justify="right", no_wrap=True)
     for result in results:
-        latency = result.get("latency_ms", {})
-        cells = [result.get(name) for name in ("expected", "final", "lost_amount", "ops_per_s")]
-        cells += [latency.get(name) for name in ("p50", "p95", "p99")] + [result.get("retries")]
         word = result["verdict"]
-        drawn.add_row(result["strategy"], f"[{STYLE[word]}]{word}[/]", *map(_cell, cells))
+        cells = (_cell(result, path) for path in columns.values())
+        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{word}[/]", *cells)
     return drawn
 
 
@@ -47,7 +63,10 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
     return told
 
 
-def _cell(value: Any) -> str:
+def _cell(result: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    value: Any = result
+    for name in path:
+        value = (value or {}).get(name)
     if value is None:
         return "–"
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"

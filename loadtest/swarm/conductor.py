@@ -19,12 +19,12 @@ from typing import Any
 import gevent
 
 from loadtest.swarm.bank import Bank, BankError
-from loadtest.swarm.options import WARM_UP_ACCOUNTS, settings_of, workload_of
+from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS, settings_of, workload_of
 
 log = logging.getLogger(__name__)
 LOST, BAD_USAGE, INCONCLUSIVE = 1, 2, 3
 #: seconds that a user may need to get ready before the others go without it
-PATIENCE = 15.0
+PATIENCE = 45.0
 
 
 class Conductor:
@@ -104,7 +104,8 @@ class Conductor:
         if options.look:
             gevent.spawn_later(options.look, self._look, options.look)
         if self.run_time:  # users that hang past their deadline are not waited for
-            gevent.spawn_later(self.run_time + options.deadline + 5, self._finish, options.opened_book)
+            patience = 2 * options.deadline + PATIENCE
+            gevent.spawn_later(self.run_time + patience, self._finish, options.opened_book)
 
     def _look(self, seconds: float) -> None:
         """The balance as somebody sees it who looks after a fixed time, as the article did."""
@@ -152,7 +153,7 @@ class Conductor:
         log.info("%s: %s", options.opened_book, "; ".join(f"{n}: {v}" for n, v in self.rows()))
         if options.history:
             report = {"book": options.opened_book, "looked": self.looked, "totals": dict(self.totals)}
-            Path(options.history, "swarm.json").write_text(json.dumps(report))
+            Path(options.history, REPORT).write_text(json.dumps(report))
 
     def rows(self) -> list[tuple[str, Any]]:
         """Return what the tab of the web UI shows."""

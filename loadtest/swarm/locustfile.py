@@ -44,18 +44,17 @@ BUSY = 503
 
 
 class Gate:
-    """This process's view of the start: opened by the master's word, for `seconds` from then on."""
+    """This process's view of the start: opened by the master's word, which says for how many `seconds`."""
 
     def __init__(self) -> None:
         self.close()
 
     def close(self, **_: Any) -> None:
         self.opened = gevent.event.Event()
-        self.ends = float("inf")
+        self.seconds = float("inf")
 
     def on_go(self, msg: Any, **_: Any) -> None:
-        if msg.data["seconds"]:
-            self.ends = monotonic() + msg.data["seconds"]
+        self.seconds = msg.data["seconds"] or float("inf")
         self.opened.set()
 
 
@@ -105,7 +104,7 @@ class Teller(FastHttpUser):
         self.dice = random.Random(f"{options.opened_book}:{self.name}")  # noqa: S311  (no secret)
         self.workload = workload_of(options)
         self.keys = count(1)
-        self.left = options.iterations or float("inf")
+        self.done = 0
         self.totals = {"ok": 0, "fail": 0, "info": 0, "acknowledged": 0}
         self.by_itself = False
         self.journal = Journal(options.history) if options.history else None
@@ -114,6 +113,7 @@ class Teller(FastHttpUser):
         self.environment.runner.send_message("lab_ready", {"users": 1})
         if options.start == "together":
             GATE.opened.wait()
+        self.started = monotonic()  # each counts its own time: who was late to get ready is not cut short
 
     def warm_up(self, book: str) -> None:
         """Open this user's connection, and one of the server's to its databases, on a book of no account."""
@@ -127,13 +127,22 @@ class Teller(FastHttpUser):
     def headers(self, key: str) -> dict[str, str]:
         return {**headers(), "Idempotency-Key": f"{self.run_id}-{key}"}
 
+    def is_done(self) -> bool:
+        """After its `--iterations`; or when its time is over and it has done `--at-least` so many operations,
+        for which it gets the time of one deadline more."""
+        options = self.environment.parsed_options
+        if options.iterations and self.done >= options.iterations:
+            return True
+        late = monotonic() - self.started - GATE.seconds
+        return late >= 0 and (self.done >= options.at_least or late >= options.deadline)
+
     @task
     def post(self) -> None:
         """One posting: noted before it leaves, and again when its outcome is known."""
-        if self.left <= 0 or monotonic() >= GATE.ends:
+        if self.is_done():
             self.by_itself = True
             raise StopUser
-        self.left -= 1
+        self.done += 1
         legs = self.workload.posting(self.dice)
         sent = self.headers(str(next(self.keys)))
         key = sent["Idempotency-Key"]

@@ -19,6 +19,8 @@ from loadtest.workloads import find as find_workload
 DEFAULT_HOST = "http://127.0.0.1:8000"
 #: accounts of the book for warming up: enough that users seldom meet there
 WARM_UP_ACCOUNTS = 1000
+#: what the master tells at the end, in the folder of `--history`
+REPORT = "swarm.json"
 #: what the drop-down offers when no ledger answers yet: the card's six
 CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "optimistic-version")
 
@@ -52,6 +54,7 @@ def add_arguments(parser: Any) -> None:
         ("--warm-up-book", str, ""),  # … this one before the start
         ("--history", str, ""),  # folder of the history
         ("--seconds", float, 0.0),  # as --run-time, in fractions too
+        ("--at-least", int, 1),  # operations of each user, also when the time is over
         ("--look", float, 0.0),  # look at the balance so many seconds after the start
         ("--deadline", float, 30.0),  # seconds after which an answer is not waited for any longer
         ("--workload-options", str, "{}"),

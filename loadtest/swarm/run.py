@@ -21,15 +21,16 @@ from ledger.models import Book
 from loadtest import history
 from loadtest.evidence import Doubt
 from loadtest.history import History
+from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
 from loadtest.stall import longest_stall
-from loadtest.swarm.options import WARM_UP_ACCOUNTS
+from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
 from loadtest.trial import Trial, Witness
 from loadtest.webserver import WebServer
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 #: Locust's start, the warm-up and its end, on a busy machine
-OVERHEAD = 60.0
+OVERHEAD = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class Swarm:
     seconds: float | None = 5.0
     processes: int = 2
     iterations: int = 0
+    at_least: int = 1
     look: float = 0.0
     deadline: float = 30.0
     options: dict[str, Any] = field(default_factory=dict)
@@ -98,7 +100,11 @@ class Swarm:
                 _end(process)
 
     def _command(self, trial: Trial, book: Book, warm_up: Book, folder: Path) -> list[str]:
+        port = free_port()  # Locust's own default would join two runs side by side into one
         options: dict[str, Any] = {
+            "master-bind-host": "127.0.0.1",
+            "master-bind-port": port,
+            "master-port": port,
             "host": self.host,
             "users": self.users,
             "spawn-rate": self.users,
@@ -111,6 +117,7 @@ class Swarm:
             "accounts": trial.workload.accounts,
             "workload-options": json.dumps(self.options),
             "iterations": self.iterations,
+            "at-least": self.at_least,
             "look": self.look,
             "deadline": self.deadline,
             "seconds": self.seconds or 0,
@@ -121,7 +128,7 @@ class Swarm:
     def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
         begun = time.monotonic()
         usual = (self.seconds or 1.0) + 2.0
-        while time.monotonic() - begun < usual + self.deadline + OVERHEAD:
+        while time.monotonic() - begun < usual + 2 * self.deadline + OVERHEAD:
             if (code := process.poll()) is not None:
                 return code
             self.tick(min(1.0, (time.monotonic() - begun) / usual))
@@ -135,9 +142,11 @@ class Swarm:
 
     def _doubts(self, code: int | None, seen: History, folder: Path) -> tuple[Doubt, ...]:
         doubts = []
-        if code not in (0, 1):
+        if code not in (0, 1) or not (folder / REPORT).exists():
             tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])
-            doubts.append(Doubt(f"the swarm ended with code {code}: {tail}", "look at what Locust said"))
+            doubts.append(
+                Doubt(f"the swarm ended early, with code {code}: {tail}", "look at what Locust said")
+            )
         if self.web is None and seen.counts()["unanswered"]:
             doubts.append(
                 Doubt(
@@ -150,10 +159,8 @@ class Swarm:
 
 def _told(folder: Path) -> dict[str, Any]:
     """What the swarm's master noted besides: the look at the balance after a fixed time."""
-    try:
-        looked = json.loads((folder / "swarm.json").read_text())["looked"]
-    except FileNotFoundError:
-        return {}
+    report = folder / REPORT
+    looked = json.loads(report.read_text())["looked"] if report.exists() else None
     return {"looked": looked} if looked else {}
 
 

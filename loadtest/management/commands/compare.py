@@ -100,8 +100,8 @@ class Command(BaseCommand):
             return
         console = Console(file=self.stdout._out)
         if not console.is_terminal:
-            console.width = 120  # a file or a pipe has no width, and 80 columns cut the names
-        console.print(table(report["results"]))
+            console.width = 120  # a file or a pipe has no width of its own
+        console.print(table(report["results"], console.width))
         for sentence in remarks(report["results"]):
             console.print(escape(sentence), soft_wrap=True, highlight=False)
         console.print(f"Written: {options['output'] / 'compare.json'}", soft_wrap=True, highlight=False)
