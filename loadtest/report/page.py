@@ -67,7 +67,8 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
     results = compare.get("results", [])
     return {
         "compare": compare,
-        "results": [{**r, "drawn": drawing(r), "claim": claim(r.get("withstands", []))} for r in results],
+        "hazards": len(Hazard),
+        "results": [{**r, "drawn": drawing(r), "claim": claim(r.get("claims", []))} for r in results],
         "balances": mark_safe(charts.final_against_expected(results)),  # noqa: S308  (our own drawing)
         "throughput": mark_safe(charts.throughput(results)),  # noqa: S308
         "faults": evidence.get("faults"),

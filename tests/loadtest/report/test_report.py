@@ -24,7 +24,7 @@ def result(strategy: str, **changed: Any) -> dict[str, Any]:
     books = history.books()
     latency = {"p50": 1.0, "p95": 2.0, "p99": 3.0, "max": 4.0}
     own = {"strategy": strategy, "verdict": "lost", "ops_per_s": 12.5, "latency_ms": latency, "retries": 0}
-    return {**books.as_json(), **own, "withstands": [], **changed}
+    return {**books.as_json(), **own, "claims": ["contention"], **changed}
 
 
 def write(folder: Path, *results: dict[str, Any]) -> None:
@@ -40,7 +40,16 @@ def page(folder: Path) -> str:
 def test_the_page_has_the_table_the_charts_and_the_loss(tmp_path: Path) -> None:
     write(tmp_path, result("no-lock"), result("setnx", verdict="kept", lost_amount=0, first_loss=None))
     html = page(tmp_path)
-    for wanted in ("no-lock", "setnx", "10 lost", "reads 100", "writes 120", "Postings per second", "python"):
+    for wanted in (
+        "no-lock",
+        "contention",
+        "setnx",
+        "10 lost",
+        "reads 100",
+        "writes 120",
+        "Postings per second",
+        "python",
+    ):
         assert wanted in html
 
 
@@ -54,14 +63,14 @@ def test_no_request_leaves_the_page_and_no_script_runs(tmp_path: Path) -> None:
 
 
 def test_what_was_not_run_says_why(tmp_path: Path) -> None:
-    missing = {"strategy": "zookeeper", "verdict": "not-run", "reason": "install zookeeper", "withstands": []}
+    missing = {"strategy": "zookeeper", "verdict": "not-run", "reason": "install zookeeper", "claims": []}
     write(tmp_path, result("no-lock"), missing)
     assert "install zookeeper" in page(tmp_path)
 
 
 def test_an_inconclusive_result_shows_its_remedy(tmp_path: Path) -> None:
     write(tmp_path, result("setnx", verdict="inconclusive", cause="nothing overlapped.", remedy="more users"))
-    assert "nothing overlapped. more users" in page(tmp_path)
+    assert "nothing overlapped. Remedy: more users." in page(tmp_path)
 
 
 def test_an_empty_folder_names_the_command(tmp_path: Path) -> None:
