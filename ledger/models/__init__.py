@@ -3,12 +3,14 @@
 from ledger.models.account import Account
 from ledger.models.batch import ImportBatch, ImportChunk, ImportFile, ImportRun
 from ledger.models.book import Book
+from ledger.models.book_owner import BookOwner
 from ledger.models.entry import Entry
 from ledger.models.import_line import ImportLine
 
 __all__ = [
     "Account",
     "Book",
+    "BookOwner",
     "Entry",
     "ImportBatch",
     "ImportChunk",

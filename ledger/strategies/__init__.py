@@ -27,6 +27,7 @@ from ledger.strategies.select_for_update import SelectForUpdate
 from ledger.strategies.select_for_update_function import SelectForUpdateFunction
 from ledger.strategies.select_for_update_late import SelectForUpdateLate
 from ledger.strategies.serializable import Serializable
+from ledger.strategies.single_writer import SingleWriter
 from ledger.strategies.sql import SqlStrategy
 from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
@@ -72,6 +73,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
         Serializable,
         RedisThenDatabase,
         RedisGate,
+        SingleWriter,
         RedisAtomic,
         RedisWatch,
     )

@@ -31,6 +31,7 @@ RIGHT = {
         "fenced-unchecked",
         "redis-then-database",
         "redis-gate",
+        "single-writer",
     ],
     "redis": ["setnx", "watchdog", "token", "redis-atomic", "redis-watch"],
 }

@@ -25,6 +25,7 @@ from ledger.posting import Line, Posting
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.reconciliation import books_of
 from ledger.stores import store_of
+from ledger.writer.owner import dismiss
 from tests.ledger.race.worker import Worker, here
 
 _sleep = time.sleep
@@ -85,6 +86,7 @@ class Race:
                 if worker.lives:
                     worker.dies()
         finally:
+            dismiss()  # the owners of the single writer
             for each in self._patches:
                 each.stop()
 

@@ -1,0 +1,19 @@
+"""An owner: the process that may write a book's accounts, until when, and the number that fences the ones before."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from ledger.models.book import Book
+
+
+class BookOwner(models.Model):
+    """`fence` grows with each owner of the book; a group commits only with the newest one (ledger/writer/)."""
+
+    book = models.OneToOneField(Book, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    fence = models.BigIntegerField()
+    holder = models.CharField(max_length=100, help_text="host:process:thread")
+    until = models.DateTimeField(help_text="end of the lease, by the database's clock")
+
+    def __str__(self) -> str:
+        return f"{self.holder} ({self.fence})"

@@ -1,0 +1,150 @@
+"""A group of requests: computed in memory by the owner, committed by one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from ledger.models import Account, Book
+from ledger.posting import BIGINT
+from ledger.writer.queue import Answer, Request
+
+# The owner's row is locked by the renewal of its lease: nobody else can become the owner before this commits, and
+# with an old fencing number nothing is written at all.
+COMMIT = """
+WITH owner AS (
+    UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => %(lease)s)
+    WHERE book_id = %(book)s AND fence = %(fence)s RETURNING book_id
+), entry AS (
+    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
+                              parent, worker, read_at, written_at)
+    SELECT e.id::uuid, owner.book_id, e.account, e.key, e.fingerprint, e.amount, e.before, e.after,
+           e.parent::uuid, e.worker, %(read_at)s, clock_timestamp()
+    FROM owner, unnest(%(id)s::text[], %(account)s::bigint[], %(key)s::text[], %(fingerprint)s::text[],
+                       %(amount)s::bigint[], %(before)s::bigint[], %(after)s::bigint[], %(parent)s::text[],
+                       %(worker)s::text[])
+         AS e (id, account, key, fingerprint, amount, before, after, parent, worker)
+), account AS (
+    UPDATE ledger_account SET balance = a.balance, version = a.version, head = a.head::uuid
+    FROM owner, unnest(%(touched)s::bigint[], %(balances)s::bigint[], %(versions)s::bigint[], %(heads)s::text[])
+         AS a (pk, balance, version, head)
+    WHERE id = a.pk
+)
+SELECT count(*) FROM owner
+"""
+COLUMNS = ("id", "account", "key", "fingerprint", "amount", "before", "after", "parent", "worker")
+
+
+@dataclass(slots=True)
+class State:
+    """An account as the owner has it in memory."""
+
+    pk: int
+    balance: int
+    version: int
+    head: str | None
+    floor: int | None
+
+
+@dataclass(slots=True)
+class Group:
+    """What a group will write, and what its callers will hear."""
+
+    answers: list[Answer] = field(default_factory=list)
+    entries: list[tuple[Any, ...]] = field(default_factory=list)
+    touched: dict[str, State] = field(default_factory=dict)
+
+
+class Books:
+    """A book's accounts in its owner's memory. Nobody else writes them while the fencing number is the newest."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.accounts: dict[str, State] = {}
+
+    def forget(self) -> None:
+        """Read everything anew: somebody else may have written, or a group did not go through."""
+        self.accounts.clear()
+
+    def compute(self, requests: Sequence[Request], taken: Iterable[str] = ()) -> Group:
+        """Apply `requests` in their order, each as a whole or not at all, in memory."""
+        self._load({account for request in requests for account, _, _ in request.lines})
+        group, seen = Group(), set(taken)
+        for request in requests:
+            if request.key in seen:
+                group.answers.append(Answer("taken"))
+            elif refused := self._refused(request):
+                group.answers.append(Answer("refused", refused))
+            else:
+                seen.add(request.key)
+                group.answers.append(Answer("stored", self._apply(request, group)))
+        return group
+
+    def commit(self, group: Group, fence: int, lease: float) -> bool:
+        """Write the group. False: there is a newer owner, and nothing was written.
+
+        Raises IntegrityError when a key was there before; nothing was written then either.
+        """
+        columns = zip(*group.entries, strict=True) if group.entries else ((),) * len(COLUMNS)
+        states = group.touched.values()
+        given = {
+            **{name: list(values) for name, values in zip(COLUMNS, columns, strict=True)},
+            "book": self.book.pk,
+            "fence": fence,
+            "lease": lease,
+            "read_at": timezone.now(),
+            "touched": [state.pk for state in states],
+            "balances": [state.balance for state in states],
+            "versions": [state.version for state in states],
+            "heads": [state.head for state in states],
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(COMMIT, given)
+            return bool(cursor.fetchone()[0])
+
+    def _load(self, numbers: set[str]) -> None:
+        if unknown := numbers - self.accounts.keys():
+            columns = ("number", "pk", "balance", "version", "head", "floor")
+            rows = Account.objects.filter(book=self.book, number__in=unknown).values_list(*columns)
+            for number, pk, balance, version, head, floor in rows:
+                self.accounts[number] = State(pk, balance, version, head.hex if head else None, floor)
+
+    def _refused(self, request: Request) -> str:
+        for account, amount, _ in request.lines:
+            state = self.accounts.get(account)
+            if state is None:
+                return f"no account {account} in this book"
+            after = state.balance + amount
+            if amount < 0 and state.floor is not None and after < state.floor:
+                return f"account {account} has {state.balance}: {amount} would break {state.floor}"
+            if abs(after) > BIGINT:
+                return f"account {account}: {state.balance} {amount:+d} leaves the range of BIGINT"
+        return ""
+
+    def _apply(self, request: Request, group: Group) -> list[tuple[str, str, int, int, int]]:
+        stored = []
+        for account, amount, entry in request.lines:
+            state = self.accounts[account]
+            before, state.balance = state.balance, state.balance + amount
+            group.entries.append(
+                (
+                    entry,
+                    state.pk,
+                    request.key,
+                    request.fingerprint,
+                    amount,
+                    before,
+                    state.balance,
+                    state.head,
+                    request.worker,
+                )
+            )
+            state.version += 1
+            state.head = entry
+            group.touched[account] = state
+            stored.append((entry, account, amount, before, state.balance))
+        return stored

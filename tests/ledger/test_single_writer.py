@@ -1,0 +1,178 @@
+"""The single writer: its own answer for everyone, and a successor that neither loses nor repeats."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+from redis import Redis
+
+from ledger.books import open_book, post
+from ledger.models import Book, BookOwner
+from ledger.posting import Line, Posting, Refused
+from ledger.reconciliation import books_of
+from ledger.resources import redis_client
+from ledger.strategies import find
+from ledger.writer import Owner, Queue
+from ledger.writer.owner import dismiss
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+LONG = 60.0  # a lease that does not end by itself during a test
+
+
+@pytest.fixture(autouse=True)
+def no_owner_is_left(committed_db: None) -> Iterator[None]:
+    yield
+    dismiss()
+
+
+@pytest.fixture
+def book() -> Book:
+    return open_book("single-writer", [("A", 100, 0), ("B", 0, None)])
+
+
+def ask(book: Book, *postings: Posting) -> threading.Thread:
+    """Ask from a thread of its own; returns when the requests are in the queue."""
+    queue = Queue(redis_client(), book)
+    before = queue.redis.llen(queue.name)
+    thread = threading.Thread(target=queue.ask, args=(postings, 10.0))
+    thread.start()
+    while queue.redis.llen(queue.name) < before + len(postings):
+        time.sleep(0.001)
+    return thread
+
+
+def end_lease(book: Book) -> None:
+    BookOwner.objects.filter(book=book).update(until="2000-01-01T00:00Z")
+
+
+def test_everyone_gets_its_own_answer(book: Book) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        postings = [Posting(f"k{n}", (Line("A", n),)) for n in range(40)]
+        answers = list(pool.map(lambda posting: post(book, posting), postings))
+        pool.map(lambda _: connections.close_all(), range(8))
+    assert [answer.entries[0].amount for answer in answers] == list(range(40))
+    books = books_of(book)
+    assert (books.final, books.balanced, books.entries) == (100 + sum(range(40)), True, 40)
+
+
+def test_a_window_of_postings_is_answered_in_order(book: Book) -> None:
+    strategy = find("single-writer")(book)
+    postings = [Posting(f"k{n}", (Line("A", -30),)) for n in range(5)]
+    words = [answer.word for answer in strategy.ask(postings)]
+    assert words == ["stored"] * 3 + ["refused"] * 2
+    assert books_of(book).final == 10
+
+
+def test_a_refused_transfer_leaves_nothing(book: Book) -> None:
+    with pytest.raises(Refused):
+        post(book, Posting("k1", (Line("B", 200), Line("A", -200))))
+    with pytest.raises(Refused):
+        post(book, Posting("k2", (Line("Z", 1),)))
+    post(book, Posting("k3", (Line("B", 60), Line("A", -60))))
+    books = books_of(book)
+    assert (books.entries, books.final, books.balanced) == (2, 100, True)
+
+
+def test_a_replayed_key_gives_the_first_answer(book: Book) -> None:
+    first = post(book, Posting("k", (Line("A", 10),)))
+    again = post(book, Posting("k", (Line("A", 10),)))
+    assert (again.replayed, again.entries) == (True, first.entries)
+    assert find("single-writer")(book).ask([Posting("k", (Line("A", 10),))])[0].word == "taken"
+
+
+def test_only_one_owns_a_book_until_its_lease_ends(book: Book) -> None:
+    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+    assert first.take_over()
+    assert not second.take_over()
+    end_lease(book)
+    assert second.take_over()
+    assert (first.fence, second.fence) == (1, 2)
+    first.renew()
+    assert first.fence is None
+
+
+def test_an_owner_paused_past_its_lease_commits_nothing(book: Book) -> None:
+    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+    first.take_over()
+    caller = ask(book, Posting("k1", (Line("A", 10),)), Posting("k2", (Line("A", 20),)))
+    requests = first.queue.head(100, 0.1)  # it has read the queue, and is paused
+    end_lease(book)
+    assert second.take_over()
+    assert second.serve()
+    assert first.commit(requests) is False
+    caller.join()
+    books = books_of(book)
+    assert (books.final, books.entries, books.balanced) == (130, 2, True)
+
+
+def test_what_a_dead_owner_had_committed_is_answered_by_its_successor(
+    book: Book, redis_client: Redis
+) -> None:
+    first, second = Owner(book, redis_client, LONG), Owner(book, redis_client, LONG)
+    first.take_over()
+    assert first.fence is not None
+    caller = ask(book, Posting("k1", (Line("A", 10),)))
+    requests = first.queue.head(100, 0.1)
+    assert first.books.commit(
+        first.books.compute(requests), first.fence, LONG
+    )  # and it dies before it answers
+    end_lease(book)
+    second.take_over()
+    assert second.serve()
+    caller.join()
+    assert second.queue.redis.llen(second.queue.name) == 0
+    books = books_of(book)
+    assert (books.final, books.entries) == (110, 1)
+
+
+def test_an_old_owner_takes_nothing_off_its_successors_queue(book: Book) -> None:
+    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+    first.take_over()
+    caller = ask(book, Posting("k1", (Line("A", 10),)))
+    requests = first.queue.head(100, 0.1)
+    end_lease(book)
+    second.take_over()
+    first.queue.answer(1, requests, first.books.compute(requests).answers)
+    assert second.queue.redis.llen(second.queue.name) == 1
+    second.serve()
+    caller.join()
+
+
+def own(book_pk: object) -> None:
+    """A process that owns a book until it is killed."""
+    connections.close_all()
+    redis_client().connection_pool.reset()
+    Owner(Book.objects.get(pk=book_pk), redis_client(), 0.5).run()
+
+
+def test_the_owners_process_is_killed_and_another_takes_over(book: Book) -> None:
+    connections.close_all()
+    context = multiprocessing.get_context("fork")
+    owners = [context.Process(target=own, args=(book.pk,), daemon=True) for _ in range(2)]
+    for process in owners:
+        process.start()
+    queue = Queue(redis_client(), book)
+    try:
+        for number in range(60):
+            if number == 20:
+                holder = BookOwner.objects.get(book=book).holder
+                pid = int(holder.split(":")[1])
+                assert pid in {process.pid for process in owners}
+                os.kill(pid, signal.SIGKILL)
+            (answer,) = queue.ask([Posting(f"k{number}", (Line("B", 1),))], 10.0)
+            assert answer.word == "stored"
+        assert BookOwner.objects.get(book=book).fence == 2
+    finally:
+        for process in owners:
+            process.kill()
+            process.join()
+    books = books_of(book)
+    assert (books.final, books.entries, books.lost_updates, books.balanced) == (160, 60, 0, True)
