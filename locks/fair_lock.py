@@ -40,14 +40,14 @@ from redis.exceptions import ConnectionError, MovedError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import Lock, checked_name
-from locks.errors import LockError, LockLost, LockNotHeld
+from locks.errors import LockError, LockLost, LockNotHeld, LockUnsupported
 from locks.fair_lock_attempt import Attempt, Calls, withdraw
 from locks.fair_lock_client import client_for
 from locks.fair_lock_grant import Grant, Terms
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.server import typed_errors
 from locks.timing import milliseconds
-from locks.wire import Call, Wire, packed
+from locks.wire import Call, Wire
 
 
 class FairLock(Lock):
@@ -120,16 +120,17 @@ class FairLock(Lock):
     def _attempt(self, timeout: float | None) -> bool:
         client = self._client
         wire = client.borrow()
-        word = packed(token := wire.new_token(self._milliseconds))
+        word = wire.new_word(self._milliseconds)
         try:
             if self._abandoned:
                 self._settle(wire)
-            attempt = Attempt(wire, self._calls, self._terms.lease, token, word)
-            number = attempt.run(timeout)
+            attempt = Attempt(wire, self._calls, self._terms.lease, word, timeout)
+            number = attempt.run()
             if not number:
                 return False
             thread = current_thread()
-            self._grants[thread] = grant = Grant(word, number, attempt.since, self._terms, thread)
+            grant = Grant(word, number, attempt.since, attempt.free, self._terms, thread)
+            self._grants[thread] = grant
             client.renewal.watch(grant)
             return True
         except BaseException as error:
@@ -176,15 +177,28 @@ class FairLock(Lock):
             raise self._lost("the release")
         in_time = grant.held
         try:
-            reply, repeated = self._ask(self._calls.release, grant.word)
+            released = self._give_back(grant, in_time=in_time)
         except BaseException:
             self._abandoned.append(grant.word)
             raise
-        # Not the owner: lost, unless the first sending was applied and only its reply was lost. A server that
-        # lost the lock lost its counter too: it began anew, above this number.
-        if reply != 1 and not (repeated and in_time and 0 < -reply <= grant.number):
+        if not released:
             grant.lose()
             raise self._lost("the release")
+
+    def _give_back(self, grant: Grant, *, in_time: bool) -> bool:
+        """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before."""
+        repeated = False
+        if grant.free and self._client.deletes:
+            try:
+                deleted, repeated = self._ask(self._calls.delete, grant.word)
+            except LockUnsupported:
+                self._client.deletes = deleted = False
+            if deleted:
+                return True
+        reply, again = self._ask(self._calls.release, grant.word)
+        # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
+        # lost the lock lost its counter too: it began anew, above this number.
+        return reply == 1 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
 
     def extend(self) -> None:
         """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""

@@ -29,10 +29,13 @@ if redis.call('SET', KEYS[1], me, 'NX', 'PX', lease) then
     elseif holder == me then
         return tonumber(redis.call('GET', KEYS[2]))
     end
-elseif redis.call('GET', KEYS[1]) == me then
+elseif holds(me) then
     redis.call('PEXPIRE', KEYS[1], lease)
     return tonumber(redis.call('GET', KEYS[2]))
 elseif waits then
     join()
+    if string.find(redis.call('GET', KEYS[1]), '^%x+:%d+:%d+$') then
+        redis.call('APPEND', KEYS[1], '+')
+    end
 end
 return {now_ms(), redis.call('PTTL', KEYS[1])}

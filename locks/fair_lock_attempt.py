@@ -10,7 +10,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.server import LuaScript
 from locks.timing import milliseconds
-from locks.wire import Call, Wire
+from locks.wire import Call, ScriptCall, Wire, unpacked
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
 LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
@@ -18,46 +18,46 @@ GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not
 
 _QUEUE = "fair_lock_queue.lua"
 ACQUIRE = LuaScript(_QUEUE, "fair_lock_acquire.lua")
-LEAVE = LuaScript("fair_lock_leave.lua")
+LEAVE = LuaScript(_QUEUE, "fair_lock_leave.lua")
 RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
-EXTEND = LuaScript("fair_lock_extend.lua")
+EXTEND = LuaScript(_QUEUE, "fair_lock_extend.lua")
 
 
 class Calls:
-    """The scripts of one lock, bound to its keys and its lease (seconds). The token is the last word of each."""
+    """What is asked about one lock, bound to its keys and its lease (seconds). The last word is the token."""
 
     def __init__(self, name: str, lease: float) -> None:
         parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:known")
         keys = [(part % name).encode() for part in parts]
         px = b"%d" % milliseconds(lease)
-        self.acquire = Call(ACQUIRE, keys, b"wait", px)
-        self.try_once = Call(ACQUIRE, keys, b"try", px)
-        self.leave = Call(LEAVE, keys, px)
-        self.release = Call(RELEASE, keys)
-        self.extend = Call(EXTEND, keys[:1], px)
+        self.acquire = ScriptCall(ACQUIRE, keys, b"wait", px)
+        self.try_once = ScriptCall(ACQUIRE, keys, b"try", px)
+        self.leave = ScriptCall(LEAVE, keys, px)
+        self.release = ScriptCall(RELEASE, keys)
+        self.delete = Call(b"DELIFEQ", keys[0])  # a release, if nobody waited: the '+' makes it unequal
+        self.extend = ScriptCall(EXTEND, keys, px)
 
 
 class Attempt:
     """Times are seconds on `time.monotonic()`'s clock. Used once, by one thread."""
 
-    def __init__(self, wire: Wire, calls: Calls, lease: float, token: bytes, word: bytes) -> None:
-        """`word`: the packed token."""
-        self._wire, self._calls, self._lease, self._token, self._word = wire, calls, lease, token, word
-        self._deadline: float | None = None
+    def __init__(self, wire: Wire, calls: Calls, lease: float, word: bytes, timeout: float | None) -> None:
+        """`word`: the packed token. `timeout`: None waits as long as it takes."""
+        self._wire, self._calls, self._lease, self._word = wire, calls, lease, word
+        self._tries_once = timeout is not None and timeout <= 0
+        self._deadline = None if timeout is None else time.monotonic() + timeout
         self._heard: float | None = None  # when the server last answered
         self.since = 0.0  # when the lease began, or a moment before
+        self.free = True  # was it, when it was asked for? Else it was handed over
 
-    def run(self, timeout: float | None) -> int:
+    def run(self) -> int:
         """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors."""
-        if timeout is not None:
-            self._deadline = time.monotonic() + timeout
-            if timeout <= 0:
-                reply = self._ask(self._calls.try_once)
-                return reply if type(reply) is int else 0
-        return self.go_on(self._ask(self._calls.acquire))
-
-    def go_on(self, reply: Any) -> int:
+        if self._tries_once:
+            reply = self._ask(self._calls.try_once)
+            return reply if type(reply) is int else 0
+        reply = self._ask(self._calls.acquire)
         while type(reply) is not int:
+            self.free = False
             number = self._wait(*reply)
             if number is not None:
                 return number
@@ -76,7 +76,7 @@ class Attempt:
             seconds = min(seconds, lease_left / 1000 + LATE)
         left = seconds if self._deadline is None else self._deadline - time.monotonic()
         try:
-            wake = self._wire.await_wake(self._token, min(seconds, left))
+            wake = self._wire.await_wake(unpacked(self._word), min(seconds, left))
         except ConnectionError:
             return None
         if wake is None:

@@ -25,6 +25,7 @@ class FairLockClient:
         self._idle: list[Wire] = []
         self.renewal = Renewal(self._new_wire)
         self.generation = 0  # of processes: a forked child is the next one
+        self.deletes = True  # has the server DELIFEQ (Valkey 9)?
 
     def _new_wire(self) -> Wire:
         pool = self._pool()

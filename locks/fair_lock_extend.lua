@@ -1,9 +1,9 @@
 -- Starts the lease anew for the holder.
--- KEYS[1]  the lock
+-- KEYS     see fair_lock_queue.lua
 -- ARGV[1]  the lease in milliseconds
 -- ARGV[2]  the token
 -- reply    1: done · 0: it is another's, or gone
-if redis.call('GET', KEYS[1]) == ARGV[2] then
+if holds(ARGV[2]) then
     return redis.call('PEXPIRE', KEYS[1], ARGV[1])
 end
 return 0

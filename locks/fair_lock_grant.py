@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from locks.wire import Call
+from locks.wire import Call, unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -27,20 +27,21 @@ class Terms:
 class Grant:
     """Times are seconds on `time.monotonic()`'s clock."""
 
-    __slots__ = ("acquired", "depth", "lost", "number", "since", "terms", "thread", "word")
+    __slots__ = ("acquired", "depth", "free", "lost", "number", "since", "terms", "thread", "word")
 
     def __init__(
-        self, word: bytes, number: int, since: float, terms: Terms, thread: threading.Thread
+        self, word: bytes, number: int, since: float, free: bool, terms: Terms, thread: threading.Thread
     ) -> None:
-        """`word`: the packed token. `since`: when the lease began, or a moment before."""
+        """`word`: the packed token. `since`: when the lease began, or a moment before. `free`: nobody had it."""
         self.word, self.number, self.terms, self.thread = word, number, terms, thread
         self.since = self.acquired = since
+        self.free = free
         self.lost = False
         self.depth = 1
 
     @property
     def token(self) -> bytes:
-        return self.word[self.word.index(b"\n") + 1 : -2]
+        return unpacked(self.word)
 
     @property
     def held(self) -> bool:

@@ -3,7 +3,7 @@
 -- ARGV[1]  the lease in milliseconds, started anew for one that holds
 -- ARGV[2]  the token
 -- reply    the fencing number: it holds the lock · 0: it neither holds nor waits any more
-if redis.call('GET', KEYS[1]) == ARGV[2] then
+if holds(ARGV[2]) then
     redis.call('PEXPIRE', KEYS[1], ARGV[1])
     return tonumber(redis.call('GET', KEYS[2]))
 end

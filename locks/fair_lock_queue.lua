@@ -1,10 +1,15 @@
 -- What the scripts of fair-lock share; put before each of them. All keys lie in one hash slot.
--- KEYS[1]  the lock: the holder's token, expires with the lease
+-- KEYS[1]  the lock: the holder's token, and a '+' behind it once anybody waited; expires with the lease
 -- KEYS[2]  the fencing counter: never expires, never goes down
 -- KEYS[3]  the queue: the waiters' tokens, first come first
 -- KEYS[4]  what is known, a hash: each waiter's token → when it was last heard of, in ms of the server's clock;
 --          'since' → the fencing number before the first: it tells whether data was lost after a number
 -- A token is <channel>:<count>:<lease in ms>; its owner listens on that channel.
+
+local function holds(token)
+    local value = redis.call('GET', KEYS[1])
+    return value == token or value == token .. '+'
+end
 
 local function now_ms()
     local time = redis.call('TIME')
@@ -36,7 +41,7 @@ local function hand_over()
             local now = now_ms()
             local channel, lease = string.match(waiter, '^(%x+):%d+:(%d+)$')
             if now - heard < tonumber(lease) then
-                redis.call('SET', KEYS[1], waiter, 'PX', lease)
+                redis.call('SET', KEYS[1], waiter .. '+', 'PX', lease)
                 local number = string.format('%.0f', next_number())
                 if redis.call('PUBLISH', channel, waiter .. ' ' .. number .. ' ' .. now) > 0 then
                     return waiter

@@ -3,7 +3,7 @@
 -- ARGV[1]  the token
 -- reply    1: done
 --          0 or less: it is another's, or gone. Minus 'since': numbers below it are from before a loss of data
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+if holds(ARGV[1]) then
     hand_over()
     return 1
 end

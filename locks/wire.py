@@ -38,18 +38,29 @@ def packed(*words: bytes) -> bytes:
     return b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
+def unpacked(word: bytes) -> bytes:
+    return word[word.index(b"\n") + 1 : -2]
+
+
 class Call:
-    """A script with its keys and all arguments but the last, packed once: a call only adds the last one."""
+    """A command packed once but for its last word, the token. Here: a plain command."""
+
+    def __init__(self, *words: bytes) -> None:
+        self.packed = b"*%d\r\n" % (len(words) + 1) + packed(*words)
+
+
+class ScriptCall(Call):
+    """A script by its hash, with its keys and all arguments but the last."""
 
     def __init__(self, script: LuaScript, keys: list[bytes], *arguments: bytes) -> None:
         self._script = script
-        self._rest = packed(b"%d" % len(keys), *keys, *arguments)
-        self._count = b"*%d\r\n" % (4 + len(keys) + len(arguments))
-        self.by_hash = self._count + packed(b"EVALSHA", script.sha.encode()) + self._rest
+        self._words = (b"%d" % len(keys), *keys, *arguments)
+        super().__init__(b"EVALSHA", script.sha.encode(), *self._words)
 
     @cached_property
-    def by_text(self) -> bytes:
-        return self._count + packed(b"EVAL", self._script.text.encode()) + self._rest
+    def with_text(self) -> bytes:
+        """For a server that does not know the script (any more)."""
+        return Call(b"EVAL", self._script.text.encode(), *self._words).packed
 
 
 class Wire:
@@ -94,28 +105,30 @@ class Wire:
         self._wake = Wake(token, int(number), int(at))
         return self._wake
 
-    def new_token(self, lease: int) -> bytes:
-        """`lease`: in milliseconds. The channel in it is random: nobody guesses the token."""
+    def new_word(self, lease: int) -> bytes:
+        """A packed token, `lease` (ms) in it. As the channel in it is random, nobody guesses it."""
         self._attempts += 1
-        return b"%s:%d:%d" % (self.channel, self._attempts, lease)
+        token = b"%s:%d:%d" % (self.channel, self._attempts, lease)
+        return b"$%d\r\n%s\r\n" % (len(token), token)
 
     def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
-        """Run a script in one round trip and return its reply; a server that forgot it is brought the text.
+        """Make one round trip and return the reply; a server that forgot a script is brought its text.
 
-        `word`: the last argument, `packed`. `timeout`: seconds, if shorter than the client's own.
+        `word`: the last one, `packed`. `timeout`: seconds, if shorter than the client's own.
         """
         connection = self._connection
         try:
             if timeout is not None and timeout < self._timeout:
-                return self._ask_within(call.by_hash + word, timeout)
-            connection.send_packed_command((call.by_hash + word,), False)
+                return self._ask_within(call.packed + word, timeout)
+            connection.send_packed_command((call.packed + word,), False)
             reply = connection.read_response(push_request=True)
             while type(reply) is Wake:  # it stood before the reply, so it is older than the reply
                 reply = connection.read_response(push_request=True)
             self._wake = None
             return reply
         except NoScriptError:
-            return self._ask_within(call.by_text + word, self._timeout if timeout is None else timeout)
+            assert isinstance(call, ScriptCall)
+            return self._ask_within(call.with_text + word, self._timeout if timeout is None else timeout)
         except ResponseError:
             raise
         except BaseException:

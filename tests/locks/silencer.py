@@ -7,14 +7,17 @@ import socket
 import threading
 
 
+LOCKS_COMMANDS = (b"EVALSHA", b"DELIFEQ")
+
+
 class Silencer:
     """`silencer.url` is the server through the proxy. `swallow(n)`: cut the connections of the next `n`
-    replies that follow on a command with EVALSHA, instead of delivering them."""
+    replies to a lock's commands instead of delivering them."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._left = 0
+        self._left, self._commands = 0, LOCKS_COMMANDS
         self.swallowed = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -22,8 +25,8 @@ class Silencer:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self._listener.getsockname()[1]}/0"
 
-    def swallow(self, replies: int = 1) -> None:
-        self._left = replies
+    def swallow(self, replies: int = 1, to: tuple[bytes, ...] = LOCKS_COMMANDS) -> None:
+        self._left, self._commands = replies, to
 
     def close(self) -> None:
         self._listener.close()
@@ -37,11 +40,11 @@ class Silencer:
 
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         """Client to server; the replies to client in a thread of their own, until one is to be swallowed."""
-        gate = threading.Event()  # set: a command with EVALSHA is under way, its reply is next
+        gate = threading.Event()  # set: such a command is under way, its reply is next
         threading.Thread(target=self._replies, args=(client, server, gate), daemon=True).start()
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
-                if b"EVALSHA" in data and self._left:
+                if self._left and any(command in data for command in self._commands):
                     gate.set()
                 server.sendall(data)
         for end in (client, server):

@@ -201,6 +201,6 @@ def test_a_user_who_may_not(redis_client, redis_url):
 
 def test_a_read_only_replica(valkey_server, redis_client):
     primary = valkey_server(port=0)
-    replica = valkey_server(config={"replicaof": f"127.0.0.1 {primary.port}"})
+    replica = valkey_server(config={"replicaof": ("127.0.0.1", primary.port)})
     with pytest.raises(LockUnavailable, match="read-only replica"):
         FairLock("x", redis=replica.client()).acquire()

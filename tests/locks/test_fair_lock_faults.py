@@ -69,15 +69,24 @@ def test_a_waiter_whose_reply_was_lost_is_in_the_queue_once(lock, silencer, dire
     assert waiter.answer()[0] is True
 
 
-def test_a_release_whose_reply_was_lost_is_done_once(lock, silencer, direct, actor):
+@pytest.mark.parametrize("swallowed", [b"DELIFEQ", b"EVALSHA"])
+def test_a_release_whose_reply_was_lost_is_done_once(lock, silencer, direct, actor, swallowed):
     lock.acquire()
     waiter = actor(url=client_url(direct), lease=60).tell("acquire")
     eventually(lambda: direct.llen("{x}:queue") == 1, "queued")
-    silencer.swallow()
+    silencer.swallow(to=(swallowed,))
     lock.release()
     assert silencer.swallowed == 1
     _, token, _, _ = waiter.answer()
-    assert direct.get("x") == token  # the repeated release did not touch the next holder
+    assert direct.get("x") == token + b"+"  # the repeated release did not touch the next holder
+
+
+def test_a_release_whose_reply_was_lost_without_waiters(lock, silencer, direct):
+    lock.acquire()
+    silencer.swallow()
+    lock.release()
+    assert silencer.swallowed == 1
+    assert not direct.exists("x")
 
 
 def client_url(redis):
@@ -215,3 +224,13 @@ def test_in_a_cluster_also_when_its_slot_moves(cluster):
     with lock:
         assert second.get("x") == lock.token
         assert lock.fencing_token > number
+
+
+def test_a_server_without_compare_and_delete(valkey_server):
+    server = valkey_server(config={"rename-command": ("DELIFEQ", "")})
+    redis = server.client()
+    lock = FairLock("x", redis=redis)
+    for _ in range(2):
+        with lock:
+            assert redis.get("x") == lock.token
+        assert not redis.exists("x")

@@ -45,7 +45,7 @@ def serve_all(waiters, redis_client):
         served = next(waiter for waiter in waiting if not waiter.silent())
         said, token, number, _ = served.answer()
         assert said is True
-        assert redis_client.get("x") == token
+        assert redis_client.get("x") == token + b"+"
         numbers.append(number)
         assert served.tell("release").answer()[0] is None
         waiting.remove(served)
@@ -81,7 +81,7 @@ def test_nobody_barges_in(holder, actor, queued, redis_client):
     holder.release()
     assert holder.acquire(timeout=0) is False
     token = waiter.answer()[1]
-    assert redis_client.get("x") == token
+    assert redis_client.get("x") == token + b"+"
 
 
 def test_nobody_barges_in_when_a_lease_ran_out(holder, actor, queued, redis_client):
@@ -133,7 +133,7 @@ def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, 
     ask([first, second], queued)
     first.signal(signal.SIGSTOP)
     holder.release()
-    assert redis_client.get("x").endswith(b":600")
+    assert redis_client.get("x").endswith(b":600+")
     first.signal(signal.SIGKILL)
     killed = time.monotonic()
     said, _, _, at = second.answer()
