@@ -21,9 +21,8 @@ def _item(title: str, icon: str, url: str, permission: str) -> dict[str, Any]:
 
 
 def _page(path: str) -> str:
-    """Return what a page belongs to: the add page is a place of its own, the others belong to their list."""
-    model = "/".join(path.split("/")[:4])
-    return f"{model}/add" if path.endswith("/add/") else model
+    """Return what a page belongs to: what starts something is a place of its own, the rest belongs to its list."""
+    return path if path.endswith(("/add/", "/compare/")) else "/".join(path.split("/")[:4])
 
 
 def _everyone(request: HttpRequest) -> bool:
@@ -63,6 +62,17 @@ UNFOLD: dict[str, Any] = {
                     _item("New import", "upload_file", "ledger_importrun_add", "ledger.add_importrun"),
                     _item("Imports", "list_alt", "ledger_importrun_changelist", "ledger.view_importrun"),
                     _item("Lines", "data_table", "ledger_importline_changelist", "ledger.view_importline"),
+                ],
+            },
+            {
+                "title": "Trials",
+                "separator": True,
+                "items": [
+                    _item(
+                        "Compare strategies", "compare_arrows", "loadtest_trial_compare", "loadtest.add_trial"
+                    ),
+                    _item("Trials", "science", "loadtest_trial_changelist", "loadtest.view_trial"),
+                    _item("Results", "gavel", "loadtest_result_changelist", "loadtest.view_result"),
                 ],
             },
             {

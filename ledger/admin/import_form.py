@@ -98,7 +98,7 @@ class ImportForm(forms.Form):
             cleaned["uploads"] = [Upload(name, content) for name, content in sample_files().items()]
         elif not cleaned["uploads"] and "files" not in self.errors:
             self.add_error("files", "Choose one or several CSV files.")
-        if not cleaned.get("book") and not cleaned.get("strategy"):
+        if "strategy" in self.fields and not cleaned.get("book") and not cleaned.get("strategy"):
             self.add_error("strategy", "Choose the strategy of the fresh book.")
         return cleaned
 

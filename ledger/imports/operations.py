@@ -1,47 +1,83 @@
-"""What the imports saw of a book: one operation for each line that was asked for, as reconcile wants it."""
+"""What the imports saw of a book: one posting for each line that was asked for, and the books judged by it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
 
 from ledger.models import Book, ImportLine
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.reconciliation import books_of
 
+State = ImportLine.State
 _OUTCOMES = {
-    ImportLine.State.POSTED: Outcome.OK,
-    ImportLine.State.REFUSED: Outcome.FAIL,
-    ImportLine.State.BUSY: Outcome.FAIL,
-    ImportLine.State.UNKNOWN: Outcome.INFO,
-    ImportLine.State.WAITING: Outcome.INFO,  # a killed worker may have posted it without saying so
+    State.POSTED: Outcome.OK,
+    State.REFUSED: Outcome.FAIL,
+    State.BUSY: Outcome.FAIL,
+    State.UNKNOWN: Outcome.INFO,
+    State.WAITING: Outcome.INFO,  # a killed worker may have posted it without saying so
 }
+_FIELDS = (
+    "key",
+    "account",
+    "amount",
+    "state",
+    "started",
+    "ended",
+    "worker",
+    "attempts",
+    "problem",
+    "batch__posting_key",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One posting of an import. `legs`: account → amount; several under all or nothing. Times: epoch seconds."""
+
+    key: str
+    legs: dict[str, int]
+    state: str
+    started: float
+    ended: float
+    worker: str
+    attempts: int
+    problem: str
+
+    @property
+    def outcome(self) -> Outcome:
+        return _OUTCOMES[State(self.state)]
+
+
+def asked(book: Book) -> Iterator[Asked]:
+    """Yield what all imports into `book` have asked the ledger for, or are about to ask."""
+    lines = ImportLine.objects.filter(book=book, chunk__isnull=False, state__in=_OUTCOMES)
+    together: dict[str, Asked] = {}
+    for line in lines.values_list(*_FIELDS).iterator():
+        key, account, amount, state, started, ended, worker, attempts, problem, file_key = line
+        if file_key in together:
+            legs = together[file_key].legs
+            legs[account] = legs.get(account, 0) + amount
+            continue
+        times = started.timestamp() if started else 0.0, ended.timestamp() if ended else inf
+        each = Asked(file_key or key, {account: amount}, state, *times, worker, attempts, problem)
+        if file_key:
+            together[file_key] = each
+        else:
+            yield each
+    yield from together.values()
 
 
 def operations(book: Book) -> dict[str, list[Operation]]:
-    """Return the operations of all imports into `book`, by account number."""
-    lines = ImportLine.objects.filter(book=book, chunk__isnull=False, state__in=_OUTCOMES)
+    """Return the imports' operations as reconcile wants them: by account number."""
     found: dict[str, list[Operation]] = defaultdict(list)
-    together: dict[tuple[str, str], Operation] = {}  # all or nothing: (key of the file, account) → one leg
-    fields = ("key", "amount", "state", "started", "ended", "worker", "account", "batch__posting_key")
-    for key, amount, state, started, ended, worker, account, file_key in lines.values_list(
-        *fields
-    ).iterator():
-        operation = Operation(
-            file_key or key,
-            amount,
-            _OUTCOMES[state],
-            started.timestamp() if started else 0.0,
-            ended.timestamp() if ended else float("inf"),
-            worker,
-        )
-        if file_key:
-            before = together.get((file_key, account))
-            total = amount + (before.amount if before else 0)
-            together[file_key, account] = operation._replace(amount=total)
-        else:
-            found[account].append(operation)
-    for (_, account), operation in together.items():
-        found[account].append(operation)
+    for each in asked(book):
+        for account, amount in each.legs.items():
+            found[account].append(
+                Operation(each.key, amount, each.outcome, each.started, each.ended, each.worker)
+            )
     return dict(found)
 
 

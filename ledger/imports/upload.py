@@ -72,9 +72,15 @@ def start_import(
     return run
 
 
-def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
+def stored(upload: Upload) -> ImportFile:
+    """Return the stored content of `upload`, the same row for the same bytes."""
     digest = hashlib.sha256(upload.content).hexdigest()
     file, _ = ImportFile.objects.get_or_create(sha256=digest, defaults={"content": upload.content})
+    return file
+
+
+def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
+    file = stored(upload)
     batch = ImportBatch(run=run, book=run.book, name=upload.name[-200:], file=file)
     first = ImportBatch.objects.filter(book=run.book, file=file, state__in=ImportBatch.TAKEN).first()
     if first:
@@ -93,7 +99,7 @@ def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
         batch.state = ImportBatch.State.REJECTED
         lines = [line for line in lines if line.state != State.WAITING]
     elif run.all_or_nothing:
-        batch.posting_key = f"import-file/{digest[:40]}"
+        batch.posting_key = f"import-file/{file.sha256[:40]}"
     batch.save()
     _save(batch, lines)
 

@@ -1,0 +1,135 @@
+"""Comparisons in the admin: the same files under each strategy, and a trial's results as one page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_protect
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+
+from ledger.admin.books import title_of
+from ledger.admin.import_form import ImportForm
+from ledger.imports.progress import progress
+from ledger.imports.upload import Upload
+from ledger.models import ImportBatch, ImportRun
+from ledger.stores import store_of
+from ledger.strategies import CARD, known
+from loadtest.imports.comparison import Comparison, begin
+from loadtest.models import Trial
+from loadtest.workloads import Opening
+
+
+class CompareForm(ImportForm):
+    """The form of an import, with several strategies instead of a book. Without any: the six of the card."""
+
+    strategies = forms.MultipleChoiceField(
+        required=False, initial=CARD, widget=UnfoldAdminCheckboxSelectMultipleWidget, label="Strategies"
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        del self.fields["book"], self.fields["strategy"]
+        others = [slug for slug in known() if slug not in CARD]
+        self.fields["strategies"].choices = [(slug, known()[slug].title) for slug in (*CARD, *others)]
+
+    def comparison(self) -> Comparison:
+        """Return what is asked for."""
+        chosen = self.cleaned_data
+        return Comparison(
+            files=tuple(chosen["uploads"]),
+            opening=chosen["opening"],
+            strategies=tuple(chosen["strategies"]) or CARD,
+            workers=chosen["workers"],
+            all_or_nothing=chosen["all_or_nothing"],
+            scan=chosen["scan"],
+            store=chosen["store"],
+            settings=self.book_settings(),
+        )
+
+
+def again(run: ImportRun) -> Comparison:
+    """Return the comparison that repeats an import: its files, its accounts as they were opened, its settings."""
+    batches = run.batches.filter(kind=ImportBatch.Kind.FILE).exclude(state=ImportBatch.State.DUPLICATE)
+    return Comparison(
+        files=tuple(Upload(each.name, bytes(each.file.content)) for each in batches.select_related("file")),
+        openings=tuple(Opening(row.number, row.opening) for row, _ in store_of(run.book).accounts()),
+        workers=run.workers,
+        all_or_nothing=run.all_or_nothing,
+        scan=run.scan,
+        store=run.book.store,
+        settings=run.book.settings,
+    )
+
+
+class Comparisons:
+    """What `TrialAdmin` adds to a list of trials: start a comparison, watch it, read it."""
+
+    admin_site: Any
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("compare/", view(self.compare_view), name="loadtest_trial_compare"),
+            path("<int:trial_id>/results/", view(self.results_view), name="loadtest_trial_results"),
+            *super().get_urls(),  # type: ignore[misc]
+        ]
+
+    @method_decorator(csrf_protect)
+    def compare_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the form; on POST start a comparison, with the files sent or with those of an import (`run`)."""
+        if not request.user.has_perm("loadtest.add_trial"):
+            raise PermissionDenied
+        form = CompareForm(request.POST or None, request.FILES or None)
+        try:
+            if request.method == "POST" and "run" in request.POST:
+                asked_for = again(get_object_or_404(ImportRun, pk=int(request.POST["run"])))
+                return redirect("admin:loadtest_trial_change", begin(asked_for, request.user).pk)
+            if request.method == "POST" and form.is_valid():
+                return redirect("admin:loadtest_trial_change", begin(form.comparison(), request.user).pk)
+        except ValueError as error:
+            form.add_error(None, str(error))
+        context = {**self.admin_site.each_context(request), "title": "Compare strategies", "form": form}
+        return TemplateResponse(request, "loadtest/compare.html", context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        trial = self._trial(request, object_id)
+        context = {**self.admin_site.each_context(request), **seen(trial), "title": str(trial)}
+        return TemplateResponse(request, "loadtest/trial.html", context)
+
+    def results_view(self, request: HttpRequest, trial_id: int) -> HttpResponse:
+        """The part of a trial's page that changes while it runs, for htmx."""
+        return TemplateResponse(request, "loadtest/trial_results.html", seen(self._trial(request, trial_id)))
+
+    def _trial(self, request: HttpRequest, pk: Any) -> Trial:
+        trial = self.get_object(request, str(pk))  # type: ignore[attr-defined]
+        if trial is None:
+            raise Http404(f"no trial {pk}")
+        if not self.has_view_permission(request, trial):  # type: ignore[attr-defined]
+            raise PermissionDenied
+        return trial
+
+
+def seen(trial: Trial) -> dict[str, Any]:
+    """Return what the page of a trial shows: a row for each strategy, judged, at work or yet to come."""
+    results = {result.strategy: result for result in trial.results.all()}
+    imports = trial.options.get("imports", {})
+    rows = []
+    for slug in dict.fromkeys([*trial.options.get("strategies", []), *results]):
+        result = results.get(slug)
+        run = ImportRun.objects.filter(pk=imports.get(slug)).first()
+        row = {"slug": slug, "title": title_of(slug), "result": result, "run": run}
+        if result:
+            row["data"] = result.data
+        elif run:
+            row["progress"] = progress(run)
+        rows.append(row)
+    return {"trial": trial, "rows": rows}

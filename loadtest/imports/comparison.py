@@ -1,0 +1,162 @@
+"""A comparison: import the same files under one strategy after the other, the control first, and judge each.
+
+It has no process of its own. What is done stands in the rows (`Trial.options` says what was asked for and which
+import belongs to which strategy), and `advance` takes the next step, whoever calls it: a worker's periodic task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from ledger.imports.operations import asked
+from ledger.imports.upload import Upload, start_import, stored
+from ledger.models import Book, ImportFile, ImportRun
+from ledger.strategies import CARD, CONTROL
+from loadtest import models, records
+from loadtest.availability import missing
+from loadtest.deadlocks import deadlocks
+from loadtest.history import Call, History
+from loadtest.imports.workload import ImportFiles
+from loadtest.trial import Trial, Witness, run, skipped
+from loadtest.words import Word
+from loadtest.workloads import Opening
+
+COMMAND = "import"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is asked for. `settings`: those of the books, in seconds; `openings`: the accounts of each book."""
+
+    files: tuple[Upload, ...]
+    openings: tuple[Opening, ...] = ()
+    opening: int = 0
+    strategies: tuple[str, ...] = CARD
+    workers: int = 4
+    all_or_nothing: bool = False
+    scan: bool = True
+    store: str = "postgres"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportTrial(Trial):
+    """A trial whose book was opened when its import was started."""
+
+    book: Book
+
+    def open(self) -> Book:
+        return self.book
+
+
+def begin(asked_for: Comparison, user: Any = None) -> models.Trial:
+    """Store what is asked for and start the control's import. Raises ValueError when no line can be imported."""
+    workload = ImportFiles(asked_for.files, asked_for.openings, asked_for.opening)
+    if not workload.lines:
+        raise ValueError("no file has a line that could be imported")
+    strategies = [CONTROL, *(slug for slug in asked_for.strategies if slug != CONTROL)]
+    with transaction.atomic():
+        row = records.begin(
+            COMMAND,
+            workload=ImportFiles.slug,
+            store=asked_for.store,
+            files=[[upload.name, stored(upload).pk] for upload in asked_for.files],
+            openings=[[each.account, each.opening, each.floor] for each in workload.openings()],
+            strategies=strategies,
+            workers=asked_for.workers,
+            all_or_nothing=asked_for.all_or_nothing,
+            scan=asked_for.scan,
+            settings=asked_for.settings,
+            started_by=user.pk if user else None,
+            imports={},
+            deadlocks={},
+        )
+        _start_next(row, workload)
+    return row
+
+
+def advance(row_id: int) -> bool:
+    """Judge the import that has finished, and start the next one. True: the comparison has ended."""
+    with transaction.atomic():
+        row = models.Trial.objects.select_for_update(skip_locked=True).filter(pk=row_id, ended=None).first()
+        if row is None:
+            return False
+        judged = set(row.results.values_list("strategy", flat=True))
+        for strategy, import_id in row.options["imports"].items():
+            if strategy in judged:
+                continue
+            current = ImportRun.objects.select_related("book").get(pk=import_id)
+            if not current.finished:
+                return False
+            _judge(row, current)
+        return _start_next(row, _workload(row))
+
+
+def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
+    """Start the import of the next strategy that can be tried here. True: there is none left."""
+    options = row.options
+    done = {*options["imports"], *row.results.values_list("strategy", flat=True)}
+    for strategy in (slug for slug in options["strategies"] if slug not in done):
+        trial = _trial(row, strategy, workload)
+        if lacking := missing(strategy, row.store):
+            records.record(row, skipped(trial, *lacking))
+            continue
+        options["deadlocks"][strategy] = deadlocks(row.store)
+        book = trial.open()
+        options["imports"][strategy] = start_import(
+            book,
+            workload.uploads,
+            workers=options["workers"],
+            all_or_nothing=options["all_or_nothing"],
+            scan=options["scan"],
+        ).pk
+        row.save(update_fields=["options"])
+        return False
+    row.ended = timezone.now()
+    row.save(update_fields=["options", "ended"])
+    return True
+
+
+def _judge(row: models.Trial, finished: ImportRun) -> None:
+    trial = _trial(row, finished.book.strategy, _workload(row))
+    control = row.results.filter(strategy=CONTROL).first()
+    result = run(
+        ImportTrial(**vars(trial), book=finished.book),
+        lambda *_: Witness(history=history_of(finished.book), facts={"import": finished.pk}),
+        Word(control.verdict) if control else None,
+    )
+    records.record(row, result)
+
+
+def history_of(book: Book) -> History:
+    """Return what the import's workers saw, as the swarm's clients write theirs down."""
+    calls = [
+        Call(
+            each.key,
+            tuple(each.legs.items()),
+            each.outcome,
+            each.started,
+            each.ended,
+            each.worker,
+            answered=each.state != "waiting",
+            retries=max(0, each.attempts - 1),
+            busy=each.state == "busy",
+            error=each.problem,
+        )
+        for each in asked(book)
+    ]
+    return History(sorted(calls, key=lambda call: call.started))
+
+
+def _trial(row: models.Trial, strategy: str, workload: ImportFiles) -> Trial:
+    return Trial(strategy=strategy, workload=workload, store=row.store, settings=row.options["settings"])
+
+
+def _workload(row: models.Trial) -> ImportFiles:
+    files = ImportFile.objects.in_bulk([pk for _, pk in row.options["files"]])
+    uploads = [Upload(name, bytes(files[pk].content)) for name, pk in row.options["files"]]
+    return ImportFiles(uploads, [Opening(*each) for each in row.options["openings"]])

@@ -1,0 +1,127 @@
+"""The admin's comparison: one import after the other, out of rows, and the one judge for all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.imports import apply, chunks
+from ledger.imports.upload import Upload, open_book_for, start_import
+from ledger.models import Account, Book, ImportRun
+from loadtest.admin_comparison import again
+from loadtest.imports.comparison import Comparison, advance, begin
+from loadtest.models import Trial
+from loadtest.workloads import Opening
+from tests.ledger.test_admin import FORM, anonymous, importer, upload, user
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+FILE = Upload("acme.csv", b"seller,account,amount,reference\nacme,A1,10,r1\nacme,A1,5,r2\nacme,A9,1,r3\n")
+FAST = {"think": [0, 0]}
+
+
+def drain(import_id: int) -> None:
+    while chunk := chunks.claim(import_id, 1):
+        apply.work(chunk)
+        chunks.give_back(chunk)
+
+
+def compared(asked_for: Comparison) -> Trial:
+    """Work the imports off in this process, one line after the other."""
+    row = begin(asked_for)
+    assert not advance(row.pk)  # the control's import has not finished
+    for _ in range(10):
+        drain(max(row.options["imports"].values()))
+        advance(row.pk)
+        row.refresh_from_db()
+        if row.ended:
+            return row
+    raise AssertionError(f"did not end: {row.options}")
+
+
+def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
+    asked_for = Comparison(
+        files=(FILE,),
+        opening=100,
+        strategies=("select-for-update", "optimistic-version"),
+        scan=False,
+        settings=FAST,
+    )
+    row = compared(asked_for)
+    results = list(row.results.all())
+    assert [each.strategy for each in results] == ["no-lock", "select-for-update", "optimistic-version"]
+    for each in results:
+        assert each.verdict == "inconclusive"
+        assert "no two operations overlapped" in each.data["cause"]
+        assert (each.data["expected"], each.data["final"], each.data["lost_amount"]) == (216, 216, 0)
+        assert each.data["operations"]["ok"] == 3
+    assert len({each.book_id for each in results}) == 3
+    assert not advance(row.pk)
+
+
+def test_a_lost_line_is_seen_in_the_balance_and_named():
+    row = begin(Comparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST))
+    (import_id,) = row.options["imports"].values()
+    book = ImportRun.objects.get(pk=import_id).book
+    account = Account.objects.get(book=book, number="A1")
+    drain(import_id)
+    Account.objects.filter(pk=account.pk).update(balance=100, version=0, head=None)  # as a stale write would
+    assert advance(row.pk)
+    (result,) = row.results.all()
+    assert result.verdict == "lost"
+    assert (result.data["lost_amount"], result.data["lost_updates"]) == (15, 2)
+
+
+def test_a_strategy_that_cannot_be_tried_here_is_not_run_with_its_reason():
+    row = compared(
+        Comparison(files=(FILE,), strategies=("redis-watch",), scan=False, settings=FAST, store="postgres")
+    )
+    skipped = row.results.get(strategy="redis-watch")
+    assert skipped.verdict == "not-run"
+    assert "only on redis" in skipped.data["reason"]
+
+
+def test_an_import_is_repeated_with_its_files_and_its_accounts():
+    book = open_book_for([FILE], "no-lock", 70, values=FAST)
+    run = start_import(book, [FILE, FILE], workers=3, scan=False)
+    repeat = again(run)
+    assert repeat.files == (FILE,)  # the second was a duplicate
+    assert repeat.openings == (Opening("A1", 70), Opening("A9", 70))
+    assert (repeat.workers, repeat.scan, repeat.settings) == (3, False, FAST)
+
+
+@pytest.mark.parametrize(
+    ("client", "status"),
+    [(anonymous, 302), (user, 403), (importer, 403), (lambda: user("loadtest.add_trial"), 302)],
+    ids=["anonymous", "staff", "importer", "comparer"],
+)
+def test_only_staff_with_the_permission_compares(client, status):
+    before = Trial.objects.count(), Book.objects.count()
+    answer = client().post("/admin/loadtest/trial/compare/", upload())
+    assert answer.status_code == status
+    started = "/trial/" in answer.get("Location", "") and "login" not in answer["Location"]
+    assert (Trial.objects.count() - before[0], Book.objects.count() - before[1]) == (started, started)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"files": []}, "Choose one or several CSV files"),
+        ({"strategies": ["os:system"]}, "Select a valid choice"),
+        ({"store": "paper"}, "Select a valid choice"),
+        ({"run": "x"}, "invalid literal"),
+    ],
+)
+def test_a_bad_comparison_says_what_is_wrong_and_starts_nothing(wrong, problem):
+    before = Trial.objects.count()
+    answer = user("loadtest.add_trial").post("/admin/loadtest/trial/compare/", {**FORM, **upload(), **wrong})
+    assert answer.status_code == 200
+    assert problem in answer.content.decode()
+    assert Trial.objects.count() == before
+
+
+def test_a_running_comparison_is_shown():
+    row = begin(Comparison(files=(FILE,), scan=False, settings=FAST))
+    viewer = user("loadtest.view_trial")
+    page = viewer.get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
+    assert "0 of 3" in page
+    assert page.count("waits") == 5
+    assert user().get(f"/admin/loadtest/trial/{row.pk}/results/").status_code == 403
