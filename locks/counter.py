@@ -56,7 +56,6 @@ class CounterLock(Lock):
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
         "holder-crash": "no lease is ever set",
-        "crash-in-acquire": "no lease is ever set",
         "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",

@@ -47,7 +47,6 @@ class HashSetLock(Lock):
             "reentrancy",
             "server-restart",
             "failover",
-            "fairness",
         ),
         NEVER_REFUSES,
     )
@@ -57,7 +56,7 @@ class HashSetLock(Lock):
         | NO_RENEWER
         | NO_FENCING
         | dict.fromkeys(
-            ("waiter-crash", "waiter-cancelled", "waiter-gives-up", "wait-time"),
+            ("waiter-crash", "waiter-cancelled", "waiter-gives-up", "wait-time", "fairness"),
             f"nobody waits: {NEVER_REFUSES}",
         )
     )

@@ -41,7 +41,6 @@ class NaiveLock(Lock):
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
         "holder-crash": "no lease",
-        "crash-in-acquire": "no lease",
         "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",

@@ -46,6 +46,7 @@ class PythonRedisLock(Lock):
     withstands = TokenLock.withstands
     fails: ClassVar[dict[str, str]] = TokenLock.fails | {
         "wait-time": "time-outs are cut to whole seconds: 0.5 s becomes no limit",
+        "waiter-gives-up": "time-outs are cut to whole seconds: 0.1 s becomes no limit",
         "fairness": "the woken waiter must still ask, and whoever asks before it gets it",
     }
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
@@ -59,7 +60,7 @@ class PythonRedisLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         """`timeout` goes to the library as it is (0: one attempt, which it calls blocking=False)."""
-        with self._translated():
+        with self._translated(held=False):
             if timeout is not None and timeout <= 0:
                 taken = self._lock.acquire(blocking=False)
             else:
@@ -70,23 +71,23 @@ class PythonRedisLock(Lock):
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
-        with self._translated():
+        held, self.token = self.token is not None, None
+        with self._translated(held):
             self._lock.release()
-        self.token = None
 
     def extend(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
-        with self._translated():
+        with self._translated(self.token is not None):
             self._lock.extend()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, held: bool) -> Iterator[None]:
         try:
             with typed_errors(self.name):
                 yield
         except redis_lock.NotAcquired as error:
-            lost, self.token = self.token is not None, None
-            raise (LockLost if lost else LockNotHeld)(f"{self.name}: {error}") from error
+            self.token = None
+            raise (LockLost if held else LockNotHeld)(f"{self.name}: {error}") from error
         except (redis_lock.AlreadyAcquired, redis_lock.TimeoutTooLarge) as error:
             raise LockError(f"{self.name}: {error}") from error
 

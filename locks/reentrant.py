@@ -97,11 +97,10 @@ class ReentrantLock(Lock):
 
     def release(self) -> None:
         """Raises LockNotHeld when the hash does not name this object (never held, or lost)."""
-        free = self.release_script(self.redis, [self.name], [self.token or b""])
-        if free is None:
+        self._entries = max(0, self._entries - 1)
+        if self.release_script(self.redis, [self.name], [self.token or b""]) is None:
             self._entries = 0
             raise LockNotHeld(f"{self.name}: this object does not hold it")
-        self._entries = 0 if free else self._entries - 1
 
     @property
     def held(self) -> bool:

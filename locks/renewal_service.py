@@ -59,7 +59,6 @@ class RenewalServiceLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "lease-expiry": "the service renews a stopped holder's lock",
         "holder-crash": "the service renews a dead holder's lock",
-        "crash-in-acquire": "the service renews a dead holder's lock",
         "lost-reply": "the service renews what a lost reply left behind",
         "renewal-of-anothers": "renewing anyone's lock is what it is for",
         "server-restart": "nothing tells the holder",

@@ -39,7 +39,9 @@ class TokenLeakyLock(TokenLock):
     guarantees = "as `token`, for the first commands of a process"
     breaks_when = "the connection pool is empty: the process stalls"
     withstands = NONE
-    fails: ClassVar[dict[str, str]] = TokenLock.fails | {"endurance": EMPTY_POOL}
+    fails: ClassVar[dict[str, str]] = TokenLock.fails | dict.fromkeys(
+        ("endurance", "holder-crash", "lease-expiry", "lost-reply", "renewal", "wait-time"), EMPTY_POOL
+    )
 
     _pools: ClassVar[WeakKeyDictionary[Redis, BlockingConnectionPool]] = WeakKeyDictionary()
 

@@ -32,6 +32,9 @@ from locks.errors import LockError, LockLost
 from locks.server import LuaScript, longest_block, typed_errors
 from locks.token_lock import TokenLock
 
+#: a server at hz 10 ends a blocking command up to 0.1 s late: the end of a wait time is polled instead
+SERVER_TICK = 0.1
+
 
 class TokenQueueLock(TokenLock):
     """`token` with a fair queue, in one script."""
@@ -51,7 +54,7 @@ class TokenQueueLock(TokenLock):
         super().__init__(name, redis=redis, lease=lease)
         self._keys = [self.name, f"{{{self.name}}}:queue", f"{{{self.name}}}:living"]
         self._wake = f"{{{self.name}}}:wake:"  # one hash slot for all of them
-        self._sleep = min(lease / 3, longest_block(redis))
+        self._sleep = min(lease / 3, longest_block(redis))  # seconds between two signs of life
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
@@ -75,10 +78,13 @@ class TokenQueueLock(TokenLock):
             if self._ask("enter", token):
                 self.token, self._valid_until = token, asked + self.lease / 1000
                 return True
-            left = self._sleep if deadline is None else min(self._sleep, deadline - time.monotonic())
+            left = self._sleep if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return False
-            self.redis.blpop([wake], timeout=max(left, 0.001))
+            if left > SERVER_TICK:
+                self.redis.blpop([wake], timeout=min(self._sleep, left - SERVER_TICK))
+            else:
+                time.sleep(min(left, SERVER_TICK / 5))
 
     def _ask(self, verb: str, token: bytes) -> bool:
         return bool(self.script(self.redis, self._keys, [verb, token, self.lease, self._wake]))

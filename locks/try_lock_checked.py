@@ -34,6 +34,7 @@ class TryLockChecked(TryLock):
     withstands = TokenLock.withstands - {Hazard.STAMPEDE}
     fails: ClassVar[dict[str, str]] = {
         "waiter-gives-up": "finally: unlock(), though not held: its error takes the place of LockTimeout",
+        "waiter-cancelled": "the same: its error takes the place of the interruption",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "spinning: whoever asks first after the release gets it",

@@ -1,0 +1,106 @@
+"""Servers that die. One disaster strikes all locks of the catalogue at once: a server's start takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from loadtest.servers import Valkey
+from loadtest.servers.valkey import Persistence
+from locks import LOCKS, LockUnavailable, LockUnsupported
+from tests.contract.arena import NO_DELAY, Arena, Broken, Fight, Party, Site, wait_until
+from tests.contract.case import case
+
+#: where the locks are before, where after, and what happens in between
+Disaster = tuple[Site, Site, Callable[[], None]]
+
+
+@case("server-restart")
+def server_restart(arena: Arena, lock: Any) -> None:
+    """The server is killed and started again, and nothing was saved: nobody gets in beside one who is inside."""
+    _struck(arena, lock, _restart)
+
+
+@case("failover")
+def failover(arena: Arena, lock: Any) -> None:
+    """The replica has not got the lock when the primary dies and it is promoted: the same."""
+    _struck(arena, lock, _failover)
+
+
+def _struck(arena: Arena, lock: Any, disaster: Callable[[Arena], Any]) -> None:
+    struck = arena.outcomes.get(disaster)
+    if struck is None or lock not in struck:
+        locks = {*LOCKS.values(), lock}
+        struck = arena.outcomes[disaster] = _strike(
+            arena, [each for each in locks if "failover" not in each.not_applicable], disaster
+        )
+    if struck[lock]:
+        raise Broken("one was inside, and after it another got in")
+
+
+def _strike(arena: Arena, locks: list[Any], disaster: Callable[[Arena], Any]) -> dict[Any, bool]:
+    """Returns for each lock: was one inside before and another after?"""
+    with ExitStack() as stack:
+        before, after, strikes = stack.enter_context(disaster(arena))
+        fights: list[Fight] = [
+            stack.enter_context(arena.fight(each, lease=10.0, confirm=0.1)) for each in locks
+        ]
+        inside = [_gets_in(fight.party(before)) for fight in fights]
+        strikes()
+        return {
+            fight.factory: _gets_in(fight.party(after)) and was_inside
+            for fight, was_inside in zip(fights, inside, strict=True)
+        }
+
+
+def _gets_in(party: Party) -> bool:
+    """One that refuses, because it knows that it is not safe, is right."""
+    with suppress(LockUnavailable, LockUnsupported):
+        return party.gets_in()
+    return False
+
+
+@contextmanager
+def _pair(persistence: Persistence = None) -> Iterator[tuple[Valkey, Valkey]]:
+    """A primary and its replica, in step."""
+    with ExitStack() as servers:
+        primary = servers.enter_context(Valkey(port=0, persistence=persistence, config=NO_DELAY))
+        replica = servers.enter_context(
+            Valkey(persistence=persistence, config={"replicaof": f"127.0.0.1 {primary.port}"})
+        )
+        _in_step(primary)
+        yield primary, replica
+
+
+def _in_step(primary: Valkey) -> None:
+    with primary.client() as admin:
+        wait_until(lambda: admin.wait(1, 100) == 1)
+
+
+@contextmanager
+def _restart(arena: Arena) -> Iterator[Disaster]:
+    with _pair() as (server, _):
+        site = Site(str(server.socket), arena.site.nodes)
+
+        def strikes() -> None:
+            server.kill()
+            server.start()
+            _in_step(server)
+
+        yield site, site, strikes
+
+
+@contextmanager
+def _failover(arena: Arena) -> Iterator[Disaster]:
+    with _pair("always") as (primary, replica), primary.client() as old, replica.client() as new:
+        replica.pause()
+        old.client_kill_filter(_type="replica")  # else what is on its way to it arrives when it goes on
+
+        def strikes() -> None:
+            primary.kill()
+            replica.resume()
+            new.replicaof("NO", "ONE")
+
+        nodes = arena.site.nodes
+        yield Site(str(primary.socket), nodes), Site(str(replica.socket), nodes), strikes

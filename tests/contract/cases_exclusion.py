@@ -1,0 +1,112 @@
+"""Who is inside, while nothing goes wrong."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.contract.arena import Arena, Broken, Fight, Party, demand
+from tests.contract.case import case
+
+
+@case("mutual-exclusion")
+def mutual_exclusion(arena: Arena, lock: Any) -> None:
+    """Two processes: while one is inside the other is refused; afterwards it gets in."""
+    with arena.fight(lock, lease=2.0) as fight:
+        first, second = fight.process(), fight.process()
+        demand(first.asks("acquire", 1), "nobody else wanted it, and it was not granted")
+        demand(not second.asks("acquire", 0), "a second process got in while the first was inside")
+        first.asks("release")
+        demand(second.asks("acquire", 1), "it was released, and the second process did not get in")
+        second.asks("release")
+
+
+@case("race")
+def race(arena: Arena, lock: Any) -> None:
+    """One client is stopped before each command of its acquire in turn, while another does all of its own. First
+    on a free lock, then on what a client left behind that died in its acquire."""
+    step = 0
+    with arena.fight(lock) as fight:
+        while _overtaken(fight, step):
+            step += 1
+    if getattr(lock, "lease_step", None) is None:
+        return
+    left_behind = []
+    try:
+        while (fight := _leftover(arena, lock, len(left_behind))) is not None:
+            left_behind.append(fight)
+        if left_behind:
+            time.sleep(left_behind[0].lease + 0.02)  # by the clients' clocks its time is over now
+        for step, fight in enumerate(left_behind):
+            _overtaken(fight, step)
+    finally:
+        for fight in left_behind:
+            fight.ends()
+
+
+def _overtaken(fight: Fight, step: int) -> bool:
+    """Returns False when an acquire has no such step."""
+    slow, fast = fight.party(), fight.party()
+    acquiring = slow.begins(slow.gets_in, stop_before=step)
+    came = slow.stands_at_the_gate(acquiring)
+    inside = came and fast.gets_in()
+    slow.gate.open()
+    if acquiring.result() and inside:
+        raise Broken(
+            f"one was stopped before command {step + 1} of its acquire, another went in, and then it too"
+        )
+    for party in (slow, fast):
+        party.leaves()
+        party.dies()
+    fight.forgets()
+    return came
+
+
+def _leftover(arena: Arena, lock: Any, number: int) -> Fight | None:
+    """A lock without an end on the server, from a client that died inside its acquire; None: it leaves none."""
+    step = 0
+    while True:
+        fight = Fight(arena, lock, f"leftover-{number}-{time.monotonic_ns()}", {})
+        dying = fight.party()
+        if not dies_in_acquire(dying, step):
+            fight.ends()
+            return None
+        if fight.remains() == -1 and number < 8:
+            return fight
+        fight.ends()
+        step += 1
+
+
+def dies_in_acquire(party: Party, step: int) -> bool:
+    """Kill the party before that command of its acquire. False when there is no such command."""
+    acquiring = party.begins(party.gets_in, stop_before=step)
+    came = party.stands_at_the_gate(acquiring)
+    party.dies()
+    return came
+
+
+@case("reentrancy")
+def reentrancy(arena: Arena, lock: Any) -> None:
+    """Two threads share one object: the second does not enter the first one's section."""
+    with arena.fight(lock, lease=2.0) as fight:
+        shared = fight.holder()  # this thread is inside
+        try:
+            entered = shared.begins(shared.gets_in, 0.05).result()  # and this is another
+        except Exception:  # noqa: BLE001
+            entered = False  # it said so loudly
+        demand(not entered, "a second thread entered the first one's section by the same object")
+        shared.lock.release()
+        fight.opens_within(1, "the first thread released it, and it is not free")
+
+
+@case("endurance")
+def endurance(arena: Arena, lock: Any) -> None:
+    """One client takes and releases it 12 times."""
+    with arena.fight(lock) as fight:
+        party = fight.party()
+        for turn in range(12):
+            try:
+                demand(party.gets_in(), f"turn {turn + 1}: it is free, and it was not granted")
+                party.lock.release()
+            except Exception as error:
+                raise Broken(f"turn {turn + 1}: {error}") from error

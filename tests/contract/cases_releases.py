@@ -1,0 +1,50 @@
+"""Releases by those who do not hold it, or hold it no longer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.contract.arena import Arena, demand
+from tests.contract.case import case
+
+
+@case("foreign-release")
+def foreign_release(arena: Arena, lock: Any) -> None:
+    """One who never held it releases it: the holder keeps it."""
+    with arena.fight(lock, lease=2.0) as fight:
+        fight.holder()
+        fight.party().leaves()
+        fight.closed("one who never held it released it, and somebody got in beside the holder")
+
+
+@case("release-after-loss")
+def release_after_loss(arena: Arena, lock: Any) -> None:
+    """A's lease is over, B got in, A releases: B keeps it."""
+    with arena.fight(lock, lease=2.0) as fight:
+        late = fight.holder()
+        fight.forgets()
+        fight.holder()
+        late.leaves()
+        fight.closed("a late release freed the successor's lock, and a third one got in")
+
+
+@case("release-overtaken")
+def release_overtaken(arena: Arena, lock: Any) -> None:
+    """The same, with A stopped before each further command of its release when the lease ends and B gets in."""
+    step = 1
+    while True:
+        with arena.fight(lock, lease=2.0) as fight:
+            late = fight.party()
+            demand(late.begins(late.gets_in).result(), "nobody else wants it, and it was not granted")
+            releasing = late.begins(late.leaves, stop_before=step)
+            if not late.stands_at_the_gate(releasing):
+                return
+            fight.forgets()
+            successor_inside = fight.party().gets_in()
+            late.gate.open()
+            releasing.result()
+            if successor_inside:
+                fight.closed(
+                    f"overtaken before command {step + 1} of its release, it freed the successor's lock"
+                )
+        step += 1

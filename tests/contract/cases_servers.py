@@ -1,0 +1,125 @@
+"""Servers and links that forget and fail, one lock at a time. Whole servers that die: cases_disasters.py."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
+from tests.contract.arena import Arena, Broken, Fight, Site, demand
+from tests.contract.case import case
+from tests.contract.proxy import Proxy
+
+
+@case("noscript")
+def noscript(arena: Arena, lock: Any) -> None:
+    """The servers have forgotten every script (as after a restart), also while it is held: it works on."""
+    with arena.fight(lock, lease=2.0) as fight:
+        party = fight.holder()
+        party.lock.release()
+        try:
+            for _ in range(2):
+                demand(party.gets_in(), "it is free, and it was not granted")
+                for admin in arena.admins:
+                    admin.script_flush()
+                party.lock.release()
+            for admin in arena.admins:
+                admin.script_flush()
+            demand(party.gets_in(), "it is free, and it was not granted")
+        except Exception as error:
+            raise Broken(f"after SCRIPT FLUSH: {error}") from error
+
+
+@case("lost-reply")
+def lost_reply(arena: Arena, lock: Any) -> None:
+    """The reply to each command of acquire and of release in turn gets lost: the command was carried out, the
+    client sees an error. Nobody is told a wrong no or yes, and the lock is free after a lease."""
+    with Proxy(arena.main.port) as proxy:
+        site = replace(arena.site, redis=proxy.port)
+        for part in (_lost_in_acquire, _lost_in_release):
+            step = 0
+            while True:
+                with arena.fight(lock) as fight:
+                    if not part(fight, site, proxy, step):
+                        break
+                step += 1
+
+
+def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
+    party = fight.party(site)
+    acquiring = party.begins(party.gets_in, stop_before=step)
+    if not party.stands_at_the_gate(acquiring):
+        return False
+    proxy.swallow()
+    party.gate.open()
+    told = f"the reply to command {step + 1} of acquire got lost"
+    try:
+        granted = acquiring.result()
+    except Exception:  # noqa: BLE001  (published locks raise anything)
+        party.dies()  # its client gives up; it may have a thread that goes on
+        fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
+        return True
+    newcomer = fight.party()
+    if granted:
+        demand(not newcomer.gets_in(), f"{told}; it said yes, and so it did to the next one")
+    else:
+        demand(newcomer.gets_in(), f"{told}; it said no, and keeps the lock")
+    return True
+
+
+def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
+    party = fight.party(site)
+    demand(party.begins(party.gets_in).result(), "nobody else wants it, and it was not granted")
+    releasing = party.begins(party.leaves, stop_before=step)
+    if not party.stands_at_the_gate(releasing):
+        return False
+    proxy.swallow()
+    party.gate.open()
+    releasing.result()
+    demand(not party.lock.held, "it was released without a reply, and believes that it holds it")
+    told = f"the reply to command {step + 1} of release got lost"
+    fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
+    return True
+
+
+@case("typed-errors")
+def typed_errors(arena: Arena, lock: Any) -> None:
+    """Each thing that can go wrong has its error."""
+    with arena.fight(lock, lease=2.0) as fight:
+        party = fight.holder()
+        party.lock.release()
+        _raises(LockNotHeld, "release without holding", party.lock.release)
+        asks = inspect.signature(lock).parameters.keys() & {"redis", "redis_nodes"}
+        if not asks:
+            return
+        demand(party.gets_in(), "it is free, and it was not granted")
+        fight.forgets()
+        _raises(LockLost, "release after the lease", party.lock.release)
+        demand(not party.lock.held, "it raised LockLost, and believes that it holds it")
+        nowhere = Site(str(arena.main.run / "nobody-listens-here"))
+        _raises(LockUnavailable, "no connection", fight.party(nowhere).gets_in)
+        replica = Site(str(arena.replica.socket))
+        _raises(LockUnavailable, "a read-only replica", fight.party(replica).gets_in)
+        old = Site(str(arena.old_server.socket))
+        _raises(
+            LockUnsupported,
+            "a server without Lua and DELIFEQ",
+            _takes_and_gives_back,
+            fight.party(old, replicas=0),
+        )
+
+
+def _takes_and_gives_back(party: Any) -> None:
+    if party.gets_in():
+        party.lock.release()
+
+
+def _raises(error: type[Exception], when: str, action: Any, *args: Any) -> None:
+    try:
+        action(*args)
+    except error:
+        return
+    except Exception as other:
+        raise Broken(f"{when}: {other!r} instead of {error.__name__}") from other
+    raise Broken(f"{when}: no {error.__name__}")

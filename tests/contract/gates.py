@@ -1,0 +1,113 @@
+"""A client that can be stopped before any of its commands, and killed there.
+
+The gate stands at the connection (`send_packed_command`), so that pipelines and locks which go around
+`execute_command` pass it too. The handshake of a new connection does not count.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from redis.connection import Connection, UnixDomainSocketConnection
+
+PATIENCE = 20.0
+
+
+class Killed(SystemExit):
+    """Raised at the gate of a dead client. No `except Exception` catches it, and threads end with it silently."""
+
+
+class Gate:
+    """All connections of one client pass it. `Gate()` is open."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._stop_before: int | None = None
+        self._watched: int | None = None
+        self._closed = self._dead = self._standing = False
+        self._under_way: set[int] = set()
+        self.sent = 0
+
+    def stop_before(self, command: int) -> None:
+        """Let the thread that calls this pass `command` more commands, and stop it before the next one."""
+        with self._news:
+            self._watched, self._stop_before = threading.get_ident(), command
+
+    def close(self) -> None:
+        """From now on nobody passes."""
+        with self._news:
+            self._closed = True
+
+    def open(self) -> None:
+        with self._news:
+            self._closed, self._stop_before, self._watched = False, None, None
+            self._news.notify_all()
+
+    def kill(self) -> None:
+        """From now on whoever comes here dies of it, also those who stand here."""
+        with self._news:
+            self._dead = True
+            self._news.notify_all()
+
+    @property
+    def standing(self) -> bool:
+        """Does someone stand at the gate?"""
+        return self._standing
+
+    @property
+    def under_way(self) -> bool:
+        """Is a command under way whose reply has not been read?"""
+        return bool(self._under_way)
+
+    def passes(self, connection: int) -> None:
+        with self._news:
+            if self._watched == threading.get_ident() and self._stop_before is not None:
+                self._closed = self._closed or self._stop_before == 0
+                self._stop_before -= 1
+            if self._closed and self._watched in (None, threading.get_ident()):
+                self._standing = True
+                self._news.notify_all()
+                opened = self._news.wait_for(lambda: self._dead or not self._closed, PATIENCE)
+                self._standing = False
+                if not opened:
+                    raise Killed("nobody opened the gate")
+            if self._dead:
+                raise Killed("this client is dead")
+            self.sent += 1
+            self._under_way.add(connection)
+
+    def answered(self, connection: int) -> None:
+        self._under_way.discard(connection)
+
+
+class _Gated:
+    def __init__(self, *, gate: Gate, **options: Any) -> None:
+        self._gate, self._shaking_hands = gate, False
+        super().__init__(**options)
+
+    def connect_check_health(self, *args: Any, **options: Any) -> Any:
+        self._shaking_hands = True
+        try:
+            return super().connect_check_health(*args, **options)  # type: ignore[misc]
+        finally:
+            self._shaking_hands = False
+
+    def send_packed_command(self, *args: Any, **options: Any) -> Any:
+        if not self._shaking_hands:
+            self._gate.passes(id(self))
+        return super().send_packed_command(*args, **options)  # type: ignore[misc]
+
+    def read_response(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().read_response(*args, **options)  # type: ignore[misc]
+        finally:
+            self._gate.answered(id(self))
+
+
+class GatedSocket(_Gated, UnixDomainSocketConnection):
+    """Over a unix socket."""
+
+
+class GatedPort(_Gated, Connection):
+    """Over TCP."""

@@ -1,0 +1,94 @@
+"""Every lock through every case. What a lock's own file says it fails, it must fail; the rest it must pass."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from locks import LOCKS, LockError
+from tests.contract import (  # noqa: F401  # noqa: F401
+    cases_crashes,
+    cases_disasters,
+    cases_exclusion,
+    cases_fencing,
+    cases_leases,
+    cases_releases,
+    cases_servers,
+    cases_waiting,
+)
+from tests.contract.arena import Arena, Broken
+from tests.contract.case import CASES
+from tests.contract.controls import CONTROLS
+
+#: cases that wait for leases to end, one lock beside the other; nothing in them is measured to the millisecond
+SIDE_BY_SIDE = {
+    *("lease-expiry", "renewal", "renewal-of-anothers", "holder-crash", "crash-in-acquire"),
+    *("waiter-crash", "waiter-cancelled", "waiter-gives-up", "lost-reply"),
+}
+
+#: a published renewal thread dies of a lost connection, and says so on its way
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+CELLS = [
+    pytest.param(case, lock, id=f"{slug}-{case}")
+    for case in CASES
+    for slug, lock in LOCKS.items()
+    if case not in lock.not_applicable
+]
+
+
+class Ahead:
+    """Runs cells; the first one of a case that mostly waits has all selected cells of it run, four at a time."""
+
+    def __init__(self, arena: Arena, selected: list[tuple[str, Any]], pool: Executor) -> None:
+        self._arena, self._selected, self._pool = arena, selected, pool
+        self._begun: dict[tuple[str, Any], Future[None]] = {}
+
+    def outcome(self, case: str, lock: Any) -> None:
+        """Returns, or raises what the case raised."""
+        if case not in SIDE_BY_SIDE:
+            CASES[case](self._arena, lock)
+            return
+        if (case, lock) not in self._begun:
+            for each in self._selected:
+                if each[0] == case:
+                    self._begun[each] = self._pool.submit(CASES[case], self._arena, each[1])
+        self._begun[case, lock].result()
+
+
+@pytest.fixture(scope="session")
+def ahead(arena: Arena, request: pytest.FixtureRequest) -> Iterator[Ahead]:
+    tests = [item for item in request.session.items if getattr(item, "originalname", "") == "test_lock"]
+    selected = [(item.callspec.params["case"], item.callspec.params["lock"]) for item in tests]
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        yield Ahead(arena, selected, pool)
+
+
+@pytest.mark.parametrize(("case", "lock"), CELLS)
+def test_lock(case: str, lock: Any, ahead: Ahead) -> None:
+    if case not in lock.fails:
+        ahead.outcome(case, lock)
+        return
+    with pytest.raises((Broken, LockError)) as broken:  # an error where none is due breaks a promise, too
+        ahead.outcome(case, lock)
+    print(f"{lock.slug} fails {case}, as its page says ({lock.fails[case]}): {broken.value}")
+
+
+@pytest.mark.parametrize("case", CONTROLS)
+def test_control_is_found_out(case: str, arena: Arena) -> None:
+    with pytest.raises(Broken):
+        CASES[case](arena, CONTROLS[case])
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_tables_are_sound(lock: Any) -> None:
+    assert lock.fails.keys() | lock.not_applicable.keys() <= CASES.keys()
+    assert not lock.fails.keys() & lock.not_applicable.keys()
+    assert all((lock.fails | lock.not_applicable).values()), "each has its reason"
+
+
+def test_each_case_can_fail() -> None:
+    """By a lock of the catalogue or by a control."""
+    seen_to_fail = {case for lock in LOCKS.values() for case in lock.fails} | CONTROLS.keys()
+    assert seen_to_fail == CASES.keys()

@@ -1,0 +1,146 @@
+"""Processes that take locks: to be stopped, killed, interrupted."""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, Self
+
+from redis import Redis
+
+_context = multiprocessing.get_context("forkserver")
+PATIENCE = 20.0
+
+
+class Worker:
+    """One process with one lock object. It does one thing at a time, in its main thread."""
+
+    def __init__(self) -> None:
+        self._pipe, theirs = _context.Pipe()
+        self._process = _context.Process(target=_work, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._asks_a_server = True
+
+    def takes_on(self, factory: Any, *order: Any) -> None:
+        self._asks_a_server = bool(inspect.signature(factory).parameters.keys() & {"redis", "redis_nodes"})
+        self.asks("build", factory, *order)
+
+    def begins(self, action: str, *args: Any) -> None:
+        self._pipe.send((action, args))
+
+    def answers(self, patience: float = PATIENCE) -> Any:
+        """Its answer. Raises TimeoutError, or what the lock raised, as RuntimeError with its text."""
+        if not self._pipe.poll(patience):
+            raise TimeoutError("the process does not answer")
+        kind, value = self._pipe.recv()
+        if kind == "raised":
+            raise RuntimeError(value)
+        return value
+
+    def asks(self, action: str, *args: Any) -> Any:
+        self.begins(action, *args)
+        return self.answers()
+
+    def waits(self, admin: Redis, patience: float = PATIENCE) -> None:
+        """Return when the process waits for the lock: by the server's word (blocked, subscribed, or polling), or,
+        where a lock asks no server, when it sleeps and has no answer."""
+        pid, first, deadline = f"pid-{self.pid}", None, time.monotonic() + patience
+        if not self._asks_a_server:
+            while _state(self.pid) != "S" or self._pipe.poll(0.02):
+                pass
+            return
+        while time.monotonic() < deadline:
+            clients = [each for each in admin.client_list() if each["name"] == pid]
+            commands = sum(int(each.get("tot-cmds", 0)) for each in clients)
+            if any("b" in each["flags"] or int(each["sub"]) > 0 for each in clients):
+                return
+            first = commands if first is None and clients else first
+            if first is not None and commands >= first + 4:
+                return
+            time.sleep(0.005)
+        raise TimeoutError("the process does not wait")
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid
+        return self._process.pid
+
+    def signal(self, signum: int) -> None:
+        os.kill(self.pid, signum)
+
+    def stops(self) -> None:
+        self.signal(signal.SIGSTOP)
+        while _state(self.pid) != "T":
+            time.sleep(0.001)
+
+    def goes_on(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def dies(self) -> None:
+        if not self._pipe.closed:
+            self._process.kill()
+            self._process.join(PATIENCE)
+            self._pipe.close()
+
+
+class Workers:
+    """One process stands ready, because its start takes longer than most cases. Cases may run side by side."""
+
+    def __init__(self) -> None:
+        self._ready: Future[Worker] | None = None
+        self._starter = ThreadPoolExecutor(max_workers=1)
+        self._one_at_a_time = threading.Lock()
+
+    def __enter__(self) -> Self:
+        _context.set_forkserver_preload(["tests.contract.arena"])
+        self._ready = self._starter.submit(Worker)
+        return self
+
+    def hire(self, *order: Any) -> Worker:
+        """Return a process that has built the lock. Who hires it ends it (`dies`)."""
+        with self._one_at_a_time:
+            assert self._ready is not None
+            worker, self._ready = self._ready.result(), self._starter.submit(Worker)
+        worker.takes_on(*order)
+        return worker
+
+    def __exit__(self, *_: object) -> None:
+        if self._ready is not None:
+            self._ready.result().dies()
+        self._starter.shutdown()
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def _work(pipe: Connection) -> None:
+    """The process: build a lock, then do to it what the pipe says, until the pipe ends."""
+    from tests.contract.arena import built
+    from tests.contract.gates import Gate
+
+    lock: Any = None
+    with suppress(EOFError, OSError):
+        while True:
+            action, args = pipe.recv()
+            try:
+                if action == "build":
+                    factory, name, site, settings = args
+                    site = site.named(f"pid-{os.getpid()}")
+                    lock, value = built(factory, name, site, Gate(), **settings), None
+                else:
+                    value = getattr(lock, action)(*args)
+                pipe.send(("done", value if isinstance(value, bool | int | float | None) else None))
+            except KeyboardInterrupt:
+                pipe.send(("done", "interrupted"))
+            except Exception as error:  # noqa: BLE001
+                pipe.send(("raised", f"{type(error).__name__}: {error}"))
