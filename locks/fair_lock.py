@@ -75,7 +75,10 @@ class FairLock(Lock):
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,
     }
-    fails: ClassVar[dict[str, str]] = {}
+    fails: ClassVar[dict[str, str]] = {
+        "server-restart": "the server cannot tell the holder before its next renewal",
+        "failover": "the replica has not got the key",
+    }
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from redis.retry import Retry
 from loadtest.servers import Valkey
 from locks import LockFactory, build
 from tests.contract.gates import Gate, GatedPort, GatedSocket
-from tests.contract.workers import Worker, Workers
+from tests.contract.workers import Worker, Workers, asks_a_server
 
 _numbers = itertools.count(1)
 
@@ -85,14 +85,23 @@ class Party:
     def __init__(self, factory: LockFactory, name: str, site: Site, **settings: Any) -> None:
         self.gate = Gate()
         self.lock = built(factory, name, site, self.gate, **settings)
+        self._asks_a_server = asks_a_server(factory)
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def gets_in(self, timeout: float = 0.0) -> bool:
         return bool(self.lock.acquire(timeout=timeout))
 
-    def waits_and_gets_in(self, seconds: float) -> bool:
-        """Wait without a limit of its own. False when it has not got in after `seconds`; then its client is dead."""
+    def waits(self) -> Future[Any]:
+        """Begin to wait, without a limit. Returns when it has asked at least once."""
         waiting = self.begins(self.lock.acquire)
+        wait_until(lambda: self.gate.sent or waiting.done() or not self._asks_a_server)
+        return waiting
+
+    def waits_and_gets_in(self, seconds: float) -> bool:
+        return self.got_in(self.waits(), seconds)
+
+    def got_in(self, waiting: Future[Any], seconds: float) -> bool:
+        """False when it has not got in after `seconds`; then its client is dead."""
         try:
             return bool(waiting.result(seconds))
         except StillWaiting:
@@ -137,7 +146,7 @@ class Arena:
         self.site = Site(str(self.main.socket), tuple(str(node.socket) for node in self.nodes))
         self.admins = [each.client() for each in (self.main, *self.nodes)]
         self.outcomes: dict[Any, dict[Any, bool]] = {}  # of what strikes all locks at once
-        wait_until(lambda: self.admins[0].wait(1, 100) == 1)
+        in_step(self.main)
 
     @contextmanager
     def fight(self, factory: LockFactory, **settings: Any) -> Iterator[Fight]:
@@ -221,6 +230,12 @@ class Fight:
         for each in (*self._processes, *self._parties):
             each.dies()
         self.forgets()
+
+
+def in_step(primary: Valkey) -> None:
+    """Return when a replica confirms what is written from now on."""
+    with primary.client() as admin:
+        wait_until(lambda: admin.set("in-step", 1) and admin.wait(1, 100) == 1)
 
 
 def wait_until(true: Callable[[], Any], patience: float = 15.0) -> None:

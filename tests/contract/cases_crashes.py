@@ -18,8 +18,9 @@ def holder_crash(arena: Arena, lock: Any) -> None:
     with arena.fight(lock) as fight:
         holder, waiter = fight.process(), fight.party()
         demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
+        waiting = waiter.waits()
         holder.dies()
-        demand(waiter.waits_and_gets_in(fight.lease + 1), "its holder is dead, and it is not free")
+        demand(waiter.got_in(waiting, fight.lease + 1), "its holder is dead, and it is not free")
 
 
 @case("crash-in-acquire")

@@ -9,7 +9,7 @@ from typing import Any
 from loadtest.servers import Valkey
 from loadtest.servers.valkey import Persistence
 from locks import LOCKS, LockUnavailable, LockUnsupported
-from tests.contract.arena import NO_DELAY, Arena, Broken, Fight, Party, Site, wait_until
+from tests.contract.arena import NO_DELAY, Arena, Broken, Fight, Party, Site, in_step
 from tests.contract.case import case
 
 #: where the locks are before, where after, and what happens in between
@@ -69,13 +69,8 @@ def _pair(persistence: Persistence = None) -> Iterator[tuple[Valkey, Valkey]]:
         replica = servers.enter_context(
             Valkey(persistence=persistence, config={"replicaof": f"127.0.0.1 {primary.port}"})
         )
-        _in_step(primary)
+        in_step(primary)
         yield primary, replica
-
-
-def _in_step(primary: Valkey) -> None:
-    with primary.client() as admin:
-        wait_until(lambda: admin.wait(1, 100) == 1)
 
 
 @contextmanager
@@ -86,7 +81,7 @@ def _restart(arena: Arena) -> Iterator[Disaster]:
         def strikes() -> None:
             server.kill()
             server.start()
-            _in_step(server)
+            in_step(server)
 
         yield site, site, strikes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
 from tests.contract.arena import Arena, Broken, Fight, Site, demand
 from tests.contract.case import case
 from tests.contract.proxy import Proxy
+from tests.contract.workers import asks_a_server
 
 
 @case("noscript")
@@ -90,8 +90,7 @@ def typed_errors(arena: Arena, lock: Any) -> None:
         party = fight.holder()
         party.lock.release()
         _raises(LockNotHeld, "release without holding", party.lock.release)
-        asks = inspect.signature(lock).parameters.keys() & {"redis", "redis_nodes"}
-        if not asks:
+        if not asks_a_server(lock):
             return
         demand(party.gets_in(), "it is free, and it was not granted")
         fight.forgets()

@@ -19,6 +19,10 @@ _context = multiprocessing.get_context("forkserver")
 PATIENCE = 20.0
 
 
+def asks_a_server(factory: Any) -> bool:
+    return bool(inspect.signature(factory).parameters.keys() & {"redis", "redis_nodes"})
+
+
 class Worker:
     """One process with one lock object. It does one thing at a time, in its main thread."""
 
@@ -30,7 +34,7 @@ class Worker:
         self._asks_a_server = True
 
     def takes_on(self, factory: Any, *order: Any) -> None:
-        self._asks_a_server = bool(inspect.signature(factory).parameters.keys() & {"redis", "redis_nodes"})
+        self._asks_a_server = asks_a_server(factory)
         self.asks("build", factory, *order)
 
     def begins(self, action: str, *args: Any) -> None:
