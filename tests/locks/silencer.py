@@ -6,7 +6,6 @@ import contextlib
 import socket
 import threading
 
-
 LOCKS_COMMANDS = (b"EVALSHA", b"DELIFEQ")
 
 
