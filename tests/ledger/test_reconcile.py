@@ -217,7 +217,10 @@ def test_an_operation_twice_on_the_chain_is_created_money():
     history.write("a", -10)
     books = history.books()
     assert (books.created_amount, books.created_updates, books.drift) == (10, 1, -10)
-    assert "operation a is on the chain twice" in books.created[0]
+    assert books.created[0] == (
+        f"web-2 wrote entry {history.entries[1].id} (-10): operation a is on the chain twice, "
+        f"as entry {history.entries[0].id} too"
+    )
 
 
 def test_a_refused_operation_on_the_chain_is_created_money():
@@ -294,6 +297,20 @@ def test_a_hole_in_the_chain_is_reported_and_what_branches_off_above_it_is_still
     assert not books.balanced
     assert "names as its parent" in books.problems[0]
     assert (books.lost_updates, books.lost_amount, books.undecided) == (2, 3, 1)
+
+
+def test_beyond_a_break_the_clients_operations_are_undecided_too():
+    history = History()
+    history.write("ok", 10, outcome=OK)
+    history.write("maybe", 10, outcome=INFO)
+    history.write("hole", 10, outcome=OK)
+    history.write("top", 10, outcome=OK)
+    history.told("gone", 5, OK)
+    del history.entries[2]
+    books = history.books()
+    assert (books.undecided, books.acknowledged) == (1, 35), "of the acknowledged ones only `ok` is undecided"
+    assert (books.lost_updates, books.lost_without_trace) == (2, 2), "the hole and `gone` have no entry"
+    assert books.missing == {"hole", "gone"}
 
 
 def test_a_cycle_ends_and_is_reported():

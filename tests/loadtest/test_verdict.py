@@ -87,7 +87,10 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "the control was refused": ({"control": Word.REFUSED}, "the control came out as refused"),
     "the control was not run": ({"control": Word.NOT_RUN}, "the control came out as not-run"),
     "it is the control": ({"is_control": True}, "broke no law"),
-    "the books do not balance": ({"books": unbalanced()}, "the books do not balance"),
+    "the books do not balance": (
+        {"books": unbalanced()},
+        "the books do not balance (2 problems): account A1 has 1",
+    ),
     "a drift": ({"books": drifting()}, "an unexplained drift of +5"),
     "clients know more than the books": (
         {"observed": Observed(acknowledged=5, overlaps=4)},
