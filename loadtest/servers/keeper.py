@@ -23,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from . import mariadb, zookeeper
 from .base import Server
 from .lab import Lab
 from .postgres import Postgres
@@ -37,11 +38,14 @@ SERVERS: dict[str, tuple[str, Callable[[Path], list[Server]]]] = {
     "postgres": ("DATABASE_URL", lambda lab: [Postgres(lab / "postgres")]),
     "valkey": ("REDIS_URL", lambda lab: [Valkey(lab / "valkey")]),
     "valkey-nodes": ("REDIS_NODES", lambda lab: [Valkey(lab / f"valkey-node-{n}") for n in (1, 2, 3)]),
+    "mariadb": ("MARIADB_URL", lambda lab: [mariadb.MariaDB(lab / "mariadb")]),
+    "zookeeper": ("ZOOKEEPER_HOSTS", lambda lab: [zookeeper.ZooKeeper(lab / "zookeeper")]),
 }
-
-
 #: name of an order → a function that says what to install, or None
-UNAVAILABLE: dict[str, Callable[[], str | None]] = {}
+UNAVAILABLE: dict[str, Callable[[], str | None]] = {
+    "mariadb": mariadb.available,
+    "zookeeper": zookeeper.available,
+}
 
 
 class Keeper:

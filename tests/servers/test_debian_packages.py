@@ -1,0 +1,83 @@
+"""MariaDB and ZooKeeper from Debian's packages; without them, the reason that says what to install."""
+
+from pathlib import Path
+
+import psutil
+import pymysql
+import pytest
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+from loadtest.servers import MariaDB, Unavailable, ZooKeeper, embedded, mariadb, zookeeper
+
+needs_mariadb = pytest.mark.skipif(bool(mariadb.available()), reason=f"{mariadb.available()}")
+needs_zookeeper = pytest.mark.skipif(bool(zookeeper.available()), reason=f"{zookeeper.available()}")
+
+
+@needs_mariadb
+def test_mariadb_keeps_a_commit_over_a_kill():
+    with MariaDB() as server:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@innodb_flush_log_at_trx_commit, @@innodb_snapshot_isolation")
+            assert cursor.fetchone() == (1, 0)
+            cursor.execute("CREATE TABLE t (n INT) ENGINE=InnoDB")
+            cursor.execute("INSERT INTO t VALUES (42)")
+            connection.commit()
+        server.kill()
+        with pytest.raises(pymysql.OperationalError):
+            server.connect()
+        server.start()
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT n FROM t")
+            assert cursor.fetchone() == (42,)
+        process, folder = psutil.Process(server.pid), server.run
+    assert not process.is_running()
+    assert not folder.exists()
+
+
+@needs_zookeeper
+def test_zookeeper_ends_a_session_and_keeps_its_data_over_a_kill():
+    with ZooKeeper() as server:
+        client = KazooClient(server.url, timeout=0.4)
+        client.start()
+        client.create("/kept", b"v")
+        client.create("/lock", ephemeral=True)
+        assert client._session_timeout == 400  # the server granted what was asked for
+        client.stop()
+        server.kill()
+        with pytest.raises(KazooTimeoutError):
+            KazooClient(server.url).start(timeout=0.3)
+        server.start()
+        client.start()
+        assert client.get("/kept")[0] == b"v"
+        assert client.exists("/lock") is None
+        client.stop()
+        client.close()
+
+
+def test_without_the_packages_the_reason_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(mariadb, "PLACES", "/nowhere")
+    monkeypatch.setattr(zookeeper, "JAR", Path("/nowhere/zookeeper.jar"))
+    for server, package in ((MariaDB, "install mariadb-server"), (ZooKeeper, "install zookeeper")):
+        with pytest.raises(Unavailable, match=package):
+            server()
+    monkeypatch.delenv("MARIADB_URL", raising=False)
+    with pytest.raises(Unavailable, match="install mariadb-server"), embedded.using("mariadb"):
+        pass
+
+
+@needs_mariadb
+@needs_zookeeper
+def test_up_brings_them_up_beside_the_others(tmp_path, monkeypatch):
+    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LAB_DIR", str(tmp_path / "lab"))
+    try:
+        assert "MARIADB_URL" not in embedded.up()
+        addresses = embedded.up("mariadb", "zookeeper")
+        assert addresses.keys() >= {"DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS"}
+        servers = [psutil.Process(pid) for pid in embedded.status()["pids"].values()]
+        assert len(servers) == 7
+    finally:
+        embedded.down()
+    assert not any(server.is_running() for server in servers)
