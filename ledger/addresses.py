@@ -29,8 +29,21 @@ def addresses() -> dict[str, str]:
         found = json.loads((lab_dir() / "servers.json").read_text())
     except (OSError, ValueError):
         found = {}
+    if not _keeper_lives(found):
+        found = {}
     found |= {name: os.environ[name] for name in NAMES if os.environ.get(name)}
     return {name: str(found[name]) for name in NAMES if found.get(name)}
+
+
+def _keeper_lives(state: dict[str, object]) -> bool:
+    """After a power cut the state file is still there, and the servers that it names are not."""
+    try:
+        os.kill(int(str(state.get("keeper", os.getpid()))), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
 
 
 def required(name: str) -> str:

@@ -1,7 +1,8 @@
 """A private PostgreSQL and Valkey for the whole test session, there before Django reads its settings.
 
 Loaded by `-p tests.servers_plugin` (pyproject.toml): a conftest.py would come too late, because pytest-django
-imports the settings first. `DATABASE_URL` and `REDIS_URL` from outside win, each for itself.
+imports the settings first. `DATABASE_URL` and `REDIS_URL` from outside win, each for itself. `REDIS_NODES` are
+three more Valkeys for the locks that need a majority.
 """
 
 import os
@@ -29,9 +30,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def start_servers() -> None:
     try:
-        for variable, server in (("DATABASE_URL", Postgres), ("REDIS_URL", Valkey)):
-            if not os.environ.get(variable):
-                os.environ[variable] = _servers.enter_context(server()).url
+        if not os.environ.get("DATABASE_URL"):
+            os.environ["DATABASE_URL"] = _servers.enter_context(Postgres()).url
+        if not os.environ.get("REDIS_URL"):
+            first, *nodes = [_servers.enter_context(Valkey()).url for _ in range(4)]
+            os.environ["REDIS_URL"] = first
+            os.environ.setdefault("REDIS_NODES", ",".join(nodes))
     except BaseException:
         _servers.close()
         raise

@@ -41,5 +41,7 @@ def backwards(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    # MariaDB allows no DDL in a transaction. PostgreSQL runs the statements of one string in one all the same.
+    atomic = False
     dependencies = [("ledger", "0001_initial")]
     operations = [migrations.RunPython(forwards, backwards)]
