@@ -10,11 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loadtest.servers import Postgres, Valkey
+from loadtest.servers.postgres import initdb
 from loadtest.servers.reaper import REAPER
 
 _servers = ExitStack()
@@ -30,6 +32,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def start_servers() -> None:
     try:
+        folder = Path(tempfile.mkdtemp(prefix="lab-tests-"))
+        REAPER.remove(folder)
+        _servers.callback(shutil.rmtree, folder, ignore_errors=True)
+        # What a test starts by `servers up` must not meet the servers of this checkout.
+        os.environ["LAB_DIR"] = str(folder / "lab")
+        if not os.environ.get("INITDB_TEMPLATE"):
+            initdb(folder / "initdb")
+            os.environ["INITDB_TEMPLATE"] = str(folder / "initdb")
         if not os.environ.get("DATABASE_URL"):
             os.environ["DATABASE_URL"] = _servers.enter_context(Postgres()).url
         if not os.environ.get("REDIS_URL"):
@@ -39,10 +49,6 @@ def start_servers() -> None:
     except BaseException:
         _servers.close()
         raise
-    # What a test starts by `servers up` must not meet the servers of this checkout.
-    folder = os.environ["LAB_DIR"] = tempfile.mkdtemp(prefix="lab-tests-")
-    REAPER.remove(folder)
-    _servers.callback(shutil.rmtree, folder, ignore_errors=True)
 
 
 @pytest.hookimpl(trylast=True)

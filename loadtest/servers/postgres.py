@@ -54,6 +54,31 @@ def _give_away(folder: Path) -> None:
         os.chown(path, owner, -1, follow_symlinks=False)
 
 
+def initdb(folder: Path) -> None:
+    """Make a new cluster with the superuser `lab`.
+
+    `INITDB_TEMPLATE` in the environment names such a folder to copy instead, ten times as fast as initdb;
+    PostgreSQL's own tests use the same name for the same purpose.
+    """
+    folder.mkdir(parents=True, mode=0o700)
+    _give_away(folder)
+    command = [
+        str(binaries() / "initdb"),
+        "-D",
+        str(folder),
+        "-U",
+        "lab",
+        "--auth=trust",
+        "--no-instructions",
+    ]
+    command += ["--encoding=UTF8", "--locale=C"]
+    done = subprocess.run(
+        _not_as_root(command), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/"
+    )
+    if done.returncode != 0:
+        raise ServerError(f"initdb failed with code {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
 class Postgres(Server):
     """A cluster of its own with a superuser `lab` and a database `lab`, on a unix socket.
 
@@ -121,28 +146,10 @@ class Postgres(Server):
         """Into a folder beside it and then renamed: an initdb that was killed leaves no half cluster."""
         half = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(half, ignore_errors=True)
-        half.mkdir(parents=True, mode=0o700)
-        _give_away(half)
-        command = [
-            str(binaries() / "initdb"),
-            "-D",
-            str(half),
-            "-U",
-            "lab",
-            "--auth=trust",
-            "--no-instructions",
-        ]
-        command += ["--encoding=UTF8", "--locale=C"]
-        done = subprocess.run(
-            _not_as_root(command),
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd="/",
-        )
-        if done.returncode != 0:
-            raise ServerError(f"initdb failed with code {done.returncode}:\n{done.stdout}{done.stderr}")
+        if template := os.environ.get("INITDB_TEMPLATE"):
+            shutil.copytree(template, half)
+        else:
+            initdb(half)
         if self.data.exists():
             self.data.rmdir()  # raises if it holds anything: it is not ours to delete
         half.rename(self.data)

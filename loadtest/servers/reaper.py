@@ -25,20 +25,19 @@ GRACE = 5.0  # seconds between the polite signal and SIGKILL
 
 
 class Reaper:
-    """The owner's end of the pipe. Starts the process at the first order, again in a forked child."""
+    """The owner's end of the pipe. Starts the process at the first order, and again in a forked child."""
 
     def __init__(self) -> None:
-        self._pipe: int | None = None
-        self._lock = threading.Lock()
+        self._reset()
         # A forked child must not hold the pipe open: its parent's servers would then outlive the parent.
-        os.register_at_fork(after_in_child=self._forget_pipe)
+        os.register_at_fork(after_in_child=self._reset)
 
     def watch(self, pid: int, signum: int) -> None:
         """End the server `pid` with `signum` when this process is gone."""
         self._order("watch", pid, int(signum))
 
     def forget(self, pid: int) -> None:
-        """Call before the process is waited for, while its id cannot be given to another process."""
+        """Its end is over."""
         self._order("forget", pid)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
@@ -46,20 +45,31 @@ class Reaper:
         self._order("remove", os.fspath(path))
 
     def keep(self, path: str | os.PathLike[str]) -> None:
+        """It has been removed already."""
         self._order("keep", os.fspath(path))
 
-    def _order(self, *order: object) -> None:
-        line = (json.dumps(order) + "\n").encode()
+    def _order(self, verb: str, subject: int | str, *details: int) -> None:
+        line = (json.dumps([verb, subject, *details]) + "\n").encode()
         with self._lock:
-            if self._pipe is None:
-                self._pipe = self._start()
-            os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives in one piece
+            if verb in ("watch", "remove"):
+                self._standing[subject] = line
+            else:
+                self._standing.pop(subject, None)
+            try:
+                if self._pipe is not None:
+                    os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives in one piece
+                    return
+            except BrokenPipeError:  # somebody killed it: a new one hears everything again
+                os.close(self._pipe)
+            self._pipe = self._start()
+            for standing in self._standing.values():
+                os.write(self._pipe, standing)
 
-    @staticmethod
-    def _start() -> int:
+    def _start(self) -> int:
         reading, writing = os.pipe()
-        subprocess.Popen(
-            [sys.executable, "-I", __file__],
+        self._process = subprocess.Popen(
+            # -P: the folder of this file, with its modules, is no place to import psutil's needs from
+            [sys.executable, "-P", __file__],
             stdin=reading,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -69,11 +79,12 @@ class Reaper:
         os.close(reading)
         return writing
 
-    def _forget_pipe(self) -> None:
-        self._lock = threading.Lock()
-        if self._pipe is not None:
+    def _reset(self) -> None:
+        if getattr(self, "_pipe", None) is not None:
             os.close(self._pipe)
-            self._pipe = None
+        self._pipe: int | None = None
+        self._lock = threading.Lock()
+        self._standing: dict[int | str, bytes] = {}
 
 
 def main() -> None:

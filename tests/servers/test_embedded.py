@@ -61,23 +61,26 @@ def wait_until(condition, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def test_up_twice_then_down():
+def test_up_twice_used_down_and_up_again():
     first = embedded.up()
     assert embedded.up() == first
-    assert psycopg.connect(first["DATABASE_URL"]).execute("SHOW fsync").fetchone() == ("on",)
     assert redis.Redis.from_url(first["REDIS_URL"]).ping()
+    with psycopg.connect(first["DATABASE_URL"]) as connection:
+        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        connection.execute("CREATE TABLE t AS SELECT 42 AS n")
     servers = processes()
     assert len(servers) == 5
+    with embedded.using():
+        pass
+    assert all(map(lives, servers))  # a user that leaves does not end what `up` started
+    second = subprocess.run([sys.executable, "-m", keeper.__name__], cwd=BASE_DIR, timeout=50, check=False)
+    assert second.returncode == 0  # there is one keeper: another one gives up
+    assert all(map(lives, servers))
+
     embedded.down()
     assert not any(map(lives, servers))
     assert not embedded.status()["running"]
     embedded.down()  # nothing runs: nothing to do
-
-
-def test_the_data_outlive_a_down():
-    with psycopg.connect(embedded.up()["DATABASE_URL"]) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 42 AS n")
-    embedded.down()
     with psycopg.connect(embedded.up()["DATABASE_URL"]) as connection:
         assert connection.execute("SELECT n FROM t").fetchone() == (42,)
 
@@ -93,21 +96,13 @@ def test_two_users_share_and_the_last_one_ends_them():
         assert not any(map(lives, servers))
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
 def test_a_killed_user_is_no_user(signum):
     with user() as (process, _):
         servers = processes()
         process.send_signal(signum)
         process.wait(20)
         wait_until(lambda: not any(map(lives, servers)))
-
-
-def test_a_user_of_servers_that_are_up_leaves_them():
-    embedded.up()
-    servers = processes()
-    with embedded.using():
-        pass
-    assert all(map(lives, servers))
 
 
 def test_up_while_a_user_runs_keeps_them_when_it_leaves():
@@ -183,13 +178,6 @@ def test_a_server_that_cannot_start_says_why_and_the_next_try_is_a_new_one(lab):
     assert obstacle.exists()
     obstacle.unlink()
     embedded.up()
-
-
-def test_the_keeper_is_alone(lab):
-    embedded.up()
-    done = subprocess.run([sys.executable, "-m", keeper.__name__], cwd=BASE_DIR, timeout=20, check=False)
-    assert done.returncode == 0
-    assert embedded.status()["running"]
 
 
 def test_the_command_returns_although_its_output_is_read_to_the_end():

@@ -40,7 +40,7 @@ def assert_nothing_left(servers: list[psutil.Process], folders: list[Path]) -> N
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_owner_leaves_nothing(signum):
     process, servers, folders = owner("sys.stdin.read()")
     assert all(map(lives, servers))
@@ -64,6 +64,17 @@ def test_a_forked_child_does_not_keep_the_servers_alive():
 
 def test_a_paused_server_ends_too():
     process, servers, folders = owner("valkey.pause(); postgres.pause(); os._exit(1)")
+    process.wait(20)
+    assert_nothing_left(servers, folders)
+
+
+def test_a_killed_reaper_is_replaced():
+    process, servers, folders = owner(
+        "import psutil\n"
+        "(reaper,) = [c for c in psutil.Process().children() if 'reaper.py' in ' '.join(c.cmdline())]\n"
+        "reaper.kill(); reaper.wait()\n"
+        "Valkey().start(); os._exit(1)"
+    )
     process.wait(20)
     assert_nothing_left(servers, folders)
 

@@ -34,7 +34,7 @@ def test_a_lock_that_only_the_primary_had_is_lost(severed, lock_after, replica_s
     if severed:
         replica_set.sever()
     assert client.set("lock", "A", nx=True)
-    assert client.wait(1, 500 if severed else 5000) == (0 if severed else 2)
+    assert client.wait(2, 500 if severed else 5000) == (0 if severed else 2)
     old.kill()
     for replica in replica_set.servers:
         replica.resume()
