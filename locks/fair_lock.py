@@ -40,14 +40,13 @@ from redis.exceptions import ConnectionError, MovedError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import Lock, checked_name
-from locks.errors import LockError, LockLost, LockNotHeld, LockUnsupported
-from locks.fair_lock_attempt import Attempt, Calls, withdraw
-from locks.fair_lock_client import client_for
+from locks.errors import LockError, LockLost, LockNotHeld
+from locks.fair_lock_attempt import Attempt, calls
 from locks.fair_lock_grant import Grant, Terms
+from locks.fair_lock_home import Home
 from locks.hazards import BESIDE_THE_LOCK, Hazard
-from locks.server import typed_errors
 from locks.timing import milliseconds
-from locks.wire import Call, Wire
+from locks.wire import Wire
 
 
 class FairLock(Lock):
@@ -99,12 +98,11 @@ class FairLock(Lock):
         self.name = checked_name(name)
         self.redis, self.reentrant = redis, reentrant
         self._milliseconds = milliseconds(lease)
-        self._calls = Calls(name, lease)
-        self._terms = Terms(self, lease, cap if renew else 0.0, self._calls.extend, on_lost)
+        self._calls = calls(name, self._milliseconds)
+        self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)
         self._grants: dict[Thread, Grant] = {}
-        self._abandoned: list[bytes] = []  # packed tokens of which nobody knows what became of them
-        self._client = client_for(redis, name)
-        self._generation = self._client.generation
+        self._home = Home(redis, name, self._calls)
+        self._generation = self._home.client.generation
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
@@ -114,26 +112,28 @@ class FairLock(Lock):
         try:
             try:
                 return self._attempt(timeout)
-            except MovedError:  # the slot has another server now
-                self._client = client_for(self.redis, self.name, moved=True)
+            except MovedError:
+                self._home.move()
                 return self._attempt(timeout)
         except RedisError as error:
-            raise self._typed(error) from error
+            raise self._home.typed(error) from error
 
     def _attempt(self, timeout: float | None) -> bool:
-        client = self._client
+        home, client = self._home, self._home.client
         wire = client.borrow()
         word = wire.new_word(self._milliseconds)
         try:
-            if self._abandoned:
-                self._settle(wire)
-            attempt = Attempt(wire, self._calls, self._terms.lease, word, timeout)
-            number = attempt.run()
-            if not number:
-                return False
+            since, free = time.monotonic(), True  # the lease counts from before the question
+            number = self._ask_simply(wire, word) if timeout is None and not home.abandoned else None
+            if type(number) is not int:
+                home.settle(wire)
+                attempt = Attempt(wire, self._calls, self._terms.lease, word, timeout)
+                number = attempt.run(since, number)
+                since, free = attempt.since, attempt.free
+                if not number:
+                    return False
             thread = current_thread()
-            grant = Grant(word, number, attempt.since, attempt.free, self._terms, thread)
-            self._grants[thread] = grant
+            self._grants[thread] = grant = Grant(word, number, since, free, self._terms, thread)
             client.renewal.watch(grant)
             return True
         except BaseException as error:
@@ -142,21 +142,21 @@ class FairLock(Lock):
         finally:
             client.give_back(wire)
 
+    def _ask_simply(self, wire: Wire, word: bytes) -> Any:
+        try:
+            return wire.ask(self._calls.acquire, word)
+        except (ConnectionError, RedisTimeoutError):
+            return None  # perhaps only the reply was lost: the attempt asks again with the same token
+
     def _interrupted(self, wire: Wire, word: bytes, error: BaseException) -> None:
         grant = self._grants.pop(current_thread(), None)
         if grant is not None:
-            self._client.renewal.forget(grant)
+            self._home.client.renewal.forget(grant)
         wire.disconnect()  # nothing can be handed to this attempt any more
-        self._abandoned.append(word)
+        self._home.abandoned.append(word)
         if not isinstance(error, RedisError):  # a cancelled wait: the server can be asked
             with suppress(RedisError):
-                self._settle(wire)
-
-    def _settle(self, wire: Wire) -> None:
-        """What a lost reply or an interruption left behind at the server must not stand in the way."""
-        while self._abandoned:
-            withdraw(wire, self._calls, word := self._abandoned[-1])
-            self._abandoned.remove(word)
+                self._home.settle(wire)
 
     def _enter_again(self, grant: Grant) -> bool:
         if not grant.held:
@@ -175,70 +175,35 @@ class FairLock(Lock):
                 raise self._lost("the release")
             return
         del self._grants[grant.thread]
-        self._client.renewal.forget(grant)
+        self._home.client.renewal.forget(grant)
         if grant.lost:
             raise self._lost("the release")
         in_time = grant.held
         try:
-            released = self._give_back(grant, in_time=in_time)
+            released = self._home.give_back(grant.word, grant.number, free=grant.free, in_time=in_time)
         except BaseException:
-            self._abandoned.append(grant.word)
+            self._home.abandoned.append(grant.word)
             raise
         if not released:
             grant.lose()
             raise self._lost("the release")
 
-    def _give_back(self, grant: Grant, *, in_time: bool) -> bool:
-        """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before."""
-        repeated = False
-        if grant.free and self._client.deletes:
-            try:
-                deleted, repeated = self._ask(self._calls.delete, grant.word)
-            except LockUnsupported:
-                self._client.deletes = deleted = False
-            if deleted:
-                return True
-        reply, again = self._ask(self._calls.release, grant.word)
-        # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
-        # lost the lock lost its counter too: it began anew, above this number.
-        return reply == 1 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
-
     def extend(self) -> None:
         """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""
         grant = self._mine("extend")
         asked = time.monotonic()
-        if not grant.lost and self._ask(self._calls.extend, grant.word)[0]:
+        if not grant.lost and self._home.ask(self._calls.extend, grant.word)[0]:
             grant.since = grant.acquired = asked
             return
         grant.lose()
         raise self._lost("the extension")
 
-    def _ask(self, call: Call, word: bytes) -> tuple[Any, bool]:
-        """Return the reply, and whether the question was sent again because no answer came."""
-        try:
-            try:
-                return self._client.ask(call, word), False
-            except MovedError:
-                self._client = client_for(self.redis, self.name, moved=True)
-                return self._client.ask(call, word), False
-            except (ConnectionError, RedisTimeoutError):
-                return self._client.ask(call, word), True
-        except RedisError as error:
-            raise self._typed(error) from error
-
-    def _typed(self, error: RedisError) -> Exception:
-        try:
-            with typed_errors(self.name):
-                raise error
-        except (LockError, RedisError) as typed:
-            return typed
-
     def _own(self) -> Grant | None:
         """This thread's grant."""
-        if self._generation != self._client.generation:  # a forked child holds nothing
-            self._generation = self._client.generation
+        if self._generation != self._home.client.generation:  # a forked child holds nothing
+            self._generation = self._home.client.generation
             self._grants.clear()
-            self._abandoned.clear()
+            self._home.abandoned.clear()
         return self._grants.get(current_thread())
 
     def _mine(self, verb: str) -> Grant:
@@ -268,4 +233,4 @@ class FairLock(Lock):
 
     def __del__(self) -> None:
         for grant in getattr(self, "_grants", {}).values():  # nobody is left to release it: let it end
-            self._client.renewal.forget(grant)
+            self._home.client.renewal.forget(grant)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property, lru_cache
 from typing import Any
 
 from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.server import LuaScript
-from locks.timing import milliseconds
 from locks.wire import Call, ScriptCall, Wire, unpacked
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
@@ -24,18 +24,34 @@ EXTEND = LuaScript(_QUEUE, "fair_lock_extend.lua")
 
 
 class Calls:
-    """What is asked about one lock, bound to its keys and its lease (seconds). The last word is the token."""
+    """What is asked about one lock, bound to its keys and its lease (ms). The last word is the token."""
 
-    def __init__(self, name: str, lease: float) -> None:
+    def __init__(self, name: str, lease: int) -> None:
         parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:known")
-        keys = [(part % name).encode() for part in parts]
-        px = b"%d" % milliseconds(lease)
-        self.acquire = ScriptCall(ACQUIRE, keys, b"wait", px)
-        self.try_once = ScriptCall(ACQUIRE, keys, b"try", px)
-        self.leave = ScriptCall(LEAVE, keys, px)
-        self.release = ScriptCall(RELEASE, keys)
-        self.delete = Call(b"DELIFEQ", keys[0])  # a release, if nobody waited: the '+' makes it unequal
-        self.extend = ScriptCall(EXTEND, keys, px)
+        self._keys = [(part % name).encode() for part in parts]
+        self._px = b"%d" % lease
+        self.acquire = ScriptCall(ACQUIRE, self._keys, b"wait", self._px)
+        self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
+
+    @cached_property
+    def try_once(self) -> Call:
+        return ScriptCall(ACQUIRE, self._keys, b"try", self._px)
+
+    @cached_property
+    def release(self) -> Call:
+        return ScriptCall(RELEASE, self._keys)
+
+    @cached_property
+    def leave(self) -> Call:
+        return ScriptCall(LEAVE, self._keys, self._px)
+
+    @cached_property
+    def extend(self) -> Call:
+        return ScriptCall(EXTEND, self._keys, self._px)
+
+
+#: a lock object is often made for a single section: what it sends need not be packed each time
+calls = lru_cache(maxsize=1024)(Calls)
 
 
 class Attempt:
@@ -50,12 +66,18 @@ class Attempt:
         self.since = 0.0  # when the lease began, or a moment before
         self.free = True  # was it, when it was asked for? Else it was handed over
 
-    def run(self) -> int:
-        """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors."""
+    def run(self, asked: float, reply: Any = None) -> int:
+        """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors.
+
+        `reply`: what came of a first question at the time `asked`, if there was one.
+        """
         if self._tries_once:
             reply = self._ask(self._calls.try_once)
             return reply if type(reply) is int else 0
-        reply = self._ask(self._calls.acquire)
+        if reply is None:
+            reply = self._ask(self._calls.acquire)
+        else:
+            self.since = self._heard = asked
         while type(reply) is not int:
             self.free = False
             number = self._wait(*reply)

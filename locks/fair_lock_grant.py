@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from locks.wire import Call, unpacked
+from locks.fair_lock_attempt import Calls
+from locks.wire import unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -18,10 +19,10 @@ class Terms:
     """What all grants of one lock object have in common. Seconds: `lease`, and `cap`, when renewal ends."""
 
     def __init__(
-        self, lock: Any, lease: float, cap: float, extend: Call, on_lost: Callable[[Any], None] | None
+        self, lock: Any, calls: Calls, lease: float, cap: float, on_lost: Callable[[Any], None] | None
     ) -> None:
         self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
-        self.name, self.lease, self.cap, self.extend, self.on_lost = lock.name, lease, cap, extend, on_lost
+        self.name, self.calls, self.lease, self.cap, self.on_lost = lock.name, calls, lease, cap, on_lost
 
 
 class Grant:

@@ -93,7 +93,7 @@ class Renewal:
         """Return the seconds until this grant is due again."""
         third, asked = grant.terms.lease / 3, time.monotonic()
         try:
-            mine = wire.ask(grant.terms.extend, grant.word, timeout=third)
+            mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=third)
         except RedisError:
             return third / 4  # again soon; `lose` follows when the lease is over
         if mine:

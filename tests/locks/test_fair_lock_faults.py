@@ -110,7 +110,7 @@ def test_an_extension_whose_reply_was_lost(lock, silencer, direct):
 
 
 def test_what_lost_replies_left_behind_does_not_stand_in_the_way(lock, silencer, direct):
-    silencer.swallow(2)
+    silencer.swallow(3)
     with pytest.raises(LockUnavailable):
         lock.acquire()
     assert direct.exists("x")  # granted, and nobody knows

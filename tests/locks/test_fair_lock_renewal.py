@@ -192,7 +192,7 @@ def test_a_forked_child_holds_nothing_and_can_lock(fresh):
 
 def test_a_renewal_thread_that_died_is_missed_by_the_clock_and_replaced(fresh, threads, monkeypatch):
     lock, other = FairLock("x", redis=fresh, lease=LEASE), FairLock("y", redis=fresh, lease=LEASE)
-    renewal = lock._client.renewal
+    renewal = lock._home.client.renewal
     with monkeypatch.context() as dying:
         dying.setattr(threading, "excepthook", lambda _: None)
         dying.setattr(renewal, "_round", lambda _: 1 / 0)
