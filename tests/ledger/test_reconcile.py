@@ -379,6 +379,24 @@ def test_many_problems_are_counted_and_the_first_ones_told():
     assert len(books.problems) == 10
 
 
+def test_right_means_balanced_and_nothing_lost_or_created():
+    def right(history: History) -> bool:
+        return history.books().right
+
+    history = History()
+    history.write("a", 10, outcome=OK)
+    assert right(history)
+    history.told("gone", 0, OK)
+    assert not right(history), "lost, though it moved no money"
+    again = History()
+    again.write("a", 0, outcome=FAIL)
+    assert not right(again), "created, though it moved no money"
+    wrong = History()
+    wrong.write("a", 0)
+    wrong.entries[0] = wrong.entries[0]._replace(amount=1)
+    assert not right(wrong)
+
+
 def test_as_json_is_json_with_integers_and_iso_times():
     history = History()
     history.write("a", 10, None, outcome=OK)

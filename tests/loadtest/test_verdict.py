@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,8 +246,17 @@ def test_refused():
     assert judge(nobody).word == "refused"
 
 
-def test_refused_means_right_so_it_is_not_said_of_books_that_do_not_balance():
-    assert judge(kept(refused=5, books=unbalanced())).word == "inconclusive"
+def broken_inside() -> Books:
+    """The balance is right, but one entry does not add up."""
+    history = correct()
+    history.entries[1] = history.entries[1]._replace(balance_before=111, balance_after=121)
+    return reconcile_book([(history.account, history.entries)], {"A1": history.operations})
+
+
+@pytest.mark.parametrize("books", [unbalanced, drifting, broken_inside])
+def test_refused_means_right_so_it_is_not_said_of_books_that_do_not_add_up(books: Callable[[], Books]):
+    assert judge(kept(refused=5, books=books())).word == "inconclusive"
+    assert judge(kept(unavailable="no quorum", books=books())).word == "inconclusive"
 
 
 def test_the_gravest_word_wins():
