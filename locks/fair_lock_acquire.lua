@@ -1,5 +1,6 @@
 -- Takes the lock, or a place in its queue. May be sent again with the same token at any time: a holder
 -- finds itself the holder (with a new lease), a waiter keeps its place and is heard of.
+-- Follows on fair_lock_take.lua.
 -- KEYS     see fair_lock_queue.lua
 -- ARGV[1]  'wait' · 'try': take no place in the queue
 -- ARGV[2]  the lease in milliseconds
@@ -14,12 +15,9 @@ local function join()
     end
 end
 
-if redis.call('SET', KEYS[1], me, 'NX', 'PX', lease) then
-    if redis.call('EXISTS', KEYS[3]) == 0 then
-        return next_number()
-    end
-    -- The last holder's lease ran out while others wait: they come first.
-    if waits then
+if taken then
+    -- The first number of all; or the last holder's lease ran out while others wait: they come first.
+    if waits and redis.call('EXISTS', KEYS[3]) == 1 then
         join()
     end
     local holder = hand_over()

@@ -17,7 +17,7 @@ LATE = 0.002  # seconds after the holder's lease: the server counts in whole mil
 GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not called unreachable
 
 _QUEUE = "fair_lock_queue.lua"
-ACQUIRE = LuaScript(_QUEUE, "fair_lock_acquire.lua")
+ACQUIRE = LuaScript("fair_lock_take.lua", _QUEUE, "fair_lock_acquire.lua")
 LEAVE = LuaScript(_QUEUE, "fair_lock_leave.lua")
 RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
 EXTEND = LuaScript(_QUEUE, "fair_lock_extend.lua")

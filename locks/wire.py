@@ -9,6 +9,8 @@ and messages share one connection, and it re-sends nothing by itself.
 from __future__ import annotations
 
 import secrets
+import socket
+import struct
 import time
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -94,9 +96,19 @@ class Wire:
             connection._parser.set_pubsub_push_handler(self._heard)
             connection.send_command("SUBSCRIBE", self.channel, check_health=False)
             connection.read_response(push_request=True)
+            self._leave_time_outs_to_the_kernel(connection)
         except BaseException:
             connection.disconnect()  # or it would be used again, deaf
             raise
+
+    def _leave_time_outs_to_the_kernel(self, connection: Any) -> None:
+        """Python's own time-out costs a poll() before each send() and recv(). A late reply is the same
+        ConnectionError either way."""
+        seconds, fraction = divmod(self._timeout, 1)
+        limit = struct.pack("ll", int(seconds), int(fraction * 1_000_000))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            connection._get_socket().setsockopt(socket.SOL_SOCKET, option, limit)
+        connection.update_current_socket_timeout(None)
 
     def _heard(self, message: list[Any]) -> Any:
         if message[0] != b"message":
@@ -160,7 +172,6 @@ class Wire:
             connection.connect()
         finally:
             connection.socket_connect_timeout, connection.socket_timeout = usual, self._timeout
-        connection.update_current_socket_timeout(self._timeout)
 
     def await_wake(self, token: bytes, seconds: float) -> Wake | None:
         """Wait until the lock is handed to `token`; None when it was not in time."""

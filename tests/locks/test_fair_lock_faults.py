@@ -190,6 +190,19 @@ def test_the_wait_time_is_kept_when_the_server_is_silent(server, connected):
     assert 0.6 <= time.monotonic() - started < 0.6 + 1.0  # not the client's 5 s
 
 
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_silent_server_is_given_up_after_the_clients_own_time_out(server, connected):
+    lock = FairLock("x", redis=server.client(socket_timeout=0.3))
+    if connected:
+        lock.acquire()
+        lock.release()
+    server.pause()
+    started = time.monotonic()
+    with pytest.raises(LockUnavailable):
+        lock.acquire()
+    assert 0.3 <= time.monotonic() - started < 3
+
+
 @pytest.fixture
 def cluster(valkey_server):
     """Two primaries; the first has all slots."""
