@@ -1,0 +1,56 @@
+"""What a search is allowed to do, and what it may leave out. Printed with every verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: one millisecond in the explorer's unit of time: whole microseconds
+MS = 1_000
+SECOND = 1_000 * MS
+
+
+class Reduction(StrEnum):
+    """FULL: states seen before are not explored again, steps that touch nothing shared do not branch, polls
+    that cannot change anything are not branched over. NONE: every order of every step, the referee."""
+
+    FULL = "full"
+    NONE = "none"
+
+
+class Fault(StrEnum):
+    """What the explorer can do to a worker or a server between two steps."""
+
+    CRASH = "crash"
+    PAUSE = "pause"
+    RENEWAL_DIES = "renewal-dies"
+    RENEWAL_LIVES = "worker-dies-renewal-lives"
+    FAILOVER = "failover"
+    LOST_REPLY = "lost-reply"
+    CLOCK_JUMP = "clock-jump"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`slack`: how late a thread may act without a fault; `jump`: how far a clock jumps; `patience`: how long
+    waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
+    `budget`: seconds of real time, None: no limit."""
+
+    workers: int = 2
+    faults: int = 1
+    slack: int = 100 * MS
+    jump: int = 60 * SECOND
+    patience: int = 10 * SECOND
+    kinds: frozenset[Fault] = frozenset(Fault)
+    reduction: Reduction = Reduction.FULL
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.workers <= 8:
+            raise ValueError(f"workers: 1 to 8, not {self.workers}")
+        if not 0 <= self.faults <= 5:
+            raise ValueError(f"faults: 0 to 5 in one schedule, not {self.faults}")
+        if self.slack < 0:
+            raise ValueError(f"slack: 0 ms or more, not {self.slack / MS:g}")
+        if self.budget is not None and self.budget <= 0:
+            raise ValueError(f"budget: seconds, above 0, not {self.budget:g}")

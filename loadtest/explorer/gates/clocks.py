@@ -1,0 +1,105 @@
+"""The gates of time and chance: a worker's clocks are virtual, its random numbers the same in every run."""
+
+from __future__ import annotations
+
+import datetime as _datetime
+import os
+import random
+import time
+from typing import Any
+
+from loadtest.explorer.gates.here import anywhere, here
+from loadtest.explorer.gates.patch import Patches
+
+#: what the clocks show at the start of every run
+EPOCH = 1_900_000_000.0
+MONOTONIC = 1_000.0
+
+_real_datetime = _datetime.datetime
+_sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
+_urandom, _getpid = os.urandom, os.getpid
+
+
+def sleep(seconds: float) -> None:
+    if place := here():
+        place.run.wait(place.task, object(), float(seconds), f"sleep {seconds:g} s")
+    else:
+        _sleep(seconds)
+
+
+def monotonic() -> float:
+    if place := here():
+        place.task.history.look(place.run.now)
+        return MONOTONIC + place.run.now / 1e6
+    return _monotonic()
+
+
+def wall() -> float:
+    if place := here():
+        place.run.wall_clock_read = True
+        place.task.history.look(place.run.now)
+        return EPOCH + (place.run.now + place.task.worker.offset) / 1e6
+    return _time()
+
+
+def monotonic_ns() -> int:
+    return round(monotonic() * 1e9)
+
+
+def wall_ns() -> int:
+    return round(wall() * 1e9)
+
+
+class _Meta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _real_datetime)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _real_datetime)
+
+
+class Datetime(_real_datetime, metaclass=_Meta):
+    """datetime whose `now` is the worker's. It makes plain datetimes. Only stamps: not counted as a clock read,
+    because whoever decides by it compares it with what a server said, and that is in the history."""
+
+    @classmethod
+    def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
+        if place := here():
+            offset = place.run.now + place.task.worker.offset
+            return _real_datetime.fromtimestamp(EPOCH + offset / 1e6, tz)
+        return _real_datetime.now(tz)
+
+
+def urandom(size: int) -> bytes:
+    place = anywhere()
+    return place.task.worker.random.randbytes(size) if place else _urandom(size)
+
+
+def getpid() -> int:
+    place = anywhere()
+    return place.task.worker.pid if place else _getpid()
+
+
+def _drawn(name: str, original: Any) -> Any:
+    def draw(*args: Any, **keywords: Any) -> Any:
+        place = anywhere()
+        source = original if place is None else getattr(place.task.worker.random, name)
+        return source(*args, **keywords)
+
+    return draw
+
+
+def install(patches: Patches) -> None:
+    patches.everywhere(time.sleep, sleep)
+    patches.everywhere(time.time, wall)
+    patches.everywhere(time.time_ns, wall_ns)
+    patches.everywhere(time.monotonic, monotonic)
+    patches.everywhere(time.monotonic_ns, monotonic_ns)
+    patches.everywhere(time.perf_counter, monotonic)
+    patches.everywhere(_real_datetime, Datetime)
+    patches.everywhere(os.urandom, urandom)
+    patches.everywhere(os.getpid, getpid)
+    for name in random.__all__:
+        bound = getattr(random, name)
+        if getattr(bound, "__self__", None) is not None and name not in ("seed", "getstate", "setstate"):
+            patches.everywhere(bound, _drawn(name, bound))

@@ -1,0 +1,186 @@
+"""The gate of psycopg: everything that a Connection sends passes its `wait`. Django's ORM goes this way too."""
+
+from __future__ import annotations
+
+import re
+import select
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+from psycopg.pq import ExecStatus, TransactionStatus
+
+from loadtest.explorer.gates.here import Here, here
+from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.postgres import NAME, PostgresServer
+from loadtest.explorer.tasks import Halt
+
+_wait = psycopg.Connection.wait
+#: how long a reply may take before the server is asked whether the command is blocked
+NEWS_WITHIN_MS = 1
+
+_LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
+_SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
+_PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNORECASE)
+
+
+def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
+    place = here()
+    if place is None:
+        return _wait(connection, gen, *args, **keywords)
+    status = connection.pgconn.transaction_status
+    name = gen.__name__
+    if name in _SILENT or (name in ("_commit_gen", "_rollback_gen") and status == TransactionStatus.IDLE):
+        return _wait(connection, gen, *args, **keywords)
+    server = place.run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    if place.run.ending:
+        return _unwind(server, connection, gen, name)
+    place.task.worker.sessions.setdefault(NAME, {})[connection] = place.task
+    cursor = gen.gi_frame.f_locals.get("self") if gen.gi_frame else None
+    op = _describe(gen, name, status == TransactionStatus.IDLE)
+    try:
+        if name == "_execute_gen" and not connection.autocommit and status == TransactionStatus.IDLE:
+            _begin(place, connection)
+        place.run.gate(place.task, op)
+    except Halt:  # the run is over: no thread may leave its session inside a transaction
+        server.end_sessions([connection])
+        gen.close()
+        raise
+    return _execute(place, server, connection, gen, op, cursor)
+
+
+def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:
+    """The run is over: nothing passes but a client's own cleaning up."""
+    server.end_sessions([connection])
+    if name in ("_rollback_gen", "_exit_gen"):
+        return _wait(connection, gen)
+    gen.close()
+    raise Halt
+
+
+def _begin(place: Here, connection: psycopg.Connection[Any]) -> None:
+    """psycopg begins a transaction by itself before the first command: a step of its own."""
+    text = connection._get_tx_start_command()
+    op = Op(NAME, text.decode(), text, local=True, reads=True)
+    place.run.gate(place.task, op)
+    _wait(connection, connection._start_query())
+    place.run.told(place.task, op, "")
+
+
+def _describe(gen: Any, name: str, idle: bool) -> Op:
+    if name == "_commit_gen":
+        return Op(NAME, "COMMIT", b"COMMIT")
+    if name == "_rollback_gen":
+        return Op(NAME, "ROLLBACK", b"ROLLBACK")
+    values = gen.gi_frame.f_locals if gen.gi_frame else {}
+    if name in ("_enter_gen", "_exit_gen"):  # `with connection.transaction()`
+        return _transaction(values, idle, entering=name == "_enter_gen")
+    query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
+    text = query.decode() if isinstance(query, bytes) else str(query)
+    local = bool(_LOCAL.match(text))
+    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text))
+    shown = text if params is None else f"{text} ← {_shown(params)}"
+    return Op(NAME, shown, repr((text, params)).encode(), local, reads)
+
+
+def _transaction(values: dict[str, Any], idle: bool, entering: bool) -> Op:
+    outer = idle if entering else values["self"]._outer_transaction
+    failed = values.get("exc_type") is not None
+    if entering:
+        text = "BEGIN" if outer else "SAVEPOINT"
+    elif failed:
+        text = "ROLLBACK" if outer else "ROLLBACK TO"
+    else:
+        text = "COMMIT" if outer else "RELEASE"
+    local = entering or (not outer and not failed)
+    return Op(NAME, text, text.encode(), local, reads=local)
+
+
+def _shown(params: Any) -> str:
+    values = params.values() if isinstance(params, dict) else params
+    return ", ".join(str(value) for value in values)
+
+
+def _execute(
+    place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, op: Op, cursor: Any
+) -> Any:
+    run, task = place.run, place.task
+    if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        task.history.add(server.contents())  # what this transaction can see or has seen
+    try:
+        result = _drive(place, server, connection, gen)
+    except psycopg.Error:
+        _after(server, connection, op)
+        if task.victim:
+            task.victim = False
+            error = psycopg.errors.DeadlockDetected("deadlock detected")
+        task.history.add(op.identity, type(error).__name__.encode())
+        run.told(
+            task, op, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        )
+        raise error from None
+    _after(server, connection, op)
+    reply, shown = _reply(cursor)
+    task.history.add(op.identity, reply)
+    run.told(task, op, shown)
+    if op.lose_reply:
+        server.end_sessions([connection])
+        connection.close()
+        run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
+        task.history.add(b"lost")
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+    return result
+
+
+def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> None:
+    server.ask_again()  # an error, too, frees what its transaction held
+    if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
+        server.touched()
+
+
+def _drive(
+    place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Generator[Any, Any, Any]
+) -> Any:
+    """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked."""
+    socket = connection.pgconn.socket
+    poller = select.poll()
+    try:
+        wants = next(gen)
+        while True:
+            poller.register(
+                socket, (select.POLLIN if wants & 1 else 0) | (select.POLLOUT if wants & 2 else 0)
+            )
+            if events := poller.poll(NEWS_WITHIN_MS):
+                flags = events[0][1]
+                ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
+                wants = gen.send(ready)
+            elif not place.task.victim and server.is_blocked(connection):
+                place.task.session = connection
+                place.run.blocked(place.task)
+    except StopIteration as done:
+        return done.value
+    except Halt:
+        gen.close()
+        raise
+
+
+def _reply(cursor: Any) -> tuple[bytes, str]:
+    """What came back, exactly and for people."""
+    result = getattr(cursor, "pgresult", None)
+    if result is None:
+        return b"", ""
+    if result.status != ExecStatus.TUPLES_OK:
+        tag = (result.command_status or b"").decode()
+        return tag.encode(), tag
+    rows = [[result.get_value(r, c) for c in range(result.nfields)] for r in range(result.ntuples)]
+    shown = "; ".join(
+        ", ".join("NULL" if v is None else v.decode(errors="replace") for v in row) for row in rows
+    )
+    return repr(rows).encode(), shown or "no row"
+
+
+def install(patches: Patches) -> None:
+    patches.method(psycopg.Connection, "wait", wait)

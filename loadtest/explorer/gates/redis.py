@@ -1,0 +1,261 @@
+"""The gate of redis-py, at its connection: pipelines, scripts and re-sent commands all pass here.
+
+Each command of a pipeline is a step of its own. Commands are sent one by one, each when its turn has come; the
+client reads their replies as it always does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+from redis.connection import AbstractConnection
+
+from loadtest.explorer.bounds import SECOND
+from loadtest.explorer.gates.here import Here, beside, here
+from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.redis import RedisServer, address, readable, rounded
+from loadtest.explorer.tasks import Halt
+
+_send: Any = AbstractConnection.send_packed_command
+_read: Any = AbstractConnection.read_response
+_can_read: Any = AbstractConnection.can_read
+_connect: Any = AbstractConnection.connect_check_health
+
+#: how long a reply may take before the server is asked whether the command is blocked
+NEWS_WITHIN = 0.001
+_TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX"}
+_WAITS = {b"WAIT": 2, b"WAITAOF": 3}
+_LOCAL = {b"MULTI", b"PING", b"ECHO"}
+_TTL = {b"PTTL", b"TTL"}
+
+
+@dataclass(slots=True)
+class Gated:
+    """What the gate knows of one connection."""
+
+    server: RedisServer
+    number: int  # CLIENT ID
+    outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
+    op: Op | None = None
+    #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
+    mode: bytes = b""
+
+
+def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
+    place = here()
+    if place is None:
+        _send(connection, command, check_health)
+        return
+    if place.run.ending:
+        raise Halt
+    gated = _gated(place, connection)
+    if check_health:
+        connection.check_health()
+    gated.outbox.extend(_split(command))
+    _deliver(place, connection, gated)
+
+
+def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
+    place = here()
+    gated = _known(connection)
+    if place is None or gated is None:
+        return _read(connection, *args, **keywords)
+    if gated.op is None and gated.outbox:
+        _deliver(place, connection, gated)
+    op, gated.op = gated.op, None
+    if op is None:  # a message of a subscription
+        _await(place, connection, gated, None)
+        op = Op(gated.server.name, "message", b"message", local=True, reads=True)
+    try:
+        reply = _read(connection, *args, **keywords)
+    except redis.ResponseError as error:
+        place.run.cold |= isinstance(error, redis.exceptions.NoScriptError)
+        _told(place, op, f"({error})", str(error).encode())
+        raise
+    first = op.identity.split(b" ", 1)[0]
+    exact = rounded(reply) if first in _TTL and isinstance(reply, int) else reply
+    _told(place, op, shown(reply), repr(exact).encode())
+    if op.lose_reply:
+        gated.outbox.clear()
+        connection.disconnect()
+        worker = place.task.worker.name
+        place.run.record(worker, place.task.name, "lost-reply", "the reply is lost", "connection lost")
+        place.task.history.add(b"lost")
+        raise redis.ConnectionError("Connection closed by server.")
+    return reply
+
+
+def can_read(connection: Any, timeout: float = 0) -> bool:
+    place = here()
+    gated = _known(connection)
+    if place is None or gated is None or gated.mode != b"SUBSCRIBE":
+        return bool(_can_read(connection, timeout))
+    if not readable(connection):
+        gated.server.barrier()
+    if not readable(connection) and timeout != 0:
+        _await(place, connection, gated, timeout)
+    found = readable(connection)
+    place.task.history.add(b"message" if found else b"no message")
+    return found
+
+
+def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
+    """The handshake touches nothing that anybody shares: no step."""
+    with beside():
+        _connect(connection, *args, **keywords)
+
+
+# -- one command ------------------------------------------------------------------------------------------------
+
+
+def _deliver(place: Here, connection: Any, gated: Gated) -> None:
+    words, raw = gated.outbox.popleft()
+    op = _describe(gated, words)
+    place.run.gate(place.task, op)
+    _send(connection, [raw], check_health=False)
+    gated.op = op
+    name = words[0].upper()
+    if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
+        gated.mode = b"SUBSCRIBE" if name.endswith(b"SUBSCRIBE") else name
+    elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
+        gated.mode = b""
+    try:
+        _await(place, connection, gated, _time_out(name, words))
+    finally:
+        if not op.reads:
+            gated.server.touched()
+
+
+def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) -> None:
+    """Return when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
+    run, task = place.run, place.task
+    if connection._parser.can_read(NEWS_WITHIN):
+        return
+    gated.server.barrier()
+    over: list[bool] = []
+    subscription = gated.op is None
+
+    def expire() -> None:
+        if subscription:
+            over.append(True)
+            run.wake(task, run.now)
+        else:
+            gated.server.unblock(gated.number)
+
+    while not readable(connection) and not over:
+        if task.op is None or task.op.server != gated.server.name:
+            task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
+        task.session = connection
+        task.expire = expire
+        run.blocked(task, None if seconds is None else run.now + round(seconds * SECOND))
+
+
+def _time_out(name: bytes, words: list[bytes]) -> float | None:
+    """Seconds after which a blocking command gives up; None: never, or it does not block."""
+    value = 0.0
+    if name in _TIME_LAST:
+        value = float(words[-1])
+    elif name in (b"BLMPOP", b"BZMPOP"):
+        value = float(words[1])
+    elif name in _WAITS:
+        value = float(words[_WAITS[name]]) / 1000
+    elif name in (b"XREAD", b"XREADGROUP"):
+        upper = [word.upper() for word in words]
+        value = float(words[upper.index(b"BLOCK") + 1]) / 1000 if b"BLOCK" in upper else 0
+    return value or None
+
+
+def _describe(gated: Gated, words: list[bytes]) -> Op:
+    name = words[0].upper()
+    inside = gated.mode == b"MULTI" and name not in (b"EXEC", b"DISCARD")
+    local = name in _LOCAL or inside
+    reads = local or name in gated.server.reading
+    text = " ".join([name.decode(), *(word.decode(errors="backslashreplace") for word in words[1:])])
+    return Op(gated.server.name, text, b" ".join([name, *words[1:]]), local, reads)
+
+
+def _told(place: Here, op: Op, reply: str, exact: bytes) -> None:
+    place.task.history.add(op.identity, exact)
+    place.run.told(place.task, op, reply)
+
+
+def shown(reply: Any) -> str:
+    """A reply as redis-cli would show it."""
+    if reply is None:
+        return "nil"
+    if isinstance(reply, bytes):
+        return reply.decode(errors="backslashreplace")
+    if isinstance(reply, list):
+        return "[" + ", ".join(shown(each) for each in reply) + "]"
+    return str(reply)
+
+
+# -- connections ------------------------------------------------------------------------------------------------
+
+
+def _known(connection: Any) -> Gated | None:
+    return getattr(connection, "explorer", None) if connection._sock else None
+
+
+def _gated(place: Here, connection: Any) -> Gated:
+    """The connection's gate; a new connection shakes hands first, which is no step."""
+    known = _known(connection)
+    if known is None or connection.explorer_socket is not connection._sock:
+        with beside():
+            if not connection._sock:
+                connection.connect()
+            _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
+            number = int(_read(connection))
+        known = Gated(_server(place, connection), number)
+        connection.explorer, connection.explorer_socket = known, connection._sock
+    place.task.worker.sessions.setdefault(known.server.name, {})[connection] = place.task
+    return known
+
+
+def _server(place: Here, connection: Any) -> RedisServer:
+    target = address(connection)
+    for server in place.run.servers.values():
+        if isinstance(server, RedisServer) and server.address == target:
+            return server
+    raise LookupError(f"a worker talks to a Redis at {target}, which the explorer was not given")
+
+
+def _split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
+    """Yield (words, bytes) of each command in what a client is about to send."""
+    if isinstance(command, bytes | str):
+        command = [command]
+    data = b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in command)
+    at = 0
+    while at < len(data):
+        begin, words = at, []
+        line = data.index(b"\r\n", at)
+        count, at = int(data[at + 1 : line]), line + 2
+        for _ in range(count):
+            line = data.index(b"\r\n", at)
+            size, at = int(data[at + 1 : line]), line + 2
+            words.append(data[at : at + size])
+            at += size + 2
+        yield words, data[begin:at]
+
+
+def reset(connection: Any) -> None:
+    """After a run: a connection that was left in the middle of something is not used again."""
+    gated: Gated | None = getattr(connection, "explorer", None)
+    if gated is None:
+        return
+    if gated.outbox or gated.op or gated.mode or gated.number < 0 or not connection._sock:
+        gated.outbox.clear()
+        connection.explorer = None
+        connection.disconnect()
+
+
+def install(patches: Patches) -> None:
+    patches.method(AbstractConnection, "send_packed_command", send_packed_command)
+    patches.method(AbstractConnection, "read_response", read_response)
+    patches.method(AbstractConnection, "can_read", can_read)
+    patches.method(AbstractConnection, "connect_check_health", connect_check_health)

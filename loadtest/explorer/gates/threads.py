@@ -1,0 +1,89 @@
+"""The gates of threads: those that a worker starts belong to it, and wait in virtual time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
+from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.tasks import Halt, Task
+
+_start, _join = threading.Thread.start, threading.Thread.join
+_wait, _notify, _notify_all = (
+    threading.Condition.wait,
+    threading.Condition.notify,
+    threading.Condition.notify_all,
+)
+
+
+def start(thread: threading.Thread) -> None:
+    place = here()
+    if place is None:
+        return _start(thread)
+    worker, run = place.task.worker, place.run
+    task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=run.now, thread=thread)
+    worker.tasks.append(task)
+    body = thread.run
+
+    def gated() -> None:
+        attach(Here(run, task))
+        task.go.acquire()
+        try:
+            if not run.ending:
+                body()
+        except Halt:
+            pass
+        finally:
+            run.finished(task)
+            attach(None)
+
+    thread.run = gated  # type: ignore[method-assign]
+    with beside():
+        return _start(thread)
+
+
+def join(thread: threading.Thread, timeout: float | None = None) -> None:
+    place = here()
+    if place is None:
+        return _join(thread, timeout)
+    for task in place.task.worker.tasks:
+        if task.thread is thread and task.alive:
+            place.run.wait(place.task, task, timeout, "join a thread")
+    return None
+
+
+def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
+    place = here()
+    if place is None:
+        return _wait(condition, timeout)
+    inner: Any = condition
+    if not inner._is_owned():
+        raise RuntimeError("cannot wait on un-acquired lock")
+    saved = inner._release_save()
+    try:
+        text = "wait" if timeout is None else f"wait {timeout:g} s"
+        return place.run.wait(place.task, condition, timeout, text)
+    finally:
+        inner._acquire_restore(saved)
+
+
+def notify(condition: threading.Condition, n: int = 1) -> None:
+    _notify(condition, n)
+    if place := anywhere():
+        place.run.notify(condition, n)
+
+
+def notify_all(condition: threading.Condition) -> None:
+    _notify_all(condition)
+    if place := anywhere():
+        place.run.notify(condition)
+
+
+def install(patches: Patches) -> None:
+    patches.method(threading.Thread, "start", start)
+    patches.method(threading.Thread, "join", join)
+    patches.method(threading.Condition, "wait", wait)
+    patches.method(threading.Condition, "notify", notify)
+    patches.method(threading.Condition, "notify_all", notify_all)
+    patches.method(threading.Condition, "notifyAll", notify_all)

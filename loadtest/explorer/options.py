@@ -1,0 +1,42 @@
+"""What may happen next. A schedule is the list of the options that were taken."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    STEP = "step"  # a task's pending command is executed
+    TICK = "tick"  # time moves on to the next timer
+    RESUME = "resume"  # a paused worker goes on
+    VICTIM = "victim"  # the server ends a deadlock by aborting this task's command
+    # faults
+    PAUSE = "pause"  # these workers stand still, and time moves on past them
+    CRASH = "crash"
+    RENEWAL_DIES = "renewal-dies"
+    RENEWAL_LIVES = "worker-dies-renewal-lives"
+    LOST_REPLY = "lost-reply"  # the command is executed, the client sees an error
+    FAILOVER = "failover"
+    CLOCK_JUMP = "clock-jump"
+
+
+FREE = frozenset({Kind.STEP, Kind.TICK, Kind.RESUME, Kind.VICTIM})
+
+
+class Option(NamedTuple):
+    """`who`: the name of a task, of workers, or of a server; `number`: the amount where there is one."""
+
+    kind: Kind
+    who: str = ""
+    number: int = 0
+
+    @property
+    def cost(self) -> int:
+        """How many faults it spends."""
+        if self.kind in FREE:
+            return 0
+        return len(self.who.split("+")) if self.kind is Kind.PAUSE else 1
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.who}".strip() + (f" {self.number}" if self.number else "")

@@ -1,0 +1,211 @@
+"""Depth-first search over schedules, by executing them again from the start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from loadtest.explorer import state, timeline
+from loadtest.explorer.bounds import Bounds, Fault
+from loadtest.explorer.ops import Step
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.run import CUT, Broken, Run
+from loadtest.explorer.stage import Stage
+from loadtest.explorer.subject import GRAVITY, Judgement
+from loadtest.explorer.waiters import watch_waiters
+
+_now = time.perf_counter
+
+
+@dataclass(slots=True)
+class Branch:
+    """One decision on the path: how many options there were, which is being explored."""
+
+    options: tuple[Option, ...]
+    taken: int
+    last: int  # the last one to explore; == taken when there is nothing to branch over
+    watched: dict[bytes, int]
+    key: bytes = b""
+    shape: bytes = b""
+
+
+@dataclass(slots=True)
+class Found:
+    """A finished schedule with its verdict: a counterexample, if the verdict is not `kept`."""
+
+    judgement: Judgement
+    choices: tuple[int, ...]
+    options: tuple[Option, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def faults(self) -> int:
+        return sum(option.cost for option in self.options)
+
+    @property
+    def switches(self) -> int:
+        who = [option.who for option in self.options if option.kind in (Kind.STEP, Kind.LOST_REPLY)]
+        return sum(1 for before, after in pairwise(who) if before != after)
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        return self.faults, self.switches, len(self.options)
+
+
+@dataclass
+class Result:
+    """What a search found. `exhausted`: every schedule within the bounds was covered."""
+
+    bounds: Bounds
+    exhausted: bool = False
+    cause: str = ""
+    schedules: int = 0
+    steps: int = 0
+    states: int = 0
+    seconds: float = 0.0
+    complete: int = 0
+    fired: set[Fault] = field(default_factory=set)
+    applicable: set[Fault] = field(default_factory=set)
+    found: dict[str, Found] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    finals: set[bytes] = field(default_factory=set)
+
+    @property
+    def worst(self) -> str:
+        """The gravest verdict of any schedule."""
+        return next((verdict for verdict in GRAVITY if verdict in self.counts), "kept")
+
+
+class Search:
+    """Explores all schedules of the stage's subject."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.bounds = stage, stage.bounds
+        self.full = stage.bounds.reduction == "full"
+        self.path: list[Branch] = []
+        self.depth = 0
+        self.expanded: set[bytes] = set()
+        self.passed: set[bytes] = set()
+        self.fresh: set[bytes] = set()
+        self.watched: dict[bytes, int] = {}
+        self.result = Result(stage.bounds)
+
+    def explore(self) -> Result:
+        result, begun = self.result, _now()
+        if self.full:
+            self.watched = watch_waiters(self.stage)
+        while True:
+            if self.bounds.budget and _now() - begun > self.bounds.budget:
+                result.cause = f"the budget of {self.bounds.budget:g} s ended"
+                break
+            self.depth = 0
+            try:
+                self._one()
+            except Broken as error:
+                result.cause = str(error)
+                break
+            if not self._backtrack():
+                result.exhausted = True
+                break
+        if gone_around := [a for s in self.stage.servers.values() if (a := s.around())]:
+            result.exhausted, result.cause = False, "; ".join(gone_around)
+        result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
+        return result
+
+    def _one(self) -> None:
+        known = len(self.path)
+        self.fresh.clear()
+        run = self.stage.run(self._choose, self._watched(0))
+        self._learn(run)
+        if run.cold:  # a script was loaded: again, now that the server has it
+            del self.path[known:]
+            self.expanded -= self.fresh
+            self.passed -= self.fresh
+            return self._one()
+        result = self.result
+        result.schedules += 1
+        result.steps += len(run.steps)
+        result.fired.update(run.spent)
+        result.applicable |= run.applicable
+        if run.cut:
+            return None
+        result.complete += 1
+
+        judgement = self.stage.subject.judge(run.endings, run.stuck)
+        result.counts[judgement.verdict] = result.counts.get(judgement.verdict, 0) + 1
+        result.finals.add(timeline.shared(run))
+        found = Found(
+            judgement,
+            tuple(branch.taken for branch in self.path),
+            tuple(branch.options[branch.taken] for branch in self.path),
+            tuple(run.steps),
+        )
+        best = result.found.get(judgement.verdict)
+        if best is None or found.size < best.size:
+            result.found[judgement.verdict] = found
+        return None
+
+    # -- choosing -------------------------------------------------------------------------------------------------
+
+    def _choose(self, run: Run, options: Sequence[Option]) -> int:
+        depth, self.depth = self.depth, self.depth + 1
+        if depth < len(self.path):
+            branch = self.path[depth]
+            if branch.options != tuple(options):
+                raise Broken(
+                    f"not repeatable: at decision {depth} there were {[str(o) for o in branch.options]}, "
+                    f"now {[str(o) for o in options]}. Something outside the gates decides"
+                )
+            run.watched = self._watched(depth + 1)
+            return branch.taken
+        return self._extend(run, tuple(options))
+
+    def _extend(self, run: Run, options: tuple[Option, ...]) -> int:
+        if timeline.only_polls(run):
+            resume = next((i for i, o in enumerate(options) if o.kind is Kind.RESUME), None)
+            if resume is None:
+                run.stuck = True
+                return 0
+            self.path.append(Branch(options, resume, resume, run.watched))
+            return resume
+        if not self.full:
+            self.path.append(Branch(options, 0, len(options) - 1, run.watched))
+            return 0
+        key, shape = state.state(run), state.shape(run)
+        if any(branch.shape == shape for branch in self.path):
+            return self._straight(options, key, shape)
+        if key in self.expanded:
+            return CUT
+        self.expanded.add(key)
+        self.fresh.add(key)
+        self.path.append(Branch(options, 0, len(options) - 1, run.watched, key, shape))
+        return 0
+
+    def _straight(self, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
+        """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
+        mine = any(branch.key == key for branch in self.path)
+        if not mine and (key in self.expanded or key in self.passed):
+            return CUT
+        self.passed.add(key)
+        self.fresh.add(key)
+        self.path.append(Branch(options, 0, 0, self.watched, key, shape))
+        return 0
+
+    def _watched(self, depth: int) -> dict[bytes, int]:
+        return self.path[depth].watched if depth < len(self.path) else self.watched
+
+    def _learn(self, run: Run) -> None:
+        news = {kind: time for kind, time in run.learned.items() if time > self.watched.get(kind, 0)}
+        if news:
+            self.watched = {**self.watched, **news}
+
+    def _backtrack(self) -> bool:
+        """Turn to the next schedule. → is there one?"""
+        while self.path and self.path[-1].taken >= self.path[-1].last:
+            self.path.pop()
+        if not self.path:
+            return False
+        self.path[-1].taken += 1
+        return True

@@ -1,0 +1,54 @@
+"""What the scheduler asks of a server. Only the thread that has the baton talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from loadtest.explorer.ops import Op
+from loadtest.explorer.tasks import Task
+
+
+class Server(Protocol):
+    """A real server, and the explorer's own way into it beside the workers' clients."""
+
+    name: str
+
+    def begin(self) -> None:
+        """The run starts: the subject has put the opening state there, time is 0."""
+
+    def touched(self) -> None:
+        """A command was executed that may have changed what others can see."""
+
+    def before_step(self, op: Op) -> None:
+        """A worker's command comes next."""
+
+    def contents(self) -> bytes:
+        """All that a new client could see there now, without the time that leases have left."""
+
+    def leases(self) -> Mapping[str, int]:
+        """When each lease ends, in µs of virtual time."""
+
+    def advance(self, now: int) -> list[str]:
+        """Time is `now`: end the leases that are over. → the keys that are gone."""
+
+    def freed(self, waiting: Sequence[Task]) -> list[Task]:
+        """Asked after each step: which of these blocked commands are no longer blocked?"""
+
+    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
+        """Those that wait for each other in a circle."""
+
+    def abort(self, task: Task) -> None:
+        """End a deadlock: let the command of this task fail."""
+
+    def end_sessions(self, sessions: Sequence[Any]) -> None:
+        """Their owner died: what these sessions held is free, at once."""
+
+    def losable(self) -> Sequence[int]:
+        """How many of the last writes a failover could lose: the choices there are."""
+
+    def fail_over(self, number: int) -> str:
+        """Lose the last `number` writes. → which."""
+
+    def around(self) -> str | None:
+        """Who talked to this server past the gates? None: nobody."""

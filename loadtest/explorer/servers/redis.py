@@ -1,0 +1,171 @@
+"""A Redis or Valkey server, as the scheduler sees it: its contents, and leases that end in virtual time.
+
+A lease's end is noted when its key is first seen with a new PEXPIRETIME. Before a worker's command is executed,
+`pin.lua` gives every key the time that it has left by the virtual clock; when that is over, the server itself
+removes the key (PEXPIRE with 0).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from loadtest.explorer.gates.here import beside
+from loadtest.explorer.ops import Op
+from loadtest.explorer.tasks import Task
+
+_perf = time.perf_counter
+#: leases are whole hundredths of a second: what the server has counted down since is given back
+GRAIN_MS = 10
+
+
+def _script(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+class RedisServer:
+    """`url`: a server of the explorer's own; its contents are dropped by FLUSHALL before each run."""
+
+    def __init__(self, url: str, name: str = "redis") -> None:
+        self.name = name
+        self.admin = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
+        self._connection: Any = self.admin.connection_pool.get_connection()
+        self.address = address(self._connection)
+        self._scripts = {n: self.ask("SCRIPT", "LOAD", _script(n)) for n in ("contents.lua", "pin.lua")}
+        self.reading = self._commands_that_only_read()
+        self._leases: dict[str, int] = {}
+        self._expire_at: dict[str, bytes] = {}
+        self._contents: bytes | None = None
+        self._now, self._pinned, self._ask = 0, (0, 0.0), True
+
+    def ask(self, *command: Any) -> Any:
+        """One round trip beside the gates."""
+        with beside():
+            self._connection.send_command(*command, check_health=False)
+            return self._connection.read_response()
+
+    def _commands_that_only_read(self) -> set[bytes]:
+        return {row[0].upper() for row in self.ask("COMMAND") if b"readonly" in row[2]} | {b"PING", b"TIME"}
+
+    def begin(self) -> None:
+        self._leases.clear()
+        self._expire_at.clear()
+        self._contents, self._now, self._ask = None, 0, True
+
+    def touched(self) -> None:
+        self._contents = None
+
+    def before_step(self, op: Op) -> None:
+        self._ask = True
+        self.leases()
+        if self._leases and (
+            self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
+        ):
+            self._pin()
+
+    def contents(self) -> bytes:
+        if self._contents is None:
+            self._look()
+        assert self._contents is not None
+        return self._contents
+
+    def leases(self) -> Mapping[str, int]:
+        if self._contents is None:
+            self._look()
+        return self._leases
+
+    def _look(self) -> None:
+        rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
+        leases, expire_at = {}, {}
+        for row in rows:
+            key, left, at = row[0].decode(errors="backslashreplace"), row[3], row[4]
+            if left >= 0:
+                same = self._expire_at.get(key) == at
+                leases[key] = self._leases[key] if same else self._now + rounded(left) * 1000
+                expire_at[key] = at
+        self._leases, self._expire_at = leases, expire_at
+        self._contents = repr([row[:3] for row in rows if row[3] != -2]).encode()
+
+    def _pin(self) -> None:
+        """Write the leases' virtual time to the server."""
+        wanted = [word for key, end in self._leases.items() for word in (key, (end - self._now) // 1000)]
+        times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
+        self._expire_at = dict(zip(self._leases, times, strict=True))
+        self._pinned = (self._now, _perf())
+
+    def advance(self, now: int) -> list[str]:
+        self._now = now
+        gone = [key for key, end in self.leases().items() if end <= now]
+        if gone:
+            self._pin()
+            self.touched()
+            self._ask = True
+        return gone
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def barrier(self) -> None:
+        """When this returns, the server has sent whatever earlier commands made it send to anybody."""
+        self.ask("PING")
+
+    def freed(self, waiting: Sequence[Task]) -> list[Task]:
+        if not self._ask:
+            return []
+        self._ask = False
+        self.barrier()
+        return [task for task in waiting if readable(task.session)]
+
+    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
+        return []
+
+    def abort(self, task: Task) -> None:
+        raise NotImplementedError
+
+    def unblock(self, client: int) -> None:
+        """The time-out of a blocking command has come."""
+        self.ask("CLIENT", "UNBLOCK", client, "TIMEOUT")
+        self._ask = True
+
+    def end_sessions(self, sessions: Sequence[Any]) -> None:
+        """The server forgets them at once: their place in a queue, WATCH, subscriptions."""
+        for connection in sessions:
+            gated = getattr(connection, "explorer", None)
+            if gated and gated.number > 0:
+                with suppress(redis.ResponseError):
+                    self.ask("CLIENT", "KILL", "ID", gated.number)
+                gated.number = -1
+        self._ask = True
+
+    def losable(self) -> Sequence[int]:
+        return ()
+
+    def fail_over(self, number: int) -> str:
+        raise NotImplementedError
+
+    def around(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        self._connection.disconnect()
+        self.admin.close()
+
+
+def address(connection: Any) -> str:
+    """Where a client's connection goes."""
+    path = getattr(connection, "path", None)
+    return path or f"{connection.host}:{connection.port}"
+
+
+def readable(connection: Any) -> bool:
+    return bool(connection._sock) and bool(connection._parser.can_read(0))
+
+
+def rounded(milliseconds: int) -> int:
+    return -(-milliseconds // GRAIN_MS) * GRAIN_MS if milliseconds > 10 * GRAIN_MS else milliseconds

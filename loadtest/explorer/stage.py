@@ -1,0 +1,164 @@
+"""The stage: gates installed, servers known, one thread kept for each worker. Runs schedules one after another."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from loadtest.explorer.bounds import Bounds
+from loadtest.explorer.gates import clocks, psycopg, redis, threads
+from loadtest.explorer.gates.here import Here, attach
+from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.options import Option
+from loadtest.explorer.run import Run
+from loadtest.explorer.servers.base import Server
+from loadtest.explorer.servers.postgres import PostgresServer
+from loadtest.explorer.servers.redis import RedisServer
+from loadtest.explorer.subject import Ending, Subject
+from loadtest.explorer.tasks import Halt, State, Task, Worker
+
+GATES: tuple[Callable[[Patches], None], ...] = (
+    clocks.install,
+    threads.install,
+    psycopg.install,
+    redis.install,
+)
+END_WITHIN = 20.0
+
+
+class Hand:
+    """The kept thread of one worker: it plays the worker's main thread in run after run."""
+
+    def __init__(self, name: str) -> None:
+        self.job: Callable[[], None] | None = None
+        self.begin, self.done = threading.Lock(), threading.Lock()
+        self.begin.acquire()
+        self.done.acquire()
+        self.thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self.thread.start()
+
+    def _loop(self) -> None:
+        while True:
+            self.begin.acquire()
+            if self.job is None:
+                return
+            self.job()
+            self.done.release()
+
+    def give(self, job: Callable[[], None] | None) -> None:
+        self.job = job
+        self.begin.release()
+
+    def finish(self) -> None:
+        if not self.done.acquire(timeout=END_WITHIN):
+            raise RuntimeError(f"worker {self.thread.name} did not end: its code swallows every exception")
+
+
+class Stage:
+    """A context manager. `servers`: real ones, used by nobody else meanwhile."""
+
+    def __init__(self, subject: Subject, servers: Sequence[Server], bounds: Bounds) -> None:
+        self.subject, self.bounds = subject, bounds
+        self.servers = {server.name: server for server in servers}
+        self.patches = Patches()
+        self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
+
+    def __enter__(self) -> Self:
+        for install in GATES:
+            install(self.patches)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.patches.undo()
+        for hand in self.hands:
+            hand.give(None)
+
+    def run(
+        self,
+        choose: Callable[[Run, Sequence[Option]], int],
+        watched: dict[bytes, int],
+        trace: Callable[..., None] | None = None,
+    ) -> Run:
+        """Execute one schedule. Afterwards every thread has ended its work, every session is idle."""
+        self.subject.reset()
+        for server in self.servers.values():
+            server.begin()
+        workers = [self._worker(index) for index in range(self.bounds.workers)]
+        run = Run(workers, self.servers, self.bounds, choose, watched)
+        run.trace = trace
+        for worker, hand in zip(workers, self.hands, strict=True):
+            hand.give(self._job(run, worker))
+        try:
+            run.begin()
+        finally:
+            endings = [self._ending(run, worker) for worker in workers]
+            self._end(run)
+        if run.error:
+            raise run.error
+        run.endings = endings
+        return run
+
+    def _worker(self, index: int) -> Worker:
+        worker = Worker(chr(ord("A") + index), index, random=random.Random(index))  # noqa: S311
+        worker.tasks.append(Task(worker.name, worker, main=True, thread=self.hands[index].thread))
+        return worker
+
+    def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
+        def job() -> None:
+            attach(Here(run, worker.main))
+            worker.main.go.acquire()
+            try:
+                if not run.ending:
+                    worker.result = self.subject.work(worker.index)
+            except Halt:
+                pass
+            except BaseException as error:  # noqa: BLE001  (what a worker raises is its answer)
+                worker.error = error
+            try:
+                run.finished(worker.main)
+            finally:
+                attach(None)
+
+        return job
+
+    def _ending(self, run: Run, worker: Worker) -> Ending:
+        main = worker.main
+        return Ending(
+            worker.name,
+            worker.result,
+            worker.error,
+            crashed=main.state is State.DEAD,
+            waiting=main.state not in (State.DONE, State.DEAD),
+        )
+
+    # -- after a run ----------------------------------------------------------------------------------------------
+
+    def _end(self, run: Run) -> None:
+        """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
+        run.ending = True
+        for task in run.tasks:
+            if task.state is not State.DONE:
+                task.go.release()
+            if task.main:
+                self.hands[task.worker.index].finish()
+            elif task.thread:
+                task.thread.join(END_WITHIN)
+        for worker in run.workers:
+            for name, sessions in worker.sessions.items():
+                self._settle(name, list(sessions))
+        for index, hand in enumerate(self.hands):
+            hand.give(lambda index=index: self.subject.settle(index))  # type: ignore[misc]
+            hand.finish()
+
+    def _settle(self, name: str, sessions: list[Any]) -> None:
+        server = self.servers[name]
+        if isinstance(server, PostgresServer):
+            server.prove_idle(sessions)
+        elif isinstance(server, RedisServer):
+            for session in sessions:
+                redis.reset(session)

@@ -1,0 +1,76 @@
+"""When are two moments the same? All that can influence what comes next makes a state, exactly.
+
+What the servers hold and what their leases have left; what each thread has sent and was told so far, with the
+values; what it stands before; every timer; who waits for whom; the faults that are left. Left out: how the
+state was reached. Two earlier searches left out the rows that a SELECT had returned, and were wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from loadtest.explorer import timeline
+from loadtest.explorer.tasks import Task, digest
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+
+def state(run: Run) -> bytes:
+    """Return the digest of the run's state, times relative to now."""
+    now = run.now
+
+    def moment(at: int | None) -> int | None:
+        return None if at is None else max(at - now, 0)
+
+    leases = [sorted((k, v - now) for k, v in s.leases().items()) for s in run.servers.values()]
+    return digest(repr((_parts(run, moment, now), leases, now if run.wall_clock_read else 0)).encode())
+
+
+def shape(run: Run) -> bytes:
+    """Return the digest of the state without amounts of time: only the order of the timers counts.
+
+    A shape that comes again on one path: nothing has happened in between but polls in vain and time.
+    """
+    leases = [(k, v) for s in run.servers.values() for k, v in s.leases().items()]
+    times = {t.until for t in run.tasks if t.until is not None} | {v for _, v in leases}
+    rank = {at: place for place, at in enumerate(sorted(times))}
+    order = sorted((key, rank[at]) for key, at in leases)
+    return digest(
+        repr((_parts(run, lambda at: None if at is None else rank.get(at, -1), None), order)).encode()
+    )
+
+
+def _parts(run: Run, moment: Any, now: int | None) -> tuple[Any, ...]:
+    return (
+        len(run.spent),
+        [server.contents() for server in run.servers.values()],
+        [
+            (
+                w.paused,
+                w.offered,
+                w.crashed,
+                w.offset,
+                [_task(t, moment, now, _put_off(run, t)) for t in w.tasks],
+            )
+            for w in run.workers
+        ],
+        [task.name for task in run.waiting_line],
+    )
+
+
+def _put_off(run: Run, task: Task) -> bool:
+    return task.until is not None and timeline.wakes_at(run, task) != task.until
+
+
+def _task(task: Task, moment: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
+    history = task.history
+    return (
+        task.state.value,
+        task.op.identity if task.op else b"",
+        (task.due and now - task.due) if now is not None else task.due is None,
+        "dozes" if doze else moment(task.until),
+        task.notified,
+        task.vain_since is not None,
+        history.key(now) if now is not None else (history.base, tuple(history.round)),
+    )

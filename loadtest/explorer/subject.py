@@ -1,0 +1,51 @@
+"""What is explored: the workers' code, the opening state, and how a finished run is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+#: gravest first, as in DESIGN.md
+GRAVITY = ("created", "lost", "oversold", "stalled", "refused", "inconclusive", "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one worker ended: it returned `result`, or raised `error`, or a fault ended it (`crashed`), or it was
+    still waiting when nothing could happen any more (`waiting`)."""
+
+    worker: str
+    result: Any = None
+    error: BaseException | None = None
+    crashed: bool = False
+    waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: str
+    sentences: tuple[str, ...] = ()
+
+
+class Subject(Protocol):
+    """Knows the business; the explorer does not."""
+
+    name: str
+
+    def reset(self) -> None:
+        """Bring every server back to the opening state, by cheap commands."""
+
+    def work(self, index: int) -> Any:
+        """Worker number `index` does its operation. Runs in that worker's own thread, which is kept for later
+        runs: clients that are made here may be kept too."""
+
+    def settle(self, index: int) -> None:
+        """Runs in the worker's thread after each run, however it ended: leave no half-done state in clients."""
+
+    def judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
+        """The verdict on one finished run, from what the servers hold now. `stuck`: no worker could go on, or
+        all that could did nothing but poll in vain."""
+
+    def show(self) -> dict[str, str]:
+        """What to show beside each step: the balance, the lock's key and its TTL …"""

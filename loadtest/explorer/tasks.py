@@ -1,0 +1,143 @@
+"""Workers and their threads, as the scheduler sees them."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from loadtest.explorer.ops import Op
+
+
+class Halt(BaseException):
+    """Raised at a gate to end a thread. No `except Exception` catches it; nothing it does reaches a server."""
+
+
+class State(Enum):
+    RUN = "run"  # executes Python code, or will as soon as it has the baton
+    READY = "ready"  # stands before a command
+    BLOCKED = "blocked"  # its command waits in the server
+    WAIT = "wait"  # sleeps, or waits for something in its own process
+    DONE = "done"
+    DEAD = "dead"  # a fault ended it; its thread stands still until the run is over
+
+
+@dataclass(slots=True)
+class History:
+    """What a task has sent and what it was told, as a digest. A poll is a round: everything between two waits."""
+
+    base: bytes = b""
+    round: list[bytes] = field(default_factory=list)
+    last: tuple[bytes, ...] | None = None
+    #: when it looked at its monotonic clock; such times only matter relative to now
+    looks: list[int] = field(default_factory=list)
+    last_from: int = 0
+    round_from: int = 0
+
+    def add(self, *parts: bytes) -> None:
+        self.round.append(digest(*parts))
+
+    def look(self, now: int) -> None:
+        if not self.looks or self.looks[-1] != now:
+            self.looks.append(now)
+
+    def close(self, collapse: bool) -> bool:
+        """End a round. → was it the same as the one before? Then, if `collapse`, only the later one counts."""
+        done = tuple(self.round)
+        same = bool(done) and done == self.last
+        if same and collapse:
+            del self.looks[self.last_from : self.round_from]
+        else:
+            self.base = digest(self.base, *done)
+            self.last_from = self.round_from
+        self.round_from = len(self.looks)
+        self.last = done
+        self.round.clear()
+        return same
+
+    def key(self, now: int) -> tuple[Any, ...]:
+        """All that the thread can know, `now` being the time."""
+        return (self.base, tuple(self.round), tuple(now - at for at in self.looks))
+
+
+@dataclass(eq=False)
+class Task:
+    """One thread of a worker. Only the thread that has the baton touches any of this."""
+
+    name: str
+    worker: Worker
+    main: bool
+    state: State = State.RUN
+    op: Op | None = None
+    #: when it was last due to act, in µs: how late it is counts from here. None: it has not begun
+    due: int | None = None
+    #: when its wait ends by itself
+    until: int | None = None
+    #: what it waits for; `notified`: it came
+    key: object = None
+    notified: bool = False
+    go: threading.Lock = field(default_factory=threading.Lock)
+    history: History = field(default_factory=History)
+    #: its last round was the same as the one before: a poll in vain. Since when, in µs
+    vain_since: int | None = None
+    #: how long it waits at a time
+    period: int = 0
+    #: the client connection of a command that waits in a server
+    session: Any = None
+    #: brings that command back when its time-out comes
+    expire: Callable[[], None] = field(default=lambda: None)
+    #: the server chose it to end a deadlock
+    victim: bool = False
+    thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.go.acquire()
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in (State.DONE, State.DEAD)
+
+
+@dataclass(eq=False)
+class Worker:
+    """One "process": its threads, its clients, its clock and its random numbers."""
+
+    name: str
+    index: int
+    tasks: list[Task] = field(default_factory=list)
+    paused: bool = False
+    #: digest of the shared contents when resuming it was last offered
+    offered: bytes | None = None
+    crashed: bool = False
+    #: how far its wall clock is off, in µs
+    offset: int = 0
+    random: random.Random = field(default_factory=random.Random)
+    result: Any = None
+    error: BaseException | None = None
+    #: connections seen at the gates, by server, with the thread that uses them
+    sessions: dict[str, dict[Any, Task]] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Task:
+        return self.tasks[0]
+
+    @property
+    def finished(self) -> bool:
+        return not self.main.alive
+
+    @property
+    def pid(self) -> int:
+        """What os.getpid() says inside: two workers are two processes."""
+        return 1_000_001 + self.index
+
+
+def digest(*parts: bytes) -> bytes:
+    made = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        made.update(len(part).to_bytes(4, "big"))
+        made.update(part)
+    return made.digest()

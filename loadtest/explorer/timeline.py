@@ -1,0 +1,209 @@
+"""Virtual time: one line of timers for sleeps, time-outs and leases; who may be how late; what may come next."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from loadtest.explorer import faults
+from loadtest.explorer.bounds import SECOND, Fault
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.tasks import State, Task, Worker, digest
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+
+def ready(run: Run) -> list[Task]:
+    """Those who stand before a command and may go on; who went last comes first: no switch without a reason."""
+    found = [t for t in run.tasks if t.state is State.READY and not t.worker.paused]
+    return sorted(found, key=lambda task: task is not run.last)
+
+
+def held_back(run: Run, poller: Worker) -> bool:
+    """Does time stand (nearly) still because another worker is due? Polls count within that slack."""
+    return any(t.worker is not poller and t.due is not None for t in ready(run))
+
+
+def next_timer(run: Run) -> int | None:
+    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it."""
+    times = [
+        wakes_at(run, t)
+        for t in run.tasks
+        if t.until is not None and t.state in (State.WAIT, State.BLOCKED) and not t.worker.paused
+    ]
+    for server in run.servers.values():
+        leases = server.leases()
+        run.longest_lease = max([run.longest_lease, *(end - run.now for end in leases.values())])
+        times += [] if run.leases_stand else leases.values()
+    return min(times, default=None)
+
+
+def wakes_at(run: Run, task: Task) -> int:
+    """When a wait ends by itself. A poller in vain sleeps on, period by period, until there is something new.
+
+    Only when no other worker is due (within the slack every poll counts), and only for as long as polls of this
+    kind were watched once, really executed, and did nothing else: a waiter that gives up, or goes in without the
+    lock after its third try, has shown it then.
+    """
+    assert task.until is not None
+    if not dozes(run, task):
+        return task.until
+    assert task.vain_since is not None
+    missing = task.vain_since + run.watched.get(kind_of_poll(task), 0) - task.until
+    return task.until + max(0, -(-missing // task.period)) * task.period
+
+
+def dozes(run: Run, task: Task) -> bool:
+    in_vain = task.vain_since is not None and task.period > 0 and task.state is State.WAIT
+    return in_vain and not held_back(run, task.worker)
+
+
+def kind_of_poll(task: Task) -> bytes:
+    return digest(task.worker.name.encode(), *(task.history.last or ()))
+
+
+def watch(run: Run, task: Task) -> None:
+    """It polled in vain until now: polls of this kind need not be watched for so long again."""
+    if task.vain_since is not None:
+        kind = kind_of_poll(task)
+        run.learned[kind] = max(run.learned.get(kind, 0), run.now - task.vain_since)
+
+
+def late(run: Run, until: int) -> list[str]:
+    """Workers that would act later than the slack allows if time moved on to `until`."""
+    slack = run.bounds.slack
+    names = {t.worker.name for t in ready(run) if t.due is not None and t.due + slack < until}
+    return sorted(names)
+
+
+def options(run: Run) -> list[Option]:
+    """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
+    if run.deadlock:
+        return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
+    steppers = ready(run)
+    if run.full and (local := [t for t in steppers if t.op and t.op.local]):
+        return [Option(Kind.STEP, local[0].name)]
+    found = [Option(Kind.STEP, task.name) for task in steppers]
+    until = next_timer(run)
+    if until is not None:
+        lag = late(run, until)
+        if not lag:
+            found.append(Option(Kind.TICK))
+        elif Fault.PAUSE in run.bounds.kinds:
+            run.applicable.add(Fault.PAUSE)
+            if len(run.spent) + len(lag) <= run.bounds.faults:
+                found.append(Option(Kind.PAUSE, "+".join(lag)))
+    found += [Option(Kind.RESUME, w.name) for w in run.workers if may_resume(run, w, not found)]
+    return found + faults.options(run, steppers)
+
+
+def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
+    """A pause that nothing happened in is no pause: it may end once others have changed something."""
+    if not worker.paused or not worker.tasks or worker.crashed:
+        return False
+    if not run.full:
+        return True
+    now = shared(run)
+    news, worker.offered = worker.offered != now, now
+    return news or nothing_else or only_polls(run)
+
+
+def shared(run: Run) -> bytes:
+    """What everybody could see now, as a digest, whatever time the leases have left."""
+    return b"|".join(server.contents() for server in run.servers.values())
+
+
+def tick(run: Run) -> None:
+    """Move time on to the next timer: leases end, sleepers wake."""
+    until = next_timer(run)
+    assert until is not None
+    run.now = max(run.now, until)
+    for server in run.servers.values():
+        if run.leases_stand:
+            break
+        for key in server.advance(run.now):
+            run.progress_at = run.now
+            run.record("", server.name, "lease", key, "its lease is over")
+    wake_the_due(run)
+
+
+def wake_the_due(run: Run) -> None:
+    for task in run.tasks:
+        if task.until is None or task.worker.paused or not task.alive:
+            continue
+        due = wakes_at(run, task)
+        if due > run.now:
+            continue
+        if task.state is State.WAIT:
+            run.wake(task, max(due, run.now - run.bounds.slack))
+        elif task.state is State.BLOCKED:
+            task.until = None
+            task.expire()
+
+
+def resume(run: Run, name: str) -> None:
+    """A paused worker goes on: it is due from now on, and what it has slept through comes at once."""
+    worker = run.worker(name)
+    worker.paused, worker.offered = False, None
+    run.progress_at = run.now
+    run.record(name, name, "resume", "goes on", "")
+    for task in worker.tasks:
+        if task.state is State.READY:
+            task.due = run.now
+    wake_the_due(run)
+
+
+def abort(run: Run, task: Task) -> None:
+    assert task.op is not None
+    run.record(task.worker.name, task.name, "deadlock", task.op.text, "the server aborts it: deadlock")
+    run.servers[task.op.server].abort(task)
+    run.wake(task, run.now)
+    run.deadlock = []
+
+
+def look_who_is_free(run: Run) -> None:
+    """Ask the servers whose commands are no longer blocked; wake pollers that have something new to see."""
+    if run.waiting_line:
+        for server in run.servers.values():
+            mine = [t for t in run.waiting_line if t.op and t.op.server == server.name]
+            for task in server.freed(mine) if mine else ():
+                run.wake(task, run.now)
+        if not any(task.state is State.RUN for task in run.tasks):
+            run.deadlock = [t for s in run.servers.values() for t in s.deadlocked(run.waiting_line)]
+    dozing = [
+        t for t in run.tasks if t.vain_since is not None and t.state is State.WAIT and not t.worker.paused
+    ]
+    if dozing and (mark := shared(run)) != run.progress_mark:
+        run.progress_mark = mark
+        run.progress_at = run.now
+        for task in dozing:  # a poller's phase is arbitrary: it may look as soon as there is something new
+            watch(run, task)
+            task.vain_since = None
+            run.wake(task, run.now)
+
+
+def only_polls(run: Run) -> bool:
+    """Has nothing but polls in vain happened for longer than any lease and the patience?"""
+    if run.now - run.progress_at <= run.bounds.patience + run.longest_lease:
+        return False
+    for task in run.tasks:
+        watch(run, task)
+    return True
+
+
+def whereabouts(run: Run) -> str:
+    """Where each thread stands, when the explorer has heard nothing for too long."""
+    frames = sys._current_frames()
+    lines = []
+    for task in run.tasks:
+        frame = frames.get(task.thread.ident or 0) if task.thread else None
+        where = traceback.extract_stack(frame)[-1] if frame else None
+        place = f"{where.filename}:{where.lineno} {where.name}" if where else "?"
+        lines.append(f"{task.name} {task.state.value} at {place}")
+    return (
+        "a worker waits in something that the explorer does not see (no gate): "
+        + "; ".join(lines)
+        + f". Virtual time {run.now / SECOND:g} s. Gate that client (docs/explorer.md)"
+    )

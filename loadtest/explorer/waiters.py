@@ -1,0 +1,57 @@
+"""Has a waiter a memory? Watch it poll in vain, for longer than any lease, before polls may be slept through.
+
+One worker stops after its first, second … command, and stands there; its leases do not end. The others go on:
+who polls is watched for the longest lease and the patience, with every poll really executed. A waiter that does
+nothing else in all that time may sleep through such polls in the search, for as long as it was watched. One that
+gives up, or that goes in without the lock after its third try, stops being the same poll right there: from
+that moment on the search executes its polls again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadtest.explorer import timeline
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.run import Run
+from loadtest.explorer.stage import Stage
+
+MOST_STEPS = 60
+
+
+def watch_waiters(stage: Stage) -> dict[bytes, int]:
+    """Return for how long each kind of poll was watched, in µs of virtual time."""
+    watched: dict[bytes, int] = {}
+    for index in range(stage.bounds.workers):
+        for steps in range(1, MOST_STEPS):
+            stopped = _Stopped(index, steps)
+            run = stage.run(stopped.choose, {})
+            if run.cold:
+                run = stage.run(stopped.choose, {})
+            for kind, time in run.learned.items():
+                watched[kind] = max(watched.get(kind, 0), time)
+            if not stopped.stands or len(run.learned) >= stage.bounds.workers - 1:
+                break
+    return watched
+
+
+class _Stopped:
+    """A chooser: one worker takes some steps and then stands still; the others go on."""
+
+    def __init__(self, index: int, steps: int) -> None:
+        self.index, self.steps = index, steps
+        self.stands = False
+
+    def choose(self, run: Run, options: Sequence[Option]) -> int:
+        worker = run.workers[self.index]
+        own = [i for i, o in enumerate(options) if o.kind is Kind.STEP and run.task(o.who).worker is worker]
+        if own and not self.stands and sum(step.worker == worker.name for step in run.steps) < self.steps:
+            return own[0]
+        if own and not self.stands:
+            self.stands = worker.paused = run.leases_stand = True
+        kinds = (Kind.STEP, Kind.VICTIM, Kind.TICK)
+        others = [i for i, o in enumerate(options) if o.kind in kinds and i not in own]
+        if not others or timeline.only_polls(run):
+            run.stuck = True
+            return 0
+        return others[0]

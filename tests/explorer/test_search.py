@@ -1,0 +1,108 @@
+"""The engine on a tiny bank: what loses money is found, what keeps it is exhausted, what hangs is stalled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from loadtest.explorer.bounds import SECOND, Fault, Reduction
+from loadtest.explorer.search import Result
+from locks.naive_lock import NaiveLock
+from locks.setnx import SetnxLock
+from locks.token_lock import TokenLock
+from tests.explorer import bank
+
+Explore = Callable[..., Result]
+
+
+def naive(own: bank.Bank) -> Any:
+    return NaiveLock("lock", redis=own.redis)
+
+
+def setnx(own: bank.Bank) -> Any:
+    return SetnxLock("lock", redis=own.redis)
+
+
+def token(own: bank.Bank) -> Any:
+    return TokenLock("lock", redis=own.redis, lease=2.0)
+
+
+def test_without_a_lock_money_is_lost(explore: Explore) -> None:
+    result = explore(bank.no_lock)
+    assert (result.worst, result.exhausted) == ("lost", True)
+    loss = result.found["lost"]
+    assert [(s.worker, s.command.split()[0]) for s in loss.steps] in (
+        [("A", "SELECT"), ("B", "SELECT"), ("B", "UPDATE"), ("A", "UPDATE")],
+        [("B", "SELECT"), ("A", "SELECT"), ("A", "UPDATE"), ("B", "UPDATE")],
+        [("A", "SELECT"), ("B", "SELECT"), ("A", "UPDATE"), ("B", "UPDATE")],
+    )
+
+
+@pytest.mark.parametrize("deposit", [bank.select_for_update, bank.hidden_for_update, bank.optimistic])
+def test_right_ones_are_exhausted_and_kept_under_one_fault(explore: Explore, deposit: Any) -> None:
+    result = explore(deposit, faults=1)
+    assert (result.worst, result.exhausted, result.cause) == ("kept", True, "")
+    assert {Fault.CRASH, Fault.LOST_REPLY} <= result.fired == result.applicable
+
+
+def test_reading_before_locking_loses(explore: Explore) -> None:
+    assert explore(bank.select_for_update_late).worst == "lost"
+
+
+def test_opposite_order_deadlocks(explore: Explore) -> None:
+    result = explore(bank.opposite_order)
+    assert (result.worst, result.exhausted) == ("stalled", True)
+    assert "deadlock" in [step.kind for step in result.found["stalled"].steps]
+
+
+def test_naive_lock_loses_without_a_fault(explore: Explore) -> None:
+    result = explore(bank.locked_by(naive))
+    assert (result.worst, result.exhausted) == ("lost", True)
+
+
+def test_setnx_and_a_crash_stall_everyone(explore: Explore) -> None:
+    assert explore(bank.locked_by(setnx)).worst == "kept"
+    result = explore(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.CRASH}))
+    assert (result.worst, result.exhausted) == ("stalled", True)
+
+
+def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
+    assert explore(bank.locked_by(token)).worst == "kept"
+    result = explore(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
+    assert (result.worst, result.exhausted) == ("lost", True)
+
+
+def test_a_section_longer_than_the_lease_loses_without_a_fault(explore: Explore) -> None:
+    assert explore(bank.locked_by(token, work=4.0)).worst == "lost"
+
+
+def test_a_lock_that_goes_in_after_three_tries_is_found(explore: Explore) -> None:
+    """Two earlier searches called it exhausted without a loss: a waiter was not let poll again."""
+    assert explore(bank.locked_by(bank.three_tries)).worst == "lost"
+
+
+CRASH = frozenset({Fault.CRASH})
+
+
+@pytest.mark.parametrize(
+    ("deposit", "faults"),
+    [
+        (bank.no_lock, 1),
+        (bank.select_for_update, 1),
+        (bank.optimistic, 1),
+        (bank.opposite_order, 1),
+        (bank.locked_by(naive), 1),
+    ],
+)
+def test_the_search_without_reduction_finds_the_same(explore: Explore, deposit: Any, faults: int) -> None:
+    """The referee: every order of every step, every poll, nothing left out."""
+    bounds = {"faults": faults, "kinds": CRASH, "patience": SECOND}
+    reduced = explore(deposit, **bounds)
+    referee = explore(deposit, **bounds, reduction=Reduction.NONE)
+    assert reduced.exhausted
+    assert referee.exhausted
+    assert set(reduced.counts) == set(referee.counts)
+    assert reduced.finals == referee.finals
+    assert reduced.schedules < referee.schedules
