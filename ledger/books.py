@@ -48,9 +48,8 @@ def open_book(
         book = Book.objects.create(name=name, strategy=strategy, store=store, settings=values or {})
         if ALIASES.get(store, "default") != "default":
             book.save(using=ALIASES[store], force_insert=True)  # the accounts' foreign key wants it there too
-        store_of(book).open(
-            Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts
-        )
+        asked_for = (Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts)
+        store_of(book).open(found.lay_out(asked_for))
     return book
 
 

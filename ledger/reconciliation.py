@@ -31,7 +31,7 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     store = store_of(book)
     with store.at_one_moment():
         rows = ((row, store.links(pk)) for row, pk in store.accounts())
-        return reconcile_book(rows, operations, store.legs, store.whole)
+        return reconcile_book(rows, store.spread(operations or {}), store.legs, store.whole)
 
 
 def losses_of(book: Book, number: str) -> Losses:

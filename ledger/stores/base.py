@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar
 
 from ledger.models import Book
 from ledger.posting import Change, Posting, Snapshot, Stored
-from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Row
+from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Operation, Row
 
 
 class Store(ABC):
@@ -43,6 +43,10 @@ class Store(ABC):
         """Reads inside see the accounts and their entries as they were at one moment. Where a store cannot do
         that, reconcile is for accounts that nobody writes to meanwhile."""
         return nullcontext()
+
+    def spread(self, operations: Mapping[str, Sequence[Operation]]) -> Mapping[str, Sequence[Operation]]:
+        """Return the clients' `operations` by the rows in which the accounts are kept: one for each, here."""
+        return operations
 
     @abstractmethod
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:

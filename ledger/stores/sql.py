@@ -6,7 +6,7 @@ first, and two writers that both hold that lock deadlock on InnoDB when each wan
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from uuid import UUID
@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
-from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Row
+from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Operation, Row
 from ledger.stores.base import KeyTaken, Store
 from ledger.stores.links import stream
+from ledger.stores.segments import SEGMENT, spread, total
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
 
@@ -79,10 +80,22 @@ class SqlStore(Store):
         return self.complete(posting, {row.number: snapshot(row) for row in rows})
 
     def complete(self, posting: Posting, read: dict[str, Snapshot]) -> dict[str, Snapshot]:
-        """Return `read` if it has every account of the posting; raises Refused."""
-        if missing := set(posting.accounts) - read.keys():
-            raise Refused(f"no account {', '.join(sorted(missing))} in this book")
+        """Return `read` if it has every account of the posting; raises Refused. An account that is kept in several
+        rows is their sum."""
+        for number in sorted(set(posting.accounts) - read.keys()):
+            rows = Account.objects.using(self.db).filter(book_id=self.book.pk)
+            parts = [snapshot(row) for row in rows.filter(number__startswith=number + SEGMENT)]
+            if not parts:
+                raise Refused(f"no account {number} in this book")
+            read[number] = total(number, parts)
         return read
+
+    def spread(self, operations: Mapping[str, Sequence[Operation]]) -> Mapping[str, Sequence[Operation]]:
+        rows = Account.objects.using(self.db).filter(book_id=self.book.pk, number__contains=SEGMENT)
+        if not rows.exists():
+            return operations
+        entries = Entry.objects.using(self.db).filter(book_id=self.book.pk)
+        return spread(operations, entries.values_list("key", "account__number", "amount"))
 
     def write(self, changes: Sequence[Change]) -> None:
         with transaction.atomic(using=self.db):
@@ -128,6 +141,11 @@ class SqlStore(Store):
             yield account_row(account), account.pk
 
     def account(self, pk: int | str) -> AccountRow:
+        if isinstance(pk, str):
+            rows = f"{pk}{SEGMENT}0, {pk}{SEGMENT}1, …"
+            raise Refused(
+                f"account {pk} is kept in several rows ({rows}): ask for one of them, or for the book"
+            )
         return account_row(Account.objects.using(self.db).get(pk=pk))
 
     def legs(self, keys: Collection[str]) -> Iterable[Leg]:

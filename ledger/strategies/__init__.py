@@ -23,11 +23,13 @@ from ledger.strategies.redis_watch import RedisWatch
 from ledger.strategies.repeatable_read import RepeatableRead
 from ledger.strategies.row_lock_nowait import RowLockNowait
 from ledger.strategies.save_all_fields import SaveAllFields
+from ledger.strategies.segmented_balance import SegmentedBalance
 from ledger.strategies.select_for_update import SelectForUpdate
 from ledger.strategies.select_for_update_function import SelectForUpdateFunction
 from ledger.strategies.select_for_update_late import SelectForUpdateLate
 from ledger.strategies.serializable import Serializable
 from ledger.strategies.single_writer import SingleWriter
+from ledger.strategies.skip_locked import SkipLocked
 from ledger.strategies.sql import SqlStrategy
 from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
@@ -67,6 +69,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
         RowLockNowait,
         AdvisoryLock,
         AtomicUpdate,
+        SegmentedBalance,
+        SkipLocked,
         OptimisticVersion,
         OptimisticValue,
         RepeatableRead,

@@ -33,17 +33,17 @@ STATEMENT = """
 WITH written AS (
     UPDATE ledger_account
     SET balance = balance + %(amount)s, version = version + 1, head = %(entry)s
-    WHERE book_id = %(book)s AND number = %(number)s
-      AND (%(amount)s >= 0 OR floor IS NULL OR balance + %(amount)s >= floor)
-    RETURNING id, old.balance AS balance_before, new.balance AS balance_after, old.head AS parent
+    WHERE {which} AND (%(amount)s >= 0 OR floor IS NULL OR balance + %(amount)s >= floor)
+    RETURNING id, number, old.balance AS balance_before, new.balance AS balance_after, old.head AS parent
 )
 INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
                           parent, worker, read_at, written_at)
 SELECT %(entry)s, %(book)s, id, %(key)s, %(fingerprint)s, %(amount)s, balance_before, balance_after,
        parent, %(worker)s, clock_timestamp(), clock_timestamp()
 FROM written
-RETURNING id, balance_before, balance_after
+RETURNING id, (SELECT number FROM written), balance_before, balance_after
 """
+THIS_ONE = "book_id = %(book)s AND number = %(number)s"
 
 
 class AtomicUpdate(SqlStrategy):
@@ -62,26 +62,36 @@ class AtomicUpdate(SqlStrategy):
         self.think()  # before the statement: what the business decides here cannot rest on the balance
         try:
             if len(posting.lines) == 1:
-                return Applied((increment(self.store, posting, posting.lines[0]),))
+                return Applied(self.add(posting, posting.lines[0]))
             with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
                 lines = sorted(posting.lines, key=lambda line: line.account)
-                return Applied(tuple(increment(self.store, posting, line) for line in lines))
+                return Applied(tuple(stored for line in lines for stored in self.add(posting, line)))
         except (DataError, OperationalError) as error:
             if "out of range" in str(error):
                 raise Refused(f"{posting.key}: the balance would leave the range of BIGINT") from error
             raise
 
+    def add(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
+        return (increment(self.store, posting, line),)
+
 
 def increment(store: SqlStore, posting: Posting, line: Line) -> Stored:
     """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then."""
     connection = connections[store.db]
-    if connection.vendor == "postgresql" and connection.pg_version >= 180000:
-        return _in_one_statement(store, posting, line)
-    return _in_one_transaction(store, posting, line)
+    if connection.vendor != "postgresql" or connection.pg_version < 180000:
+        return _in_one_transaction(store, posting, line)
+    stored = in_one_statement(store, posting, line, THIS_ONE)
+    if stored is None:
+        raise _refused(store, line)
+    return stored
 
 
-def _in_one_statement(store: SqlStore, posting: Posting, line: Line) -> Stored:
-    given = {
+def in_one_statement(
+    store: SqlStore, posting: Posting, line: Line, which: str, **given: object
+) -> Stored | None:
+    """Add to the row `which` (SQL, with its parameters `given`) and record it. None: there is no such row, or the
+    floor would break."""
+    given |= {
         "entry": uuid4(),
         "book": store.book.pk,
         "number": line.account,
@@ -91,11 +101,9 @@ def _in_one_statement(store: SqlStore, posting: Posting, line: Line) -> Stored:
         "worker": worker(),
     }
     with key_taken(posting.key), connections[store.db].cursor() as cursor:
-        cursor.execute(STATEMENT, given)
+        cursor.execute(STATEMENT.format(which=which), given)
         row = cursor.fetchone()
-    if row is None:
-        raise _refused(store, line)
-    return Stored(row[0], line.account, line.amount, row[1], row[2])
+    return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None
 
 
 def _in_one_transaction(store: SqlStore, posting: Posting, line: Line) -> Stored:

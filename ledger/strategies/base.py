@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ledger.models import Book
-from ledger.posting import Applied, Posting
+from ledger.posting import Applied, Posting, Snapshot
 from ledger.stores import Store, store_of
 from locks.hazards import Hazard
 
@@ -86,6 +87,11 @@ class Strategy(ABC):
         self.book = book
         self.store: Store = store_of(book)
         self.settings = Settings.of(book.settings)
+
+    @classmethod
+    def lay_out(cls, accounts: Iterable[Snapshot]) -> Iterable[Snapshot]:
+        """Return the rows in which a fresh book keeps `accounts`: one for each, unless the strategy splits them."""
+        return accounts
 
     @abstractmethod
     def apply(self, posting: Posting) -> Applied:

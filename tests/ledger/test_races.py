@@ -32,6 +32,8 @@ RIGHT = {
         "redis-then-database",
         "redis-gate",
         "single-writer",
+        "segmented-balance",
+        "skip-locked",
     ],
     "redis": ["setnx", "watchdog", "token", "redis-atomic", "redis-watch"],
 }

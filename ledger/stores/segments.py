@@ -1,0 +1,45 @@
+"""An account that is kept in several rows: X is the sum of X/0, X/1, … (see the strategy segmented-balance)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ledger.posting import Snapshot
+from ledger.reconcile import Operation
+
+SEGMENT = "/"
+
+
+def row_of(number: str, segment: int) -> str:
+    """Return the number of one of an account's rows."""
+    return f"{number}{SEGMENT}{segment}"
+
+
+def account_of(row: str) -> str:
+    """Return the number of the account that a row belongs to."""
+    return row.split(SEGMENT)[0]
+
+
+def total(number: str, parts: Sequence[Snapshot]) -> Snapshot:
+    """Return the account as a whole. It has no head: each row has its own."""
+    floors = [part.floor for part in parts if part.floor is not None]
+    balance, version = sum(part.balance for part in parts), sum(part.version for part in parts)
+    return Snapshot(number, number, balance, version, None, sum(floors) if floors else None)
+
+
+def spread(
+    operations: Mapping[str, Sequence[Operation]], legs: Iterable[tuple[str, str, int]]
+) -> dict[str, Sequence[Operation]]:
+    """Return the clients' `operations` by row instead of by account.
+
+    `legs`: (key, row, amount) of each entry. An operation that left no entry is the first row's.
+    """
+    parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for key, row, amount in legs:
+        parts.setdefault((account_of(row), key), []).append((row, amount))
+    by_row: dict[str, list[Operation]] = {}
+    for number, seen in operations.items():
+        for each in seen:
+            for row, amount in parts.get((number, each.key), [(row_of(number, 0), each.amount)]):
+                by_row.setdefault(row, []).append(each._replace(amount=amount))
+    return dict(by_row)

@@ -1,0 +1,94 @@
+"""An account in 8 rows: the sum, the floor over all of them, and who waits for whom."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from ledger.books import open_book, post
+from ledger.models import Account
+from ledger.posting import Line, Posting, Refused
+from ledger.reconciliation import books_of, books_of_account
+from ledger.stores import KeyTaken, store_of
+from tests.ledger.race import Race, State
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+BOTH = pytest.mark.parametrize("slug", ["segmented-balance", "skip-locked"])
+
+
+def balance(book: object) -> int:
+    return store_of(book).read(Posting("", (Line("A", 0),)))["A"].balance
+
+
+@BOTH
+@pytest.mark.parametrize(("opening", "floor"), [(100, 0), (7, None), (50, -100), (-20, -20), (0, 0)])
+def test_the_rows_add_up_and_the_floor_is_where_it_was(slug: str, opening: int, floor: int | None) -> None:
+    book = open_book(slug, [("A", opening, floor)])
+    whole = store_of(book).read(Posting("", (Line("A", 0),)))["A"]
+    assert (whole.balance, whole.floor) == (opening, floor)
+    if floor is not None and opening > floor:
+        post(book, Posting("all", (Line("A", floor - opening),)))
+        assert balance(book) == floor
+        with pytest.raises(Refused):
+            post(book, Posting("more", (Line("A", -1),)))
+    assert books_of(book).balanced
+
+
+@BOTH
+def test_a_large_withdrawal_takes_from_several_rows_and_is_one_operation(slug: str) -> None:
+    with Race(slug, floor=0) as race:
+        race.worker("A", -90).finishes()
+        race.worker("B", +5).finishes()
+        assert race.balance() == 15
+        books = race.books()
+        assert (books.lost_updates, books.balanced, books.unreported) == (0, True, 0)
+        assert books.entries > 2
+
+
+@BOTH
+def test_a_key_is_once_over_all_rows(slug: str) -> None:
+    book = open_book(slug, [("A", 100, 0)])
+    for _ in range(5):
+        post(book, Posting("k", (Line("A", -60),)))
+    assert balance(book) == 40
+
+
+def test_a_withdrawal_waits_for_who_holds_one_of_the_rows() -> None:
+    with Race("segmented-balance", floor=0) as race:
+        a, b = race.worker("A", -60), race.worker("B", -60)
+        a.runs_to("sql INSERT")  # it holds all rows
+        assert b.tries("the end") is State.WAITS
+        a.finishes()
+        b.fails(Refused)
+        assert (race.balance(), race.kept()) == (40, True)
+
+
+def test_the_books_of_such_an_account_are_those_of_its_rows() -> None:
+    book = open_book("segmented-balance", [("A", 100, 0)])
+    post(book, Posting("k", (Line("A", 8),)))
+    with pytest.raises(Refused, match="several rows"):
+        books_of_account(book, "A")
+    assert sum(books_of_account(book, f"A/{n}").final for n in range(8)) == 108
+
+
+def test_skip_locked_takes_another_row_when_one_is_locked() -> None:
+    with Race("skip-locked", floor=0) as race:
+        store = store_of(race.book)
+        with transaction.atomic():
+            list(Account.objects.select_for_update().filter(book=race.book, number="A/0"))
+            race.worker("A", +1).finishes()
+        assert [row.number for row, _ in store.accounts() if row.version] == ["A/1"]
+
+
+@BOTH
+@pytest.mark.parametrize("amount", [1, -90])
+def test_a_request_sent_twice_at_once_is_applied_once(slug: str, amount: int) -> None:
+    with Race(slug, floor=0) as race:
+        twice = Posting("twice", (Line("A", amount),))
+        a, b = race.poster("A", twice), race.poster("B", twice)
+        race.worker("C", +90).finishes()
+        a.runs_to(r"sql (\s*WITH|SELECT .*FOR UPDATE|SELECT pg_adv|INSERT)")
+        for worker in (b, a, b):
+            worker.tries("the end")
+        assert [type(worker.error) for worker in (a, b) if worker.answer is None] == [KeyTaken]
+        assert race.balance() == 190 + amount
