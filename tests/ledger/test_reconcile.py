@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ledger.reconcile import AccountRow, Outcome, reconcile
+from ledger.reconcile import AccountRow, Operation, Outcome, reconcile
 from tests.ledger.history import History, at
 
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
@@ -189,6 +189,37 @@ def test_an_acknowledged_operation_without_an_entry_is_lost_without_trace():
     assert loss is not None
     assert (loss.entry, loss.overwritten_by, loss.at) == (None, None, 1.0)
     assert "client-forgotten was told that operation forgotten (+25) was done" in loss.sentence
+
+
+@pytest.mark.parametrize(
+    ("when", "amount", "first", "last", "worst"),
+    [
+        (-5, 25, "gone", "a", "gone"),
+        (5, 25, "a", "gone", "gone"),
+        (5, 10, "a", "gone", "a"),
+        (5, 1, "a", "gone", "a"),
+    ],
+)
+def test_losses_with_and_without_a_trace_are_compared(
+    when: float, amount: int, first: str, last: str, worst: str
+):
+    """What left an entry is ranked by the store's order, what left none by the clients' clock."""
+    history = History()
+    history.write("a", 10, None, outcome=OK)
+    history.write("b", 5, None, outcome=OK)
+    ended = history.entries[0].written_at.timestamp() + when
+    history.operations.append(Operation("gone", amount, OK, ended - 1, ended, "client"))
+    books = history.books()
+    losses = (books.first_loss, books.last_loss, books.worst_loss)
+    assert [loss.key for loss in losses] == [first, last, worst]
+
+
+def test_only_the_first_few_creations_are_told():
+    history = History()
+    for _ in range(20):
+        history.write("a", 1, outcome=OK)
+    books = history.books()
+    assert (books.created_updates, len(books.created)) == (19, 10)
 
 
 def test_a_client_that_tried_again_counts_once_with_its_strongest_outcome():

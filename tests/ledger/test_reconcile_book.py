@@ -42,7 +42,9 @@ def test_sums_and_the_worst_account():
     assert books.worst_account.number == "worse"
     assert books.worst_loss is not None
     assert (books.worst_loss.account, books.worst_loss.key) == ("worse", "w1")
-    json.dumps(books.as_json())
+    told = json.loads(json.dumps(books.as_json()))
+    assert (told["worst_account"], told["worst_torn"], len(told["accounts"])) == ("worse", None, 3)
+    assert json.loads(json.dumps(book(good).as_json()))["worst_account"] is None
 
 
 def test_drifts_of_two_accounts_cancel_and_losses_do_not():
@@ -65,7 +67,7 @@ def test_whole_transfers_are_not_torn():
     transfer("t1", a, b, 10)
     transfer("t2", b, a, 30)
     books = book(a, b)
-    assert (books.torn, books.lost_updates, books.final) == (0, 0, 200)
+    assert (books.torn, books.lost_updates, books.final, books.right) == (0, 0, 200, True)
 
 
 def test_a_transfer_overwritten_on_one_side_is_torn():
@@ -86,7 +88,7 @@ def test_a_torn_transfer_of_unknown_outcome_is_found_although_no_account_lost_an
     a.told("t1", -10, INFO)
     books = book(a, b)
     assert (books.lost_updates, books.created_updates, books.balanced) == (0, 0, True)
-    assert (books.torn, books.torn_amount) == (1, 10)
+    assert (books.torn, books.torn_amount, books.right) == (1, 10, False)
     assert books.worst_torn is not None
     assert books.worst_torn.sentence.endswith("10 made from nothing.")
 
@@ -121,5 +123,5 @@ def test_an_account_that_the_store_forgot():
     a.write("a", 10, outcome=OK)
     books = book(a, operations={"A": a.operations, "B": [Operation("b", 7, OK, 0, 1, "client")]})
     assert (books.lost_updates, books.lost_amount, books.lost_without_trace) == (1, 7, 1)
-    assert not books.balanced
+    assert (books.balanced, books.problem_count) == (False, 1)
     assert "account B is not in the store" in books.problems[0]

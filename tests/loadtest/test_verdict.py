@@ -169,7 +169,7 @@ def test_created_is_graver_than_lost():
     verdict = judge(evidence_of(history))
     assert verdict.word == "created"
     assert [each.word for each in verdict.breaches] == ["created", "lost"]
-    assert "500 created by 1 operation" in verdict.cause
+    assert "500 created by 1 operation, first: web-6 wrote entry " in verdict.cause
 
 
 def test_a_torn_transfer_is_lost_although_no_account_lost_anything():
@@ -181,7 +181,9 @@ def test_a_torn_transfer_is_lost_although_no_account_lost_anything():
     assert evidence.books.lost_updates == 0
     verdict = judge(evidence)
     assert verdict.word == "lost"
-    assert "1 torn postings, 10 out of balance" in verdict.cause
+    assert (
+        "1 torn postings, 10 out of balance; the worst: posting t is on the chain of B (+10)" in verdict.cause
+    )
 
 
 def stock(opening: int, *sold: int) -> Evidence:
@@ -212,6 +214,18 @@ def test_more_promised_than_there_was_is_oversold_beside_lost():
     assert evidence.books is not None
     verdict = judge(replace(evidence, breaches=tuple(floor_law(evidence.books, {"prizes": 0}))))
     assert [each.word for each in verdict.breaches] == ["lost", "oversold"]
+
+
+def test_of_several_oversold_accounts_the_worst_is_named():
+    deep, shallow = History(number="deep", opening=10), History(number="shallow", opening=1)
+    deep.write("d", -15, outcome=Outcome.OK)
+    shallow.write("s", -3, outcome=Outcome.OK)
+    evidence = evidence_of(deep, shallow)
+    assert evidence.books is not None
+    (breach,) = floor_law(evidence.books, {"deep": 0, "shallow": 0})
+    assert breach.sentence == "2 accounts oversold; the worst, deep, down to -5, its floor being 0"
+    (breach,) = floor_law(evidence.books, {"deep": -4, "shallow": 0})
+    assert "the worst, shallow, down to -2" in breach.sentence, "by how far below its own floor"
 
 
 def test_accounts_without_a_floor_may_be_overdrawn():
