@@ -1,0 +1,136 @@
+"""Redlock: the exact odds, by simulation and on real servers; a quorum that is too small; counts that come apart."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from locks import LOCKS, LockUnavailable, build
+from locks.redlock_odds import article, broken, forgetting_that_breaks, unavailable
+from tests.contract.arena import Arena, Fight, Party
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "redlock.md"
+REDLOCK, REENTRANT = LOCKS["redlock"], LOCKS["redlock-reentrant"]
+
+
+def subsets(nodes: Any) -> Any:
+    nodes = list(nodes)
+    return chain.from_iterable(combinations(nodes, size) for size in range(len(nodes) + 1))
+
+
+def without(arena: Arena, fight: Fight, absent: Any) -> None:
+    """On these nodes the lock cannot be taken: something else is there."""
+    for node in absent:
+        arena.admins[node].set(fight.name, "something else", nx=True)
+
+
+def back(arena: Arena, fight: Fight, absent: Any) -> None:
+    for node in absent:
+        arena.admins[node].delete(fight.name)
+
+
+@pytest.mark.parametrize("quorum", [1, 2, 3])
+def test_odds_on_real_nodes(arena: Arena, quorum: int) -> None:
+    """Every way to take a lock on three nodes, and every way in which they can forget it."""
+    for taken in (each for each in subsets(range(3)) if len(each) >= quorum):
+        for forgetful in subsets(taken):
+            with arena.fight(REDLOCK, lease=10.0, quorum=quorum) as fight:
+                absent = set(range(3)) - set(taken)
+                without(arena, fight, absent)
+                fight.holder()
+                back(arena, fight, absent)
+                back(arena, fight, forgetful)
+                second_is_inside = fight.party().gets_in()
+            enough = len(forgetful) >= forgetting_that_breaks(len(taken), 3, quorum)
+            assert second_is_inside == enough, (quorum, taken, forgetful)
+
+
+@pytest.mark.parametrize(("nodes", "quorum"), [(3, 2), (5, 3), (5, 4)])
+@pytest.mark.parametrize("p", [0.05, 0.3])
+def test_odds_by_simulation(nodes: int, quorum: int, p: float) -> None:
+    dice, rounds = random.Random(f"{nodes}{quorum}{p}"), 40_000
+    down = [sum(dice.random() < p for _ in range(nodes)) for _ in range(rounds)]
+    bare = [sum(dice.random() < p for _ in range(quorum)) for _ in range(rounds)]
+    seen = {
+        unavailable(p, nodes, quorum): sum(nodes - each < quorum for each in down),
+        broken(p, nodes, quorum): sum(each >= quorum for each in down),
+        broken(p, nodes, quorum, taken=quorum): sum(nodes - quorum + each >= quorum for each in bare),
+    }
+    for exact, count in seen.items():
+        assert count / rounds == pytest.approx(exact, abs=4 * (exact * (1 - exact) / rounds) ** 0.5)
+
+
+def test_article_is_too_sure() -> None:
+    assert article(0.01, 5) < unavailable(0.01, 5, 3) / 10_000
+    assert broken(0.01, 5, 3, taken=3) > 0.029
+    with pytest.raises(ValueError, match="no such lock"):
+        broken(0.01, 5, 3, taken=2)
+
+
+def test_page_has_these_figures() -> None:
+    rows = re.findall(
+        r"^\| (\d) \| (\d) \| (\d) \| (.*?) % \| (.*?) % \| (.*?) % \| (.*?) % \|$", PAGE.read_text(), re.M
+    )
+    assert len(rows) == 4
+    for row in rows:
+        nodes, quorum, p = int(row[0]), int(row[1]), int(row[2]) / 100
+        exact = (
+            article(p, nodes),
+            unavailable(p, nodes, quorum),
+            broken(p, nodes, quorum),
+            broken(p, nodes, quorum, taken=quorum),
+        )
+        assert [float(told) for told in row[3:]] == pytest.approx([100 * each for each in exact], rel=0.01)
+
+
+def test_a_quorum_of_half_lets_two_in(arena: Arena) -> None:
+    """M ≤ N/2, and no fault at all: one client comes to node 1 first, the other to node 2."""
+    with arena.fight(REDLOCK, lease=10.0, quorum=1) as fight:
+        first, second = Party(REDLOCK, fight.name, fight.site, quorum=1), fight.party()
+        first.lock.nodes.reverse()
+        acquiring = first.begins(first.gets_in, stop_before=1)
+        assert first.stands_at_the_gate(acquiring)
+        assert second.gets_in()
+        first.gate.open()
+        assert acquiring.result()
+        first.dies()
+
+
+def test_counts_come_apart(arena: Arena) -> None:
+    """The docstring's sequence: node 3 misses the first entry, so its count ends one release too early."""
+    with arena.fight(REENTRANT, lease=10.0) as fight:
+        arena.admins[2].hset(fight.name, "somebody else", 1)
+        party = fight.holder()
+        back(arena, fight, [2])
+        assert party.gets_in()
+        party.lock.release()
+        assert party.lock.held
+        assert [len(admin.hgetall(fight.name)) for admin in arena.admins] == [1, 1, 0]
+        back(arena, fight, [1])
+        assert fight.party().gets_in(), (
+            "a second one is inside, by node 2 that forgot and node 3 that miscounted"
+        )
+
+
+def test_too_few_nodes_is_an_error(arena: Arena) -> None:
+    with arena.fight(REDLOCK, lease=2.0) as fight:
+        dead = build(REDLOCK, fight.name, redis_nodes=[*fight.party().lock.nodes[:1], *nowhere(2)])
+        with pytest.raises(LockUnavailable, match="1 of 3 nodes answered, 2 needed"):
+            dead.acquire(timeout=0)
+        alive = build(REDLOCK, fight.name, redis_nodes=[*fight.party().lock.nodes[:2], *nowhere(1)])
+        assert alive.acquire(timeout=0), "one of three may be down"
+        alive.release()
+    with pytest.raises(ValueError, match="quorum of 4 among 3"):
+        build(REDLOCK, "x", redis_nodes=nowhere(3), quorum=4)
+
+
+def nowhere(count: int) -> list[Any]:
+    return [Redis(unix_socket_path="/nobody/listens/here", retry=Retry(NoBackoff(), 0)) for _ in range(count)]
