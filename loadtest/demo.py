@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from loadtest.durations import duration
@@ -45,18 +46,18 @@ def measure() -> int:
 
     from loadtest.demo_user import demo_login
 
-    code = 0
+    code, output = 0, Path(os.environ.get("DEMO_OUTPUT", "report"))
     try:
-        call_command("compare", preset="demo", seconds=seconds())
+        call_command("compare", preset="demo", seconds=seconds(), output=output)
     except CommandError as error:
         print(error, file=sys.stderr)
         return error.returncode
     except SystemExit as ended:
         code = int(ended.code or 0)
-    call_command("report")
+    call_command("report", output=output)
     name, password = demo_login()
     print(
-        f"\nOpen report/index.html. Then: make serve\n"
+        f"\nOpen {output / 'index.html'}. Then: make serve\n"
         f"  http://127.0.0.1:{SERVE_PORT}/admin/   login {name}, password {password}"
     )
     return code

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 from loadtest.demo import SERVE_PORT, _as_ctrl_c
 from loadtest.servers import ServerError
+from loadtest.servers.base import tail
 from loadtest.servers.embedded import migrate, using
 
 BACKGROUND_WORKERS = 3
@@ -59,7 +60,7 @@ def serve(stack: ExitStack, port: int) -> None:
     while True:
         for server in (web, *workers):
             if not server.running:
-                raise ServerError(f"{server.name} has ended. {server.log_tail()}")
+                raise ServerError(f"{server.name} has ended. {tail(server.log)}")
         time.sleep(0.5)
 
 

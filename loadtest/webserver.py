@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 import urllib.request
@@ -17,6 +18,7 @@ import psutil
 
 from ledger.addresses import BASE_DIR, addresses
 from loadtest.servers import Server, ServerError
+from loadtest.servers.base import tail
 from loadtest.servers.ports import free_port
 
 #: workers × threads connections to PostgreSQL (max_connections 200); a waiting lock holds a thread
@@ -30,6 +32,9 @@ class WebServer(Server):
     """
 
     name = "web"
+    stop_signal = (
+        signal.SIGINT
+    )  # at once: at its end nobody waits for an answer, and the polite way takes 2 s
     start_timeout = 60.0
 
     def __init__(
@@ -77,7 +82,7 @@ class WebServer(Server):
         new ones answer: whatever the old ones were still doing, none of it can write any more. Raises
         ServerError if no new ones came up."""
         if not self.running:
-            raise ServerError(f"the web server has ended. {self.log_tail()}")
+            raise ServerError(f"the web server has ended. {tail(self.log)}")
         old = psutil.Process(self.pid).children()
         for process in old:
             with suppress(psutil.NoSuchProcess):

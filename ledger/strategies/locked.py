@@ -17,6 +17,7 @@ from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.strategies.base import Strategy
 from locks import Lock, LockFactory, LockTimeout, build
+from locks.hazards import Hazard
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ def locked(slug: str, factory: LockFactory) -> type[Locked]:
             "guarantees": getattr(factory, "guarantees", ""),
             "breaks_when": getattr(factory, "breaks_when", ""),
             "round_trips": getattr(factory, "round_trips", ""),
-            "withstands": getattr(factory, "withstands", frozenset()),
+            # a stranger's callable that claims nothing is offered as a lock: this much the word promises
+            "withstands": getattr(factory, "withstands", frozenset({Hazard.CONTENTION})),
         },
     )

@@ -39,7 +39,7 @@ WIDE = 118
 def table(results: Iterable[Mapping[str, Any]], width: int = WIDE) -> Table:
     """Return one row for each result: what should be there, what is, and at which price."""
     drawn = Table(title="Which lock can I trust with money?", title_justify="left")
-    drawn.add_column("strategy", no_wrap=True, min_width=18)
+    drawn.add_column("strategy", min_width=18, overflow="fold")  # a module:callable may be longer
     drawn.add_column("verdict", no_wrap=True)
     columns = {name: path for name, path in COLUMNS.items() if width >= WIDE or name not in WIDE_ONLY}
     for name in columns:

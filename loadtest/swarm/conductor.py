@@ -42,6 +42,12 @@ class Conductor:
     def bank(self) -> Bank:
         return Bank(self.environment.host)
 
+    def await_workers(self, wanted: int, patience: float = 5.0) -> None:
+        """Locust looks for its workers once a second; this looks more often, so that it finds them there."""
+        with gevent.Timeout(patience, False):
+            while len(self.environment.runner.clients.ready) < wanted:
+                gevent.sleep(0.02)
+
     # -- before -----------------------------------------------------------------------------------------------
 
     def test_start(self, **_: Any) -> None:
@@ -114,7 +120,13 @@ class Conductor:
         except BankError as error:
             log.warning("no look at the balance: %s", error)
             return
-        self.looked = {"after_s": seconds, "balance": balance, "finished": self.totals["ok"]}
+        unfinished = (self.environment.runner.target_user_count or 0) - self.done
+        self.looked = {
+            "after_s": seconds,
+            "balance": balance,
+            "finished": self.done,
+            "unfinished": unfinished,  # users; their work is not lost, only not done yet
+        }
 
     def on_done(self, msg: Any, **_: Any) -> None:
         """A user is done. When all are: the end."""
@@ -153,7 +165,9 @@ class Conductor:
         log.info("%s: %s", options.opened_book, "; ".join(f"{n}: {v}" for n, v in self.rows()))
         if options.history:
             report = {"book": options.opened_book, "looked": self.looked, "totals": dict(self.totals)}
-            Path(options.history, REPORT).write_text(json.dumps(report))
+            half = Path(options.history, REPORT + ".tmp")
+            half.write_text(json.dumps(report))
+            half.replace(half.with_suffix(""))  # whoever sees it sees all of it
 
     def rows(self) -> list[tuple[str, Any]]:
         """Return what the tab of the web UI shows."""

@@ -83,6 +83,8 @@ def set_up(environment: Any, runner: Any, **_: Any) -> None:
         events.quitting.add_listener(conductor.test_stop)
         if environment.web_ui:
             extend(environment, conductor)
+        elif options.expect_workers and isinstance(runner, MasterRunner):
+            conductor.await_workers(options.expect_workers)
     if not isinstance(runner, MasterRunner):
         runner.register_message("lab_go", GATE.on_go)
         events.test_start.add_listener(GATE.close)

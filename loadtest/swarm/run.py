@@ -74,7 +74,7 @@ class Swarm:
             )
 
     def _locust(self, trial: Trial, book: Book, folder: Path) -> int | None:
-        """Run Locust; returns its exit code, None if it had to be killed."""
+        """Run Locust; returns its exit code, None if it was ended by us."""
         warm_up = open_book(
             book.strategy,
             ((f"A{number:04d}", 0, None) for number in range(1, WARM_UP_ACCOUNTS + 1)),
@@ -95,7 +95,7 @@ class Swarm:
             )
             REAPER.watch(process.pid, signal.SIGTERM)
             try:
-                return self._wait(process)
+                return self._wait(process, folder / REPORT)
             finally:
                 _end(process)
 
@@ -125,14 +125,16 @@ class Swarm:
         flags = [f"--{name}={value}" for name, value in options.items()]
         return [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary", *flags]
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+    def _wait(self, process: subprocess.Popen[bytes], report: Path) -> int | None:
+        """Until the master has told all it knows: every user is done then, and its journal is closed. Locust's
+        own end would take a second more. Returns its exit code if it ended by itself."""
         begun = time.monotonic()
         usual = (self.seconds or 1.0) + 2.0
-        while time.monotonic() - begun < usual + 2 * self.deadline + OVERHEAD:
+        while not report.exists() and time.monotonic() - begun < usual + 2 * self.deadline + OVERHEAD:
             if (code := process.poll()) is not None:
                 return code
             self.tick(min(1.0, (time.monotonic() - begun) / usual))
-            time.sleep(0.05)
+            time.sleep(0.02)
         return None
 
     def _settle(self) -> None:
@@ -142,11 +144,9 @@ class Swarm:
 
     def _doubts(self, code: int | None, seen: History, folder: Path) -> tuple[Doubt, ...]:
         doubts = []
-        if code not in (0, 1) or not (folder / REPORT).exists():
+        if not (folder / REPORT).exists():
             tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])
-            doubts.append(
-                Doubt(f"the swarm ended early, with code {code}: {tail}", "look at what Locust said")
-            )
+            doubts.append(Doubt(f"the swarm ended early (code {code}): {tail}", "look at what Locust said"))
         if self.web is None and seen.counts()["unanswered"]:
             doubts.append(
                 Doubt(

@@ -1,0 +1,133 @@
+"""`manage.py compare` with a real swarm on real servers: what it says, and what it refuses to say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from ledger.models import Book, Entry
+from loadtest.availability import missing
+from loadtest.models import Result, Trial
+
+FIELDS = (
+    *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),
+    *(
+        "lost_updates",
+        "created_amount",
+        "overlaps",
+        "ops_per_s",
+        "latency_ms",
+        "retries",
+        "deadlocks",
+        "drift",
+    ),
+    *("claims", "agrees"),
+)
+
+
+def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
+    """Return (exit code, what compare.json holds)."""
+    code = 0
+    try:
+        call_command("compare", output=output, **options)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    return code, json.loads((output / "compare.json").read_text())
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = "tests.loadtest.strangers"
+    code, report = run_compare(
+        tmp_path, lock=[f"{here}:right", f"{here}:broken", f"{here}:needs_zookeeper"], users=8, seconds=1.0
+    )
+    results = {each["strategy"]: each for each in report["results"]}
+    assert {slug: each["verdict"] for slug, each in results.items()} == {
+        "no-lock": "lost",
+        f"{here}:right": "kept",
+        f"{here}:broken": "lost",
+        f"{here}:needs_zookeeper": "not-run",
+    }
+    assert code == 1  # a lock that says nothing else claims to be one
+
+    lost = results["no-lock"]
+    assert not [name for name in FIELDS if name not in lost]
+    assert lost["lost_amount"] > 0
+    assert lost["agrees"]
+    assert lost["expected"] - lost["final"] == -lost["drift"]
+    assert lost["worst_loss"]["sentence"]
+    assert results[f"{here}:broken"]["agrees"] is False
+    assert "install" in results[f"{here}:needs_zookeeper"]["reason"]
+    assert report["environment"]["versions"]["postgresql"].startswith("18")
+    assert report["environment"]["cores"]
+    assert "claims to withstand this, and does not" in capsys.readouterr().out
+
+    kept = results[f"{here}:right"]
+    workers = Entry.objects.filter(book_id=kept["book"]).values_list("worker", flat=True)
+    assert len({worker.split(":")[1] for worker in workers}) > 1, "they met in one server process only"
+    trial = Trial.objects.latest("started")
+    assert trial.ended
+    assert list(trial.results.values_list("strategy", "verdict")) == [
+        (slug, each["verdict"]) for slug, each in results.items()
+    ]
+    assert Result.objects.get(trial=trial, strategy="no-lock").book == Book.objects.get(pk=lost["book"])
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_a_control_that_cannot_lose_proves_nothing(tmp_path: Path) -> None:
+    """One user meets nobody: what no-lock kept, it kept by luck."""
+    code, report = run_compare(tmp_path, strategy=["no-lock"], users=1, seconds=0.5)
+    (control,) = report["results"]
+    assert control["verdict"] == "inconclusive"
+    assert control["agrees"] is None
+    assert control["overlaps"] == 0
+    assert "more workers" in control["remedy"]
+    assert code == 3
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_the_articles_experiment(tmp_path: Path) -> None:
+    code, report = run_compare(tmp_path, preset="article-wide", strategy=["no-lock"])
+    (control,) = report["results"]
+    assert control["expected"] == control["acknowledged"] == 10
+    assert control["verdict"] == "lost"  # all ten read within 100 ms, and each thinks 1–100 ms after that
+    assert control["lost_amount"] == 10 - control["final"]
+    assert control["looked"]["after_s"] == 1.0
+    assert control["looked"]["finished"] + control["looked"]["unfinished"] == 10
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": ["hope"]}, "Known: no-lock"),
+        ({"lock": ["setnx"]}, "module:callable"),
+        ({"lock": ["tests.loadtest.strangers:nothing"]}, "cannot load"),
+        ({"lock": ["nowhere:lock"]}, "cannot load"),
+        ({"accounts": 20_000}, "1 to 10000"),
+        ({"lease": 9999.0}, "lease: seconds"),
+    ],
+)
+def test_bad_usage_says_what_is_wrong(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(CommandError, match=message) as raised:
+        call_command("compare", output=tmp_path, **options)
+    assert raised.value.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--users", "0"], ["--think", "fast"], ["--preset", "none"], ["--users", "x"]]
+)
+def test_bad_options_are_refused_by_the_parser(arguments: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"whole number|no duration|invalid choice"):
+        call_command("compare", *arguments)
+
+
+def test_what_cannot_be_tried_here_has_a_reason() -> None:
+    assert missing("setnx", "postgres") is None
+    reason, _ = missing("select-for-update", "redis") or ("", "")
+    assert "only on" in reason
+    with pytest.raises(ValueError, match="Known: postgres"):
+        missing("setnx", "tape")

@@ -1,0 +1,81 @@
+"""The history survives the death of the process that writes it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledger.reconcile import Outcome
+from loadtest.history import SUFFIX, Call, History, Journal, percentiles, read
+
+WRITER = """
+import sys
+from ledger.reconcile import Outcome
+from loadtest.history import Journal
+journal = Journal(sys.argv[1])
+journal.invoke("a", [("A1", 5)], "w")
+journal.complete("a", Outcome.OK, retries=2)
+journal.invoke("b", [("A1", 7), ("A2", -7)], "w")
+print("under way", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_client_leaves_its_history(tmp_path: Path) -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"under way\n"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    history = read(tmp_path)
+    assert [(call.key, call.outcome, call.answered) for call in history.calls] == [
+        ("a", Outcome.OK, True),
+        ("b", Outcome.INFO, False),  # it may be applied at any time from now on
+    ]
+    assert history.counts() == {"ok": 1, "fail": 0, "info": 1, "unanswered": 1, "busy": 0}
+    operations = history.operations()
+    assert [(each.key, each.amount) for each in operations["A1"]] == [("a", 5), ("b", 7)]
+    assert [(each.key, each.amount) for each in operations["A2"]] == [("b", -7)]
+    assert history.rates()["retries"] == 2
+
+
+def test_processes_are_merged_in_the_order_of_time(tmp_path: Path) -> None:
+    first, second = Journal(tmp_path), Journal(tmp_path)
+    first.invoke("a", [("A1", 1)], "w1")
+    second.invoke("b", [("A1", 2)], "w2")
+    second.complete("b", Outcome.FAIL, busy=True, error="busy: no lock")
+    first.complete("a", Outcome.OK)
+    history = read(tmp_path)
+    assert [call.key for call in history.calls] == ["a", "b"]
+    assert history.errors() == {"busy: no lock": 1}
+    assert history.counts()["busy"] == 1
+
+
+def test_a_torn_last_line_is_no_event_but_garbage_inside_is_an_error(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.invoke("a", [("A1", 1)], "w")
+    with journal.path.open("ab") as file:
+        file.write(b'{"event": "ok", "ke')
+    assert [call.outcome for call in read(tmp_path).calls] == [Outcome.INFO]
+    (tmp_path / f"z{SUFFIX}").write_bytes(b"garbage\n")
+    with pytest.raises(ValueError, match="line 1: not an event"):
+        read(tmp_path)
+
+
+def test_a_line_is_written_at_once(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.invoke("a", [("A1", 1)], "w")
+    assert os.path.getsize(journal.path) > 0
+
+
+def test_rates_and_percentiles() -> None:
+    calls = [Call(str(n), (("A", 1),), Outcome.OK, n, n + n / 1000, "w") for n in range(1, 101)]
+    rates = History(calls).rates()
+    assert rates["latency_ms"] == {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
+    assert rates["ops_per_s"] == pytest.approx(100 / 99.1, abs=0.1)
+    assert percentiles([]) == {"p50": None, "p95": None, "p99": None, "max": None}

@@ -1,0 +1,70 @@
+"""Durations, workloads, stalls: pure functions around a trial."""
+
+import random
+
+import pytest
+
+from ledger.reconcile import Outcome
+from loadtest import workloads
+from loadtest.durations import duration, span
+from loadtest.history import Call
+from loadtest.stall import longest_stall
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5ms", 0.005), ("0.5s", 0.5), ("2", 2.0), ("1m", 60.0)])
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0-5ms", (0, 0.005)), ("5ms", (0, 0.005)), ("1ms-0.1s", (0.001, 0.1)), ("1-2", (1, 2))],
+)
+def test_spans(text: str, expected: tuple[float, float]) -> None:
+    assert span(text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-5ms", "5 apples", "nan", "5ms-1ms", "1-2-3"])
+def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write 5ms|the least comes first"):
+        span(text)
+
+
+def test_deposits() -> None:
+    workload = workloads.find("deposits", 3, most=9)
+    assert [each.account for each in workload.openings()] == ["A0001", "A0002", "A0003"]
+    postings = [workload.posting(random.Random(seed)) for seed in range(50)]
+    assert {account for ((account, _),) in postings} == {"A0001", "A0002", "A0003"}
+    assert all(1 <= amount <= 9 for ((_, amount),) in postings)
+
+
+def test_unknown_workloads_and_options_are_named() -> None:
+    with pytest.raises(ValueError, match="Known: deposits"):
+        workloads.find("gambling")
+    with pytest.raises(ValueError, match="no option odds"):
+        workloads.find("deposits", 1, odds=2)
+    with pytest.raises(ValueError, match="1 to 10000"):
+        workloads.find("deposits", 0)
+
+
+def call(started: float, ended: float, outcome: Outcome = Outcome.OK) -> Call:
+    return Call(f"k{started}", (("A", 1),), outcome, started, ended, "w")
+
+
+def test_a_standstill_is_a_stall() -> None:
+    stall = longest_stall([call(0, 1), call(1, 14), call(2, 15)])
+    assert stall is not None
+    assert stall.seconds == 13
+    assert stall.recovered
+    assert "2 were waited for" in stall.sentence
+
+
+def test_a_standstill_to_the_end_did_not_recover() -> None:
+    stall = longest_stall([call(0, 1), call(1, 31, Outcome.INFO)])
+    assert stall is not None
+    assert not stall.recovered
+
+
+def test_steady_progress_is_no_stall() -> None:
+    assert longest_stall([call(n, n + 9.5) for n in range(30)]) is None
+    assert longest_stall([]) is None
