@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import psutil
 
-from .reaper import REAPER
+from .reaper import REAPER, lives
 
 
 class ServerError(RuntimeError):
@@ -114,11 +114,18 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL for the server and its own children: what a machine does that loses power."""
-        for process in self._family():
+        if self.running:
+            self._process.send_signal(signal.SIGSTOP)  # so that it starts no child behind our back
+        family = self._family()
+        for process in family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         if self._process is not None:
             self._ends_within(self.stop_timeout)
+        # The children too: PostgreSQL does not start while one of the old ones still holds its memory.
+        deadline = time.monotonic() + self.stop_timeout
+        while any(map(lives, family)) and time.monotonic() < deadline:
+            time.sleep(0.005)
         self._ended()
 
     def restart(self) -> Self:

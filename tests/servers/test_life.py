@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from loadtest.servers import Postgres, ServerError, Valkey
+from loadtest.servers.reaper import lives
 
 
 def test_the_session_servers_answer(redis_client):
@@ -29,6 +30,17 @@ def test_postgres_keeps_a_commit_over(end, postgres_server):
     server.start()
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT n FROM t").fetchone() == (42,)
+
+
+def test_a_kill_is_over_for_the_children_too(postgres_server):
+    """Else the next start now and then finds the memory of the old server still in use."""
+    server = postgres_server()
+    sessions = [server.connect() for _ in range(20)]
+    family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+    assert len(family) > len(sessions)
+    server.kill()
+    assert not any(map(lives, family))
+    server.start()
 
 
 @pytest.mark.parametrize(("persistence", "kept"), [(None, None), ("always", b"v"), ("everysec", b"v")])
