@@ -28,7 +28,7 @@ def import_lane(context: JobContext, run: int, lane: int) -> None:
 
 
 @app.periodic(cron="* * * * * */2")
-@app.task(name="scheduled_scan", queueing_lock="scheduled_scan", queue="imports")
+@app.task(name="scheduled_scan", queueing_lock="scheduled_scan", queue="scan")
 def scheduled_scan(timestamp: int) -> None:
     """Charge the busiest accounts of every running import (the sixth field of the cron line is the second)."""
     scan.scan_running_imports()

@@ -1,4 +1,4 @@
-"""The background workers: procrastinate, several processes, one job each at a time."""
+"""The background workers: procrastinate, several processes with several jobs at a time each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 from ledger.addresses import BASE_DIR, addresses
 from loadtest.servers import Server
+
+#: an import may ask for more workers than one process has, but not for more than all of them have together
+CONCURRENCY = 4
 
 
 class BackgroundWorker(Server):
@@ -21,7 +24,13 @@ class BackgroundWorker(Server):
 
     def command(self) -> list[str]:
         manage = [sys.executable, str(BASE_DIR / "manage.py"), "procrastinate", "worker"]
-        return [*manage, "--name", f"worker-{self.number}", "--concurrency", "1"]
+        options = {
+            "name": f"worker-{self.number}",
+            "concurrency": CONCURRENCY,
+            "delete-jobs": "successful",
+            "shutdown-graceful-timeout": 2,
+        }
+        return [*manage, *(f"--{name}={value}" for name, value in options.items())]
 
     def environment(self) -> dict[str, str]:
         return {**os.environ, **addresses(), "PYTHONPATH": str(BASE_DIR)}

@@ -37,7 +37,8 @@ def wake(run: ImportRun) -> int:
 
 def enqueue(run: int, lane: int) -> bool:
     """Defer one job for a lane. False: one waits in the queue already."""
-    task = app.configure_task("import_lane", queueing_lock=f"import:{run}:{lane}", queue="imports")
+    queue = "scan" if lane == SCAN_LANE else "imports"  # a scan of its own, as docker-compose.yml runs it
+    task = app.configure_task("import_lane", queueing_lock=f"import:{run}:{lane}", queue=queue)
     try:
         with transaction.atomic():  # a savepoint: a refused job must not spoil the caller's transaction
             task.defer(run=run, lane=lane)

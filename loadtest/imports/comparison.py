@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
 
@@ -113,6 +114,7 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
             workers=options["workers"],
             all_or_nothing=options["all_or_nothing"],
             scan=options["scan"],
+            user=get_user_model().objects.filter(pk=options["started_by"]).first(),
         ).pk
         row.save(update_fields=["options"])
         return False

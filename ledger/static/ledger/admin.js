@@ -20,3 +20,7 @@ for (const kind of ["dragover", "drop"]) {
     }
   });
 }
+document.addEventListener("DOMContentLoaded", () => {
+  // unfold's own listener wants a text field beside each file input; this mark tells it that there is one already
+  for (const input of document.querySelectorAll(".drop input")) input.hasChangeListener = true;
+});

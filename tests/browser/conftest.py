@@ -1,0 +1,80 @@
+"""A real browser on the real server: Debian's chromium, gunicorn, background workers."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from loadtest.background import BackgroundWorker
+from loadtest.webserver import WebServer
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture(scope="module")  # playwright's loop in this thread forbids Django's ORM as long as it lives
+def lab(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[str, str]]:
+    """The running lab: (address, name of a superuser)."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    name = f"browser-{uuid.uuid4()}"
+    with django_db_blocker.unblock():
+        User.objects.create_superuser(name, password=PASSWORD)
+    with ExitStack() as stack:
+        web = stack.enter_context(WebServer(workers=2, threads=8))
+        for number in (1, 2):
+            stack.enter_context(BackgroundWorker(number=number))
+        yield web.url, name
+
+
+@pytest.fixture(scope="module")  # playwright's loop in this thread forbids Django's ORM as long as it lives
+def chromium(lab: tuple[str, str]) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
+    """A page that is logged in. At the end: nothing was blocked, nothing failed, nobody else was asked."""
+    address, name = lab
+    complaints: list[str] = []
+    context = chromium.new_context(base_url=address, viewport={"width": 1400, "height": 900})
+    tab = context.new_page()
+    tab.set_default_timeout(20_000)
+    tab.on(
+        "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
+    )
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on(
+        "request", lambda request: complaints.append(request.url) if foreign(request.url, address) else None
+    )
+    tab.goto("/admin/login/")
+    tab.fill("#id_username", name)
+    tab.fill("#id_password", PASSWORD)
+    tab.click("button[type=submit]")
+    tab.wait_for_url("**/admin/")
+    tab.complaints = complaints  # type: ignore[attr-defined]
+    yield tab
+    context.close()
+    assert complaints == []
+
+
+def foreign(url: str, address: str) -> bool:
+    return not url.startswith((address, "data:"))
