@@ -20,7 +20,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[:
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
-    "ledger",  # before unfold: two of its templates are ours (docs/decisions/)
+    "ledger",  # before unfold: two of its templates are ours (docs/decisions/0006)
     "unfold",
     "django.contrib.admin",
     "django.contrib.auth",

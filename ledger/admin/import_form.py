@@ -31,7 +31,7 @@ class FilesInput(forms.ClearableFileInput):
 
 
 class FilesField(forms.FileField):
-    """Cleans to a list of Upload. Refuses too many files, and a too large one before reading it."""
+    """Cleans to a list of Upload. Refuses too many files, and too many bytes before reading them."""
 
     widget = FilesInput
 
@@ -39,10 +39,11 @@ class FilesField(forms.FileField):
         files = [each for each in (data if isinstance(data, list | tuple) else [data]) if each]
         if len(files) > settings.IMPORT_MAX_FILES:
             raise forms.ValidationError(f"at most {settings.IMPORT_MAX_FILES} files at once")
-        for file in files:
-            if file.size > settings.IMPORT_MAX_BYTES:
-                limit = f"{settings.IMPORT_MAX_BYTES:,} bytes"
-                raise forms.ValidationError(f"{file.name} has {file.size:,} bytes, the limit is {limit}")
+        size, limit = sum(file.size for file in files), settings.IMPORT_MAX_BYTES
+        if size > limit:
+            raise forms.ValidationError(
+                f"{size:,} bytes in all, the limit is {limit:,} bytes: split the import"
+            )
         return [Upload(file.name, file.read()) for file in files]
 
 

@@ -12,12 +12,11 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger.books import open_book
-from ledger.imports.csvfile import GoodLine, Limits, Parsed, parse
+from ledger.imports.csvfile import Limits, Parsed, parse
 from ledger.imports.jobs import wake
-from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
+from ledger.imports.lines import Line, judge, store
+from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
 from ledger.stores import store_of
-
-State = ImportLine.State
 
 
 @dataclass(frozen=True)
@@ -89,70 +88,29 @@ def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
         batch.save()
         return
     parsed = upload.parsed
-    lines = [
-        ImportLine(number=each.number, state=State.BAD, problem=each.problem[:300]) for each in parsed.bad
-    ]
-    lines += _judge(run.book, parsed.good, accounts)
-    lines.sort(key=lambda line: line.number)
+    lines = judge(run.book, parsed.good, parsed.bad, accounts)
     batch.problem = parsed.problem or _spoiled(run, lines)
     if batch.problem:
         batch.state = ImportBatch.State.REJECTED
-        lines = [line for line in lines if line.state != State.WAITING]
+        lines = [line for line in lines if not line.waits]
     elif run.all_or_nothing:
         batch.posting_key = f"import-file/{file.sha256[:40]}"
     batch.save()
     _save(batch, lines)
 
 
-def _spoiled(run: ImportRun, lines: list[ImportLine]) -> str:
+def _spoiled(run: ImportRun, lines: list[Line]) -> str:
     """Return why no line at all is posted, if so."""
-    wrong = [line for line in lines if line.state != State.WAITING]
+    wrong = [line for line in lines if not line.waits]
     if not wrong or not run.all_or_nothing:
         return "" if len(wrong) < len(lines) else "no line could be imported"
     first = f"line {wrong[0].number}: {wrong[0].problem}"
     return f"all or nothing: {len(wrong)} of {len(lines)} lines are not right. {first}"[:500]
 
 
-def _judge(book: Book, good: Sequence[GoodLine], accounts: set[str]) -> list[ImportLine]:
-    """Return a row for each well-formed line: waiting, or why it is not asked for."""
-    taken = _taken(book, [line.key for line in good])
-    rows = []
-    for line in good:
-        row = ImportLine(
-            number=line.number,
-            seller=line.seller,
-            account=line.account,
-            amount=line.amount,
-            reference=line.reference,
-            key=line.key,
-        )
-        first = taken.get(line.key)
-        if line.account not in accounts:
-            row.state, row.problem = State.BAD, f"no account {line.account} in this book"
-        elif first:
-            same = (first.account, first.amount) == (line.account, line.amount)
-            row.state = State.KNOWN if same else State.BAD
-            row.problem = (
-                f"the reference {line.reference} came before {'' if same else 'with another request '}"
-                f"({first.batch.run}, {first.batch.name}, line {first.number})"
-            )[:300]
-        rows.append(row)
-    return rows
-
-
-def _taken(book: Book, keys: list[str]) -> dict[str, ImportLine]:
-    found: dict[str, ImportLine] = {}
-    for start in range(0, len(keys), 5000):
-        rows = ImportLine.objects.filter(
-            book=book, key__in=keys[start : start + 5000], state__in=ImportLine.TAKEN
-        )
-        found |= {row.key: row for row in rows.select_related("batch__run")}
-    return found
-
-
-def _save(batch: ImportBatch, lines: list[ImportLine]) -> None:
+def _save(batch: ImportBatch, lines: list[Line]) -> None:
     """Store the lines; those that wait are dealt out to chunks."""
-    waiting = [line for line in lines if line.state == State.WAITING]
+    waiting = [line for line in lines if line.waits]
     size = len(waiting) if batch.posting_key else settings.IMPORT_CHUNK_LINES
     starts = range(0, len(waiting), max(size, 1))
     chunks = ImportChunk.objects.bulk_create(
@@ -160,7 +118,5 @@ def _save(batch: ImportBatch, lines: list[ImportLine]) -> None:
     )
     for chunk, start in zip(chunks, starts, strict=True):
         for line in waiting[start : start + size]:
-            line.chunk = chunk
-    for line in lines:
-        line.batch, line.book_id = batch, batch.book_id
-    ImportLine.objects.bulk_create(lines, batch_size=2000)
+            line.chunk = chunk.pk
+    store(batch, lines)

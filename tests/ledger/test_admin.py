@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
+import unfold
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -183,3 +186,17 @@ def test_every_page_carries_the_policy_and_no_inline_code(run):
         assert 'style="' not in page
         assert "<script>" not in page
         assert "onclick=" not in page
+
+
+def test_unfolds_templates_are_still_those_that_ours_were_made_from():
+    """Two of unfold's templates are copied with a change (docs/decisions/0006): a new release may change them."""
+    templates = Path(str(unfold.__file__)).parent / "templates" / "unfold"
+    hashes = {
+        "layouts/skeleton.html": "66af9f0bb45f98ba",
+        "helpers/welcomemsg.html": "e8eab02522ba2319",
+    }
+    for name, known in hashes.items():
+        found = hashlib.sha256((templates / name).read_bytes()).hexdigest()[:16]
+        assert found == known, (
+            f"carry unfold's change of {name} over to ledger/templates/unfold/, then note {found}"
+        )

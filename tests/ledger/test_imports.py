@@ -8,6 +8,8 @@ import pytest
 from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ledger.books import open_book
 from ledger.imports import apply, chunks
@@ -214,3 +216,29 @@ def test_a_posted_line_is_final():
     for change in (lambda: lines.update(state="waiting"), lambda: lines.update(problem="x"), lines.delete):
         with pytest.raises(DatabaseError, match="a posted line is final"), transaction.atomic():
             change()
+
+
+kinds = st.sampled_from(["good", "good", "good", "unknown", "garbage", "repeated", "too low"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(kinds, min_size=1, max_size=8), st.booleans())
+def test_all_or_nothing_is_never_half(some, all_or_nothing):
+    """Whatever is in a file: under all or nothing each line is in the balance or none, else each good one is."""
+    texts = {
+        "unknown": "acme,A9,1,r{n}",
+        "garbage": "\x00",
+        "repeated": "acme,A1,1,r1",
+        "too low": "acme,A2,-999,r{n}",
+    }
+    lines = [texts.get(kind, "acme,A1,1,r{n}").format(n=n) for n, kind in enumerate(some, start=2)]
+    book = new_book(floor=0)
+    run = imported(book, [csv("acme,A1,1,r1", *lines)], all_or_nothing=all_or_nothing)
+    good = 1 + some.count("good")
+    whole = good == len(lines) + 1
+    assert balances(book)[0] - 100 == (good if whole or not all_or_nothing else 0)
+    assert balances(book)[1] == 100
+    posted = [state for _, state in states(run) if state == "posted"]
+    assert len(posted) == (good if whole or not all_or_nothing else 0)
+    assert run.finished
+    assert books_of(book).lost_amount == 0
