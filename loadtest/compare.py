@@ -10,8 +10,9 @@ from typing import Any
 
 from loadtest import workloads
 from loadtest.availability import missing
+from loadtest.result import Result
 from loadtest.swarm.run import Swarm
-from loadtest.trial import Result, Trial, run, skipped
+from loadtest.trial import Trial, run, skipped
 from loadtest.webserver import WebServer
 from loadtest.words import Word
 

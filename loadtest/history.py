@@ -1,20 +1,12 @@
-"""What the clients saw, written down as it happens, so that no death of a client forgets it.
+"""What the clients saw: read back from their journals (loadtest/journal.py), merged, and counted.
 
-One file a process, one JSON line an event, as Jepsen does: `invoke` before the request leaves, then `ok`, `fail`
-or `info`. An operation without a second line (its process was killed, its user was stopped) has an unknown
-outcome: `info`, until the end of the history.
-
-    {"event": "invoke", "key": "k1", "at": 1.25, "worker": "host:12:3", "legs": [["A0001", 5]]}
-    {"event": "ok", "key": "k1", "at": 1.31, "retries": 0}
-
-Standard library only, apart from the pure words of reconcile: the swarm writes it, and knows no Django.
+An operation that was begun and never completed is `info`: nobody lived to see the answer, and it may be applied
+at any time until the end of the history.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,46 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ledger.reconcile import Operation, Outcome
+from loadtest.journal import SUFFIX
 
-SUFFIX = ".history.jsonl"
 ERRORS_KEPT = 10  # distinct ones
-
-
-class Journal:
-    """The writing end: one file for this process. Each event is one `write`, so a SIGKILL tears no line."""
-
-    def __init__(self, folder: Path | str) -> None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        self.path = Path(folder) / f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}{SUFFIX}"
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-
-    def invoke(self, key: str, legs: Iterable[tuple[str, int]], worker: str) -> float:
-        """Before the request leaves. Returns the time it was noted, seconds since the epoch."""
-        at = time.time()
-        self._write({"event": "invoke", "key": key, "at": at, "worker": worker, "legs": list(legs)})
-        return at
-
-    def complete(
-        self, key: str, outcome: Outcome, *, retries: int = 0, busy: bool = False, error: str = ""
-    ) -> float:
-        """When the answer is there, or will not come. Returns the time it was noted. `busy`: it failed because a
-        lock or a server was not available, not because the business said no."""
-        at = time.time()
-        event: dict[str, Any] = {"event": outcome.value, "key": key, "at": at}
-        if retries:
-            event["retries"] = retries
-        if busy:
-            event["busy"] = True
-        if error:
-            event["error"] = error[:500]
-        self._write(event)
-        return at
-
-    def close(self) -> None:
-        os.close(self._file)
-
-    def _write(self, event: dict[str, Any]) -> None:
-        os.write(self._file, json.dumps(event, separators=(",", ":")).encode() + b"\n")
 
 
 @dataclass(frozen=True, slots=True)

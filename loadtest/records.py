@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from loadtest import models
 from loadtest.environment import environment
-from loadtest.trial import Result
+from loadtest.result import Result
 
 
 def begin(

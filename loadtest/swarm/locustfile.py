@@ -11,7 +11,6 @@ HTTP only: nothing here knows Django.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import socket
@@ -22,7 +21,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import gevent.event
 from locust import FastHttpUser, constant, events, task
 from locust.exception import StopUser
 from locust.runners import MasterRunner, WorkerRunner
@@ -30,9 +28,11 @@ from locust.runners import MasterRunner, WorkerRunner
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # Locust may be started from anywhere
 
 from ledger.reconcile import Outcome
-from loadtest.history import Journal
+from loadtest.journal import Journal
+from loadtest.swarm.answers import outcome_of
 from loadtest.swarm.bank import headers
 from loadtest.swarm.conductor import Conductor
+from loadtest.swarm.gate import Gate
 from loadtest.swarm.options import DEFAULT_HOST, WARM_UP_ACCOUNTS, add_arguments, workload_of
 from loadtest.swarm.panel import extend
 
@@ -41,21 +41,6 @@ events.init_command_line_parser.add_listener(add_arguments)
 
 STOP_TIMEOUT = 5.0
 BUSY = 503
-
-
-class Gate:
-    """This process's view of the start: opened by the master's word, which says for how many `seconds`."""
-
-    def __init__(self) -> None:
-        self.close()
-
-    def close(self, **_: Any) -> None:
-        self.opened = gevent.event.Event()
-        self.seconds = float("inf")
-
-    def on_go(self, msg: Any, **_: Any) -> None:
-        self.seconds = msg.data["seconds"] or float("inf")
-        self.opened.set()
 
 
 GATE = Gate()
@@ -166,7 +151,7 @@ class Teller(FastHttpUser):
         with self.client.post(
             self.url, json=body, headers=sent, name="posting", catch_response=True
         ) as answer:
-            outcome, said = judge(answer)
+            outcome, said = outcome_of(answer)
             if outcome is Outcome.OK:
                 answer.success()
                 return outcome, {"retries": said.get("retries", 0)}
@@ -180,16 +165,3 @@ class Teller(FastHttpUser):
         if self.journal:
             self.journal.close()
         self.environment.runner.send_message("lab_done", {"totals": self.totals, "by_itself": self.by_itself})
-
-
-def judge(answer: Any) -> tuple[Outcome, dict[str, Any]]:
-    """What the ledger's answer says about the money: 2xx applied, `"applied": "no"` not applied, else unknown."""
-    try:
-        said = json.loads(answer.text or "")
-    except ValueError:
-        said = {}
-    if not isinstance(said, dict):
-        said = {}
-    if answer.status_code in (200, 201):
-        return Outcome.OK, said
-    return (Outcome.FAIL if said.get("applied") == "no" else Outcome.INFO), said

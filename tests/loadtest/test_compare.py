@@ -76,9 +76,9 @@ def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_control_that_cannot_lose_proves_nothing(tmp_path: Path) -> None:
+def test_a_control_that_cannot_lose_proves_nothing(ledger: str, tmp_path: Path) -> None:
     """One user meets nobody: what no-lock kept, it kept by luck."""
-    code, report = run_compare(tmp_path, strategy=["no-lock"], users=1, seconds=0.5)
+    code, report = run_compare(tmp_path, host=ledger, strategy=["no-lock"], users=1, seconds=0.5)
     (control,) = report["results"]
     assert control["verdict"] == "inconclusive"
     assert control["agrees"] is None
@@ -88,8 +88,8 @@ def test_a_control_that_cannot_lose_proves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_the_articles_experiment(tmp_path: Path) -> None:
-    code, report = run_compare(tmp_path, preset="article-wide", strategy=["no-lock"])
+def test_the_articles_experiment(ledger: str, tmp_path: Path) -> None:
+    code, report = run_compare(tmp_path, host=ledger, preset="article-wide", strategy=["no-lock"])
     (control,) = report["results"]
     assert control["expected"] == control["acknowledged"] == 10
     assert control["verdict"] == "lost"  # all ten read within 100 ms, and each thinks 1–100 ms after that

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from ledger.reconcile import Outcome
-from loadtest.history import SUFFIX, Call, History, Journal, percentiles, read
+from loadtest.history import Call, History, percentiles, read
+from loadtest.journal import SUFFIX, Journal
 
 WRITER = """
 import sys
 from ledger.reconcile import Outcome
-from loadtest.history import Journal
+from loadtest.journal import Journal
 journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
 journal.complete("a", Outcome.OK, retries=2)

@@ -18,18 +18,10 @@ import pytest
 from ledger.strategies import CARD
 from loadtest.servers.ports import free_port
 from loadtest.swarm import options
-from loadtest.webserver import WebServer
 
 LOCUST = [sys.executable, "-m", "locust", "-f", "loadtest/swarm/locustfile.py"]
 #: two users who leave one barrier together and think for 30 ms have read the same balance
 MEETING = ["--users", "2", "--spawn-rate", "2", "--think", "30ms-30ms"]
-
-
-@pytest.fixture(scope="module")
-def ledger(django_db_setup: None) -> Iterator[str]:
-    """The address of a web server on the session's databases."""
-    with WebServer(workers=2) as server:
-        yield server.url
 
 
 def headless(ledger: str, *arguments: str) -> subprocess.CompletedProcess[str]:
