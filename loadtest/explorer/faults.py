@@ -14,36 +14,54 @@ if TYPE_CHECKING:
 
 
 def options(run: Run, steppers: Sequence[Task]) -> list[Option]:
-    """The faults that may come now. Also notes which ones can touch the subject at all."""
+    """The faults that may come now. Also notes which ones can touch the subject at all.
+
+    A fault that nobody else can see at that moment is offered once, when its victim has just arrived at its
+    gate: coming later, past the steps of others, it would lead to the same states.
+    """
     possible = list(_possible(run, steppers))
-    run.applicable.update(Fault(option.kind.value) for option in possible)
+    run.applicable.update(Fault(option.kind.value) for option, _ in possible)
     if len(run.spent) >= run.bounds.faults:
         return []
-    return [option for option in possible if Fault(option.kind.value) in run.bounds.kinds]
+    kinds = run.bounds.kinds
+    offered = [o for o, seen in possible if Fault(o.kind.value) in kinds and (seen or not run.full)]
+    for task in run.tasks:
+        task.fresh = False
+    return offered
 
 
-def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[Option]:
+def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool]]:
+    """Yield each fault, and whether it must be offered at this very decision."""
     for worker in run.workers:
         if worker.crashed or worker.paused or worker.main.due is None:
             continue
+        fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
+        now = fresh or _seen_by_others(run, worker)
         standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED)]
         if standing and (not worker.finished or len(worker.tasks) > 1):
-            yield Option(Kind.CRASH, worker.name)
+            yield Option(Kind.CRASH, worker.name), now
         others = [t for t in worker.tasks if not t.main and t.alive]
         if others and worker.main.state is State.READY:
-            yield Option(Kind.RENEWAL_LIVES, worker.name)
+            yield Option(Kind.RENEWAL_LIVES, worker.name), now
         for task in others:
             if task.state is State.READY:
-                yield Option(Kind.RENEWAL_DIES, task.name)
+                yield Option(Kind.RENEWAL_DIES, task.name), task.fresh
         if run.wall_clock_read and worker.main.state is State.READY:
-            yield Option(Kind.CLOCK_JUMP, worker.name, 1)
-            yield Option(Kind.CLOCK_JUMP, worker.name, -1)
+            yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
+            yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
     for task in steppers:
         if task.op and not task.op.local and task.due is not None:
-            yield Option(Kind.LOST_REPLY, task.name)
+            yield Option(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
     for server in run.servers.values():
         for number in server.losable():
-            yield Option(Kind.FAILOVER, server.name, number)
+            yield Option(Kind.FAILOVER, server.name, number), True
+
+
+def _seen_by_others(run: Run, worker: Worker) -> bool:
+    """Would others see at once that the worker's sessions end: a lock, a place in a queue?"""
+    if any(task.state is State.BLOCKED for task in worker.tasks):
+        return True
+    return any(server.holds(list(worker.sessions.get(name, ()))) for name, server in run.servers.items())
 
 
 def apply(run: Run, option: Option) -> None:

@@ -49,7 +49,6 @@ class Run:
         self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
         self.last: Task | None = None
         self.progress_at = 0  # when something last happened that was no poll in vain
-        self.progress_mark = b""
         self.longest_lease = 0
         self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
         self.wall_clock_read = False
@@ -84,7 +83,7 @@ class Run:
         """Stand before `op` until it is this task's turn. Raises Halt when the task's life is over."""
         if self.ending:
             raise Halt
-        task.op, task.state = op, State.READY
+        task.op, task.state, task.fresh = op, State.READY, True
         self._stand(task)
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
@@ -100,7 +99,7 @@ class Run:
         if not same:
             task.vain_since, self.progress_at = None, self.now
         elif task.vain_since is None and self.full:
-            task.vain_since = self.now
+            task.vain_since, task.seen = self.now, timeline.shared(self)
         self._stand(task)
         task.history.add(b"woken" if task.notified else b"time")
         return task.notified

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -94,8 +95,10 @@ class Search:
 
     def explore(self) -> Result:
         result, begun = self.result, _now()
+        gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
+        watched = watch_waiters(self.stage)
         if self.full:
-            self.watched = watch_waiters(self.stage)
+            self.watched = watched
         while True:
             if self.bounds.budget and _now() - begun > self.bounds.budget:
                 result.cause = f"the budget of {self.bounds.budget:g} s ended"

@@ -116,7 +116,7 @@ class Stage:
                 if not run.ending:
                     worker.result = self.subject.work(worker.index)
             except Halt:
-                pass
+                worker.halted = True
             except BaseException as error:  # noqa: BLE001  (what a worker raises is its answer)
                 worker.error = error
             try:
@@ -151,9 +151,10 @@ class Stage:
         for worker in run.workers:
             for name, sessions in worker.sessions.items():
                 self._settle(name, list(sessions))
-        for index, hand in enumerate(self.hands):
-            hand.give(lambda index=index: self.subject.settle(index))  # type: ignore[misc]
-            hand.finish()
+        for worker, hand in zip(run.workers, self.hands, strict=True):
+            if worker.halted:
+                hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
+                hand.finish()
 
     def _settle(self, name: str, sessions: list[Any]) -> None:
         server = self.servers[name]

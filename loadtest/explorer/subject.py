@@ -41,7 +41,7 @@ class Subject(Protocol):
         runs: clients that are made here may be kept too."""
 
     def settle(self, index: int) -> None:
-        """Runs in the worker's thread after each run, however it ended: leave no half-done state in clients."""
+        """Runs in the worker's thread after a run that ended it halfway: leave no half-done state in clients."""
 
     def judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
         """The verdict on one finished run, from what the servers hold now. `stuck`: no worker could go on, or

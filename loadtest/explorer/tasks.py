@@ -77,6 +77,8 @@ class Task:
     due: int | None = None
     #: when its wait ends by itself
     until: int | None = None
+    #: no decision was taken yet since it stands here
+    fresh: bool = True
     #: what it waits for; `notified`: it came
     key: object = None
     notified: bool = False
@@ -84,6 +86,8 @@ class Task:
     history: History = field(default_factory=History)
     #: its last round was the same as the one before: a poll in vain. Since when, in µs
     vain_since: int | None = None
+    #: what everybody could see when its polls began to be in vain
+    seen: bytes = b""
     #: how long it waits at a time
     period: int = 0
     #: the client connection of a command that waits in a server
@@ -113,6 +117,8 @@ class Worker:
     #: digest of the shared contents when resuming it was last offered
     offered: bytes | None = None
     crashed: bool = False
+    #: its main thread was ended from outside, in the middle of something
+    halted: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
     random: random.Random = field(default_factory=random.Random)

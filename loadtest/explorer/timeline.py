@@ -175,10 +175,10 @@ def look_who_is_free(run: Run) -> None:
     dozing = [
         t for t in run.tasks if t.vain_since is not None and t.state is State.WAIT and not t.worker.paused
     ]
-    if dozing and (mark := shared(run)) != run.progress_mark:
-        run.progress_mark = mark
-        run.progress_at = run.now
-        for task in dozing:  # a poller's phase is arbitrary: it may look as soon as there is something new
+    mark = shared(run) if dozing else b""
+    for task in dozing:
+        if task.seen != mark:  # a poller's phase is arbitrary: it may look as soon as there is something new
+            run.progress_at = run.now
             watch(run, task)
             task.vain_since = None
             run.wake(task, run.now)

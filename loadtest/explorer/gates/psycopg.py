@@ -22,6 +22,7 @@ NEWS_WITHIN_MS = 1
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
+_WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
 _CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNORECASE)
 
@@ -139,6 +140,8 @@ def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) 
     server.ask_again()  # an error, too, frees what its transaction held
     if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
         server.touched()
+        if not _WRITE.match(op.text):
+            connection.explorer_may_hold = True  # type: ignore[attr-defined]
 
 
 def _drive(

@@ -44,6 +44,9 @@ class Server(Protocol):
     def end_sessions(self, sessions: Sequence[Any]) -> None:
         """Their owner died: what these sessions held is free, at once."""
 
+    def holds(self, sessions: Sequence[Any]) -> bool:
+        """Might others see it when these sessions end?"""
+
     def losable(self) -> Sequence[int]:
         """How many of the last writes a failover could lose: the choices there are."""
 

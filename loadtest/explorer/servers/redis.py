@@ -143,6 +143,9 @@ class RedisServer:
                 gated.number = -1
         self._ask = True
 
+    def holds(self, sessions: Sequence[Any]) -> bool:
+        return any(getattr(s, "explorer", None) and s.explorer.mode == b"SUBSCRIBE" for s in sessions)
+
     def losable(self) -> Sequence[int]:
         return ()
 
