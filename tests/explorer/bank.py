@@ -168,12 +168,16 @@ def locked_by(lock: Callable[[Bank], Any], work: float = 0) -> Callable[[Bank, i
     return deposit
 
 
-@contextmanager
-def three_tries(bank: Bank) -> Iterator[None]:
-    """A lock that tries three times, and then goes in without the lock."""
-    for _ in range(3):
-        if bank.redis.setnx("lock", 1):
-            break
-        time.sleep(0.05)
-    yield
-    bank.redis.delete("lock")
+def three_tries(poll: float) -> Callable[[Bank], Any]:
+    """A lock that tries three times, `poll` seconds apart, and then goes in without the lock."""
+
+    @contextmanager
+    def lock(bank: Bank) -> Iterator[None]:
+        for _ in range(3):
+            if bank.redis.setnx("lock", 1):
+                break
+            time.sleep(poll)
+        yield
+        bank.redis.delete("lock")
+
+    return lock

@@ -79,8 +79,11 @@ def test_a_section_longer_than_the_lease_loses_without_a_fault(explore: Explore)
 
 
 def test_a_lock_that_goes_in_after_three_tries_is_found(explore: Explore) -> None:
-    """Two earlier searches called it exhausted without a loss: a waiter was not let poll again."""
-    assert explore(bank.locked_by(bank.three_tries)).worst == "lost"
+    """Two earlier searches called it exhausted without a loss: a waiter was not let poll again. Its three tries
+    fit into the slack, or into a pause, or into the holder's work."""
+    assert explore(bank.locked_by(bank.three_tries(0.03))).worst == "lost"
+    assert explore(bank.locked_by(bank.three_tries(0.5)), faults=1).worst == "lost"
+    assert explore(bank.locked_by(bank.three_tries(0.5), work=3.0)).worst == "lost"
 
 
 CRASH = frozenset({Fault.CRASH})
