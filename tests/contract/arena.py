@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -75,7 +76,7 @@ def lease_of(factory: Any) -> float:
 
 def built(factory: LockFactory, name: str, site: Site, gate: Gate, **settings: Any) -> Any:
     lease = settings.setdefault("lease", lease_of(factory))
-    keywords = {**SCALED, "below": 0.9 * lease, **settings}
+    keywords = {**SCALED, "below": 0.9 * (lease or 1.0), **settings}
     return build(factory, name, **site.offers(gate), **keywords)
 
 
@@ -230,6 +231,11 @@ class Fight:
         for each in (*self._processes, *self._parties):
             each.dies()
         self.forgets()
+
+
+def renewers(target: str) -> int:
+    """How many threads of this process run the method `target` (Python names a thread after it)."""
+    return sum(f"({target})" in thread.name for thread in threading.enumerate())
 
 
 def in_step(primary: Valkey) -> None:

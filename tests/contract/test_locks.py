@@ -27,9 +27,6 @@ SIDE_BY_SIDE = {
     *("waiter-crash", "waiter-cancelled", "waiter-gives-up", "lost-reply"),
 }
 
-#: a published renewal thread dies of a lost connection, and says so on its way
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-
 CELLS = [
     pytest.param(case, lock, id=f"{slug}-{case}")
     for case in CASES

@@ -1,0 +1,163 @@
+"""The published locks break as their pages say: what the common cases cannot show."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from locks import LOCKS
+from tests.contract.arena import Arena, renewers, wait_until
+
+COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter"], LOCKS["timestamp"], LOCKS["reentrant"]
+WATCHDOG, WATCHDOG_LUA, SETNX_TTL = LOCKS["watchdog"], LOCKS["watchdog-lua"], LOCKS["setnx-ttl"]
+
+
+def test_counter_init_makes_garbage_of_the_count(arena: Arena) -> None:
+    with arena.fight(COUNTER, lease=30.0) as fight:
+        party = fight.party()
+        party.lock.init()
+        assert arena.admins[0].strlen(fight.name) == 30_001, "the lease became an offset"
+        for _ in range(2):
+            with pytest.raises(ResponseError, match="not an integer"):
+                party.gets_in()
+        fight.party().leaves()  # someone deletes it
+        assert party.gets_in()
+        assert fight.remains() == -1, "after a release it counts without a lease"
+        fight.party().lock.init()
+        with pytest.raises(ResponseError, match="not an integer"):
+            fight.party().gets_in()  # during a hold: the count is gone
+
+
+def test_counter_never_gives_a_refused_increment_back(arena: Arena) -> None:
+    with arena.fight(COUNTER, permits=2) as fight:
+        first, second = fight.holder(), fight.holder()
+        assert not fight.party().gets_in()
+        assert not fight.party().gets_in()
+        assert arena.admins[0].get(fight.name) == b"4"
+        first.lock.release()
+        assert fight.party().gets_in()
+        assert fight.party().gets_in(), "one left, and two came: the release forgot the other holder"
+        assert second.lock.held
+
+
+def test_timestamp_trusts_the_clients_clock(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    with arena.fight(TIMESTAMP, lease=5.0) as fight:
+        fight.holder()
+        fast = time.time() + 6
+        monkeypatch.setattr("locks.timestamp.time.time", lambda: fast)
+        assert fight.party().gets_in(), "its clock is 6 s ahead: it deleted a living lock"
+
+
+def test_timestamp_swallows_a_failed_expire(arena: Arena) -> None:
+    """EXPIRE alone is forbidden to this user, so SETNX is done and the lock says no."""
+    admin = arena.admins[0]
+    with arena.fight(TIMESTAMP, lease=2.0) as fight:
+        party = fight.party()
+        assert admin.acl_setuser(
+            "no-expire", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-expire"]
+        )
+        party.lock.redis.connection_pool.connection_kwargs |= {"username": "no-expire", "password": "any"}
+        assert not party.gets_in()
+        assert fight.remains() == -1, "it said no, and holds it without an end on the server"
+        assert not party.gets_in(), "it waits for itself"
+        admin.acl_deluser("no-expire")
+
+
+def test_setnx_ttl_lets_a_third_one_in(arena: Arena) -> None:
+    with arena.fight(SETNX_TTL, lease=5.0) as fight:
+        first = fight.holder()
+        fight.forgets()
+        second = fight.holder()
+        first.lock.release()
+        third = fight.holder()
+        assert second.lock.held
+        assert third.lock.held
+
+
+def test_watchdog_lua_leaves_an_orphan(arena: Arena) -> None:
+    """Its thread is stopped by a successful release only; then it serves every successor."""
+    with arena.fight(WATCHDOG_LUA, lease=1.0) as fight:
+        before = renewers("_watch")
+        punctual = fight.holder()
+        punctual.lock.release()
+        wait_until(lambda: renewers("_watch") <= before)
+        before = renewers("_watch")
+        late = fight.holder()
+        fight.forgets()
+        late.lock.release()
+        arena.admins[0].set(fight.name, "successor", px=200)
+        wait_until(lambda: fight.remains() > 0.5)
+        late.gate.kill()
+        wait_until(lambda: renewers("_watch") <= before)
+
+
+def test_watchdog_extends_whatever_lock_is_there(arena: Arena) -> None:
+    with arena.fight(WATCHDOG, lease=5.0, below=1.0) as fight:
+        fight.holder()
+        arena.admins[0].set(fight.name, "successor", px=500)
+        wait_until(lambda: fight.remains() > 4)
+
+
+def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) -> None:
+    with arena.fight(REENTRANT, lease=0.2) as fight:
+        before = renewers("_renew")
+        party = fight.holder()
+        for _ in range(4):
+            assert party.gets_in()
+        assert renewers("_renew") == before + 5
+        for _ in range(4):
+            party.lock.release()
+        assert renewers("_renew") == before + 5, "it is held once, by five threads"
+        assert fight.passes_time(0.1) >= 0
+        wait_until(lambda: fight.remains() > 0.15)
+        party.lock.release()
+        wait_until(lambda: renewers("_renew") == before)
+
+
+@pytest.mark.parametrize("unit", ["milliseconds", "seconds"])
+def test_reentrant_ignores_the_unit(arena: Arena, unit: str) -> None:
+    with arena.fight(REENTRANT, lease=500.0, unit=unit) as fight:
+        fight.holder()
+        assert fight.remains() > 400
+
+
+def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
+    """Ten leases after its death the lock is still there, by an instance that another client carries."""
+    with arena.fight(LOCKS["renewal-service"], lease=0.2) as fight:
+        holder, _bystander = fight.process(), fight.party()
+        assert holder.asks("acquire", 1)
+        holder.dies()
+        passed, started = 0.0, time.monotonic()
+        while passed + time.monotonic() - started < 2.0:
+            passed += fight.passes_time(0.1)
+            wait_until(lambda: fight.remains() > 0.1)
+        arena.admins[0].delete("renewal-service:locks")
+
+
+def test_leaky_lock_stalls_with_the_pool_as_published(arena: Arena) -> None:
+    """Eight commands are four sections; the ninth waits without a limit."""
+    with arena.fight(LOCKS["token-leaky"], pool_wait=None) as fight:
+        party = fight.party()
+        for _ in range(4):
+            assert party.gets_in()
+            party.lock.release()
+        stalled = threading.Thread(target=party.gets_in, daemon=True)
+        stalled.start()
+        stalled.join(0.3)
+        assert stalled.is_alive()
+        pool: Any = party.lock._pools[party.lock.redis]
+        pool.release(pool._connections[0])  # let the test end
+        stalled.join(5)
+        assert not stalled.is_alive()
+
+
+def test_try_lock_checked_hides_that_it_was_busy(arena: Arena) -> None:
+    with arena.fight(LOCKS["try-lock-checked"], wait=0.05) as fight:
+        fight.holder()
+        with pytest.raises(Exception, match="not locked by this object") as told, fight.party().lock:
+            pass
+        assert "busy" in str(told.value.__context__), "the word is there only for who digs for it"

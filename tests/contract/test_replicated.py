@@ -1,0 +1,79 @@
+"""WAIT and WAITAOF: who looks at the answer, and what the waiting takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from loadtest.servers import Valkey
+from locks import LOCKS, LockUnavailable, LockUnsupported
+from tests.contract.arena import Arena, Site
+
+AS_PUBLISHED, REPLICATED, DURABLE = LOCKS["replicated-as-published"], LOCKS["replicated"], LOCKS["durable"]
+
+
+@pytest.fixture
+def alone(valkey_server: Callable[..., Valkey]) -> Site:
+    """A primary without a replica, without an append-only file."""
+    return Site(str(valkey_server().socket))
+
+
+def test_as_published_goes_on_unconfirmed(arena: Arena, alone: Site) -> None:
+    with arena.fight(AS_PUBLISHED, lease=5.0, confirm=0.05) as fight:
+        assert fight.party(alone).gets_in(), "no replica has it, and it says yes"
+
+
+def test_as_published_waits_until_its_lease_is_over(arena: Arena, alone: Site) -> None:
+    """WAIT for 1.2 s, lease of 1 s: a second client is inside before the first one is told yes."""
+    with arena.fight(AS_PUBLISHED, lease=1.0, confirm=1.2) as fight:
+        first, second = fight.party(alone), fight.party(alone, confirm=0.01)
+        acquiring = first.begins(first.gets_in)
+        started = time.monotonic()
+        while not second.gets_in():
+            assert time.monotonic() - started < 5
+        assert acquiring.result()
+        assert first.lock.held
+        assert second.lock.held
+
+
+def test_replicated_is_deleted_when_unconfirmed(arena: Arena, alone: Site) -> None:
+    with arena.fight(REPLICATED, lease=5.0, confirm=0.05) as fight:
+        party = fight.party(alone)
+        with pytest.raises(LockUnavailable, match="fewer than 1 replicas confirmed"):
+            party.gets_in()
+        assert not party.lock.redis.exists(fight.name)
+        assert fight.party(alone, replicas=0).gets_in()
+
+
+def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -> None:
+    """Two replicas are told to wait for with one there: the wait outlasts the lease, so nothing was acquired."""
+    with arena.fight(REPLICATED, lease=0.2, confirm=0.4) as fight:
+        with pytest.raises(LockUnavailable):
+            fight.party(alone).gets_in()
+        assert fight.party().gets_in(), "with its replica there, at once"
+
+
+def test_durable_needs_an_append_only_file(arena: Arena, alone: Site) -> None:
+    with arena.fight(DURABLE, lease=5.0) as fight:
+        party = fight.party(alone)
+        with pytest.raises(LockUnsupported, match="appendonly"):
+            party.gets_in()
+        assert not party.lock.redis.exists(fight.name), "it was taken back"
+
+
+@pytest.mark.parametrize("persistence", ["always", "everysec"])
+def test_durable_survives_a_killed_server(
+    arena: Arena, valkey_server: Callable[..., Valkey], persistence: str
+) -> None:
+    server = valkey_server(persistence=persistence)
+    site = Site(str(server.socket))
+    with arena.fight(DURABLE, lease=20.0, confirm=3.0) as fight:
+        party = fight.party(site)
+        assert party.gets_in()
+        server.kill()
+        server.start()
+        assert not fight.party(site).gets_in()
+        party.lock.release()
+        assert fight.party(site).gets_in()

@@ -1,0 +1,186 @@
+"""The right locks: what each promises beyond the common cases."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable, build
+from tests.contract.arena import Arena, Fight, renewers, wait_until
+
+SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
+PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]
+
+
+def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
+    with arena.fight(SEMAPHORE, permits=2, lease=10.0) as fight:
+        first, second = fight.holder(), fight.holder()
+        fight.closed("a third one got in")
+        first.lock.release()
+        third = fight.holder()
+        fight.closed("one left, and two came")
+        with pytest.raises(LockNotHeld):
+            first.lock.release()
+        for party in (second, third):
+            party.lock.release()
+        assert not arena.keys(fight.name), "nothing is left behind"
+
+
+def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:
+    """Each permit has a lease of its own: one that is extended outlives one that is not."""
+    with arena.fight(SEMAPHORE, permits=2, lease=0.4) as fight:
+        kept, forgotten = fight.holder(), fight.holder()
+        newcomer = fight.party()
+        deadline = time.monotonic() + 5
+        while not newcomer.gets_in():
+            kept.lock.extend()
+            assert time.monotonic() < deadline
+        assert kept.lock.held
+        kept.lock.release()
+        with pytest.raises(LockLost):
+            forgotten.lock.release()
+
+
+def test_mended_nests_and_counts(arena: Arena) -> None:
+    with arena.fight(MENDED, lease=10.0) as fight:
+        before = renewers("_renew")
+        party = fight.holder()
+        for _ in range(4):
+            assert party.gets_in()
+        assert renewers("_renew") == before + 1, "one renewal thread, whatever the depth"
+        for _ in range(4):
+            party.lock.release()
+            fight.closed("it was left once too seldom, and it is free")
+        party.lock.release()
+        fight.opens_within(1, "it was left as often as it was entered")
+        with pytest.raises(LockNotHeld):
+            party.lock.release()
+        wait_until(lambda: renewers("_renew") == before)
+
+
+def test_mended_renewal_ends_with_its_cap_and_with_its_thread(arena: Arena) -> None:
+    for settings in ({"cap": 0.5}, {}):
+        with arena.fight(MENDED, lease=0.3, **settings) as fight:
+            party = fight.party()
+            if settings:
+                assert party.gets_in()
+            else:
+                dying = threading.Thread(target=party.gets_in)
+                dying.start()
+                dying.join()
+            fight.opens_within(5, "its renewal goes on for ever")
+
+
+def test_mended_learns_of_its_loss(arena: Arena) -> None:
+    with arena.fight(MENDED, lease=0.3) as fight:
+        party = fight.holder()
+        fight.forgets()
+        wait_until(lambda: not party.lock.held)
+        with pytest.raises(LockLost):
+            party.lock.release()
+
+
+def test_pubsub_wakes_at_the_release(arena: Arena) -> None:
+    """With a lease of 30 s and without one poll: what it sends while it waits is told by the server."""
+    with arena.fight(PUBSUB, lease=30.0) as fight:
+        holder, waiter = fight.holder(), fight.party(fight.site.named("pubsub"))
+        waiting = waiter.waits()
+        wait_until(lambda: any(int(each["sub"]) for each in arena.clients("pubsub")))
+        wait_until(lambda: not waiter.gate.under_way)
+        sent = waiter.gate.sent
+        holder.lock.release()
+        assert waiting.result(10)
+        assert waiter.gate.sent <= sent + 4, "one attempt, and the end of the subscription"
+
+
+def test_queue_serves_in_order_and_wakes_just_one(arena: Arena) -> None:
+    with arena.fight(QUEUE, lease=30.0) as fight:
+        holder, served = fight.holder(), []
+        parties = [fight.party(fight.site.named(f"queue-{n}")) for n in range(3)]
+        for number, party in enumerate(parties):
+            _queues(fight, party, number, served)
+        sent = [party.gate.sent for party in parties]
+        holder.lock.release()
+        wait_until(lambda: served == [0])
+        assert [party.gate.sent for party in parties[1:]] == sent[1:], "the others sleep on"
+        parties[0].begins(parties[0].lock.release).result()
+        wait_until(lambda: served == [0, 1])
+        parties[1].begins(parties[1].lock.release).result()
+        wait_until(lambda: served == [0, 1, 2])
+
+
+def _queues(fight: Fight, party: Any, number: int, served: list[int]) -> None:
+    def enter() -> None:
+        party.lock.acquire()
+        served.append(number)
+
+    party.begins(enter)
+    wait_until(lambda: any("b" in each["flags"] for each in fight.arena.clients(f"queue-{number}")))
+
+
+def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) -> None:
+    with arena.fight(QUEUE, lease=0.4) as fight:
+        holder = fight.holder()
+        dead = fight.process()
+        dead.begins("acquire")
+        dead.waits(arena.admins[0])
+        dead.dies()
+        for _ in range(3):  # as long as it counts as living; the holder goes on holding
+            time.sleep(0.15)
+            holder.lock.extend()
+        holder.lock.release()
+        started = time.monotonic()
+        fight.opens_within(0.3, "a waiter that is long dead was handed the lock")
+        assert time.monotonic() - started < 0.3
+
+
+def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:
+    with arena.fight(LOCKS["fenced"], lease=10.0) as fight:
+        first = fight.holder()
+        fight.forgets()
+        second = fight.holder()
+        second.lock.release()
+        third = fight.holder()
+        numbers = [each.lock.fencing_token for each in (first, second, third)]
+        assert numbers == sorted(set(numbers))
+        assert arena.admins[0].ttl(f"{{{fight.name}}}:fence") == -1, "the counter never expires"
+
+
+def test_release_error_does_not_hide_what_went_wrong_inside(arena: Arena) -> None:
+    with arena.fight(LOCKS["token"], lease=10.0) as fight:
+        with pytest.raises(ZeroDivisionError) as told, fight.party().lock:
+            _loses_it_and_fails(fight)
+        assert "lease ended" in told.value.__notes__[0]
+
+
+def _loses_it_and_fails(fight: Fight) -> None:
+    fight.forgets()
+    _ = 1 / 0
+
+
+def test_django_cache_is_asked_for_its_own_lock(arena: Arena) -> None:
+    with arena.fight(LOCKS["django-redis"], lease=5.0) as fight:
+        redis = fight.party().lock._lock.redis
+        cache = SimpleNamespace(lock=lambda key, **options: redis.lock(f"cache:{key}", **options))
+        lock = build(LOCKS["django-redis"], fight.name, cache=cache, redis=None)
+        with lock:
+            assert arena.admins[0].exists(f"cache:{fight.name}")
+        with pytest.raises(TypeError, match="give cache="):
+            build(LOCKS["django-redis"], fight.name)
+
+
+def test_redis_py_without_a_lease_is_for_ever(arena: Arena) -> None:
+    with arena.fight(LOCKS["redis-py"], lease=None) as fight:
+        fight.holder()
+        assert fight.remains() == -1
+
+
+def test_unavailable_says_what_to_do(arena: Arena) -> None:
+    with arena.fight(LOCKS["token"]) as fight:
+        party = fight.party(type(fight.site)(str(arena.replica.socket)))
+        with pytest.raises(LockUnavailable, match="connect to the primary"):
+            party.gets_in()
