@@ -7,9 +7,10 @@ from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any
 
 from locks import LockTimeout
-from tests.contract.arena import Arena, Broken, Fight, demand
+from tests.contract.arena import Arena, Broken, Fight, Party, demand
 from tests.contract.case import case
 from tests.contract.cases_exclusion import dies_in_acquire
+from tests.contract.workers import Worker
 
 
 @case("holder-crash")
@@ -41,8 +42,8 @@ def crash_in_acquire(arena: Arena, lock: Any) -> None:
 def waiter_crash(arena: Arena, lock: Any) -> None:
     """A waiter's process is killed: the holder keeps the lock, and after its release others are delayed by a
     lease and a third at most."""
-    with arena.fight(lock, lease=1.0) as fight:
-        holder, waiter = fight.holder(), _waiting(fight)
+    with arena.fight(lock, lease=2.0) as fight:
+        holder, waiter = _held_and_awaited(fight)
         waiter.dies()
         _goes_on(fight, holder)
 
@@ -50,8 +51,8 @@ def waiter_crash(arena: Arena, lock: Any) -> None:
 @case("waiter-cancelled")
 def waiter_cancelled(arena: Arena, lock: Any) -> None:
     """A waiter is interrupted (SIGINT, so KeyboardInterrupt in its acquire): the same."""
-    with arena.fight(lock, lease=1.0) as fight:
-        holder, waiter = fight.holder(), _waiting(fight)
+    with arena.fight(lock, lease=2.0) as fight:
+        holder, waiter = _held_and_awaited(fight)
         waiter.signal(signal.SIGINT)
         try:
             demand(waiter.answers() == "interrupted", "it was interrupted, and went in")
@@ -60,11 +61,12 @@ def waiter_cancelled(arena: Arena, lock: Any) -> None:
         _goes_on(fight, holder)
 
 
-def _waiting(fight: Fight) -> Any:
-    waiter = fight.process()
+def _held_and_awaited(fight: Fight) -> tuple[Party, Worker]:
+    waiter = fight.process()  # its start may take longer than a lease
+    holder = fight.holder()
     waiter.begins("__enter__")
     waiter.waits(fight.arena.admins[0])
-    return waiter
+    return holder, waiter
 
 
 def _goes_on(fight: Fight, holder: Any) -> None:

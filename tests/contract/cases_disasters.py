@@ -19,32 +19,33 @@ Disaster = tuple[Site, Site, Callable[[], None]]
 @case("server-restart")
 def server_restart(arena: Arena, lock: Any) -> None:
     """The server is killed and started again, and nothing was saved: nobody gets in beside one who is inside."""
-    _struck(arena, lock, _restart)
+    _struck(arena, lock, _restart, confirm=3.0)
 
 
 @case("failover")
 def failover(arena: Arena, lock: Any) -> None:
     """The replica has not got the lock when the primary dies and it is promoted: the same."""
-    _struck(arena, lock, _failover)
+    _struck(arena, lock, _failover, confirm=0.1)  # its replica stands still: no wait is worth it
 
 
-def _struck(arena: Arena, lock: Any, disaster: Callable[[Arena], Any]) -> None:
+def _struck(arena: Arena, lock: Any, disaster: Callable[[Arena], Any], confirm: float) -> None:
     struck = arena.outcomes.get(disaster)
     if struck is None or lock not in struck:
         locks = {*LOCKS.values(), lock}
-        struck = arena.outcomes[disaster] = _strike(
-            arena, [each for each in locks if "failover" not in each.not_applicable], disaster
-        )
+        asking = [each for each in locks if "failover" not in each.not_applicable]
+        struck = arena.outcomes[disaster] = _strike(arena, asking, disaster, confirm)
     if struck[lock]:
         raise Broken("one was inside, and after it another got in")
 
 
-def _strike(arena: Arena, locks: list[Any], disaster: Callable[[Arena], Any]) -> dict[Any, bool]:
+def _strike(
+    arena: Arena, locks: list[Any], disaster: Callable[[Arena], Any], confirm: float
+) -> dict[Any, bool]:
     """Returns for each lock: was one inside before and another after?"""
     with ExitStack() as stack:
         before, after, strikes = stack.enter_context(disaster(arena))
         fights: list[Fight] = [
-            stack.enter_context(arena.fight(each, lease=10.0, confirm=0.1)) for each in locks
+            stack.enter_context(arena.fight(each, lease=30.0, confirm=confirm)) for each in locks
         ]
         inside = [_gets_in(fight.party(before)) for fight in fights]
         strikes()

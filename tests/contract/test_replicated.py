@@ -9,7 +9,7 @@ import pytest
 
 from loadtest.servers import Valkey
 from locks import LOCKS, LockUnavailable, LockUnsupported
-from tests.contract.arena import Arena, Site
+from tests.contract.arena import Arena, Site, wait_until
 
 AS_PUBLISHED, REPLICATED, DURABLE = LOCKS["replicated-as-published"], LOCKS["replicated"], LOCKS["durable"]
 
@@ -30,6 +30,7 @@ def test_as_published_waits_until_its_lease_is_over(arena: Arena, alone: Site) -
     with arena.fight(AS_PUBLISHED, lease=1.0, confirm=1.2) as fight:
         first, second = fight.party(alone), fight.party(alone, confirm=0.01)
         acquiring = first.begins(first.gets_in)
+        wait_until(lambda: second.lock.redis.exists(fight.name))
         started = time.monotonic()
         while not second.gets_in():
             assert time.monotonic() - started < 5

@@ -61,7 +61,7 @@ class Worker:
             while _state(self.pid) != "S" or self._pipe.poll(0.02):
                 pass
             return
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._pipe.poll():
             clients = [each for each in admin.client_list() if each["name"] == pid]
             commands = sum(int(each.get("tot-cmds", 0)) for each in clients)
             if any("b" in each["flags"] or int(each["sub"]) > 0 for each in clients):
