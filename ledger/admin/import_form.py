@@ -17,6 +17,7 @@ from ledger.imports.samples import sample_files
 from ledger.imports.upload import Upload
 from ledger.models import Book
 from ledger.stores import STORES
+from ledger.stores.sql import ALIASES
 from ledger.strategies import CARD, known
 
 RECENT_BOOKS = 50
@@ -78,7 +79,7 @@ class ImportForm(forms.Form):
         "Scheduled scan", "Every 2 seconds it charges the busiest accounts meanwhile.", initial=True
     )
     all_or_nothing = switch("All or nothing", "A file with one bad line posts nothing.")
-    store = forms.ChoiceField(widget=UnfoldAdminSelectWidget, choices=[(slug, slug) for slug in STORES])
+    store = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     opening = number("Opening balance", 100_000, -(10**15), 10**15, "Of each account, in minor units.")
     think = number("Think time, ms", 5, 0, 1000, "At most: the business's work between read and write.")
     poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock looks again.")
@@ -89,6 +90,7 @@ class ImportForm(forms.Form):
         self.fields["book"].choices = [("", "A fresh book"), *_books(book)]
         self.fields["book"].initial = book
         others = [(slug, f"{found.title} ({slug})") for slug, found in known().items() if slug not in CARD]
+        self.fields["store"].choices = [(slug, slug) for slug in STORES if _is_here(slug)]
         card = [(slug, known()[slug].title) for slug in CARD]
         self.fields["strategy"].choices = [("The six of the card", card), ("Further strategies", others)]
 
@@ -111,6 +113,10 @@ class ImportForm(forms.Form):
             "poll": chosen["poll"] / 1000,
             "timeout": chosen["timeout"] / 1000,
         }
+
+
+def _is_here(store: str) -> bool:
+    return ALIASES.get(store, "default") in settings.DATABASES
 
 
 def _books(asked: str) -> list[tuple[str, str]]:

@@ -43,7 +43,10 @@ class ImportRunAdmin(ReadOnlyAdmin):
 
     @admin.display
     def files(self, run: ImportRun) -> str:
-        return ", ".join(run.batches.filter(kind="file").values_list("name", flat=True))
+        return ", ".join(batch.name for batch in run.batches.all() if batch.kind == batch.Kind.FILE)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("batches")
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

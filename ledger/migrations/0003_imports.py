@@ -173,7 +173,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("bad", "bad line"),
+                            ("bad", "bad"),
                             ("known", "imported before"),
                             ("waiting", "waiting"),
                             ("posted", "posted"),

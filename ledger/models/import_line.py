@@ -19,7 +19,7 @@ class ImportLine(models.Model):
     """
 
     class State(models.TextChoices):
-        BAD = "bad", "bad line"  # never asked for: it cannot be read, or its account is unknown
+        BAD = "bad", "bad"  # never asked for: it cannot be read, or its account is unknown
         KNOWN = "known", "imported before"  # another line of the book has this key, with the same request
         WAITING = "waiting", "waiting"
         POSTED = "posted", "posted"
