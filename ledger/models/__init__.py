@@ -6,6 +6,7 @@ from ledger.models.book import Book
 from ledger.models.book_owner import BookOwner
 from ledger.models.entry import Entry
 from ledger.models.import_line import ImportLine
+from ledger.models.lock_record import LockRecord
 
 __all__ = [
     "Account",
@@ -17,4 +18,5 @@ __all__ = [
     "ImportFile",
     "ImportLine",
     "ImportRun",
+    "LockRecord",
 ]

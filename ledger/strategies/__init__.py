@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 
+from ledger.lock_tables import LOCK_TABLES
 from ledger.strategies.advisory_lock import AdvisoryLock
 from ledger.strategies.atomic_update import AtomicUpdate
 from ledger.strategies.base import Settings, Strategy
@@ -21,6 +22,8 @@ from ledger.strategies.redis_gate import RedisGate
 from ledger.strategies.redis_then_database import RedisThenDatabase
 from ledger.strategies.redis_watch import RedisWatch
 from ledger.strategies.repeatable_read import RepeatableRead
+from ledger.strategies.repeatable_read_innodb import RepeatableReadInnodb
+from ledger.strategies.repeatable_read_innodb_snapshot import RepeatableReadInnodbSnapshot
 from ledger.strategies.row_lock_nowait import RowLockNowait
 from ledger.strategies.save_all_fields import SaveAllFields
 from ledger.strategies.segmented_balance import SegmentedBalance
@@ -58,6 +61,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
         NoLock,
         *(locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug),
         locked("fenced-unchecked", FencedLock),  # the lock alone: `fenced` is the lock and the ledger's check
+        *(locked(slug, lock) for slug, lock in LOCK_TABLES.items()),
         FencedAtWrite,
         Fenced,
         LockInsideTransaction,
@@ -74,6 +78,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
         OptimisticVersion,
         OptimisticValue,
         RepeatableRead,
+        RepeatableReadInnodb,
+        RepeatableReadInnodbSnapshot,
         Serializable,
         RedisThenDatabase,
         RedisGate,

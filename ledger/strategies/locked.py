@@ -13,10 +13,12 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
+from redis.exceptions import RedisError
+
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.strategies.base import Strategy
-from locks import Lock, LockFactory, LockTimeout, build
+from locks import Lock, LockError, LockFactory, LockTimeout, build
 from locks.hazards import Hazard
 
 log = logging.getLogger(__name__)
@@ -49,17 +51,20 @@ class Locked(Strategy):
         return changes
 
     def enter(self, number: str) -> Any:
-        """Take one account's lock. Raises Busy when it was not granted in time."""
+        """Take one account's lock. Raises Busy when it was not granted: nothing was written then."""
+        try:
+            return self.take(number)
+        except (LockError, RedisError) as error:
+            raise Busy(f"{type(error).__name__}: {error}") from error
+
+    def take(self, number: str) -> Any:
+        """Take one account's lock, or raise what it raises."""
         name = f"{self.book.pk}:{number}"
         lock = build(type(self).factory, name, **resources(self.book), **self.settings.lock_keywords())
-        try:
-            if isinstance(lock, Lock) and self.settings.timeout is not None:
-                if not lock.acquire(self.settings.timeout):
-                    raise Busy(f"the lock of {number} was not granted in {self.settings.timeout:g} s")
-            else:
-                lock.__enter__()
-        except LockTimeout as error:
-            raise Busy(str(error)) from error
+        if not isinstance(lock, Lock) or self.settings.timeout is None:
+            lock.__enter__()
+        elif not lock.acquire(self.settings.timeout):
+            raise LockTimeout(f"the lock of {number} was not granted in {self.settings.timeout:g} s")
         return lock
 
     def leave(self, taken: list[Any], error: BaseException | None) -> str:

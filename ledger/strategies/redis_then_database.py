@@ -27,7 +27,7 @@ from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
 from ledger.strategies.optimistic_version import Stale
 from ledger.strategies.sql import DATABASE_HAZARDS
-from locks import LockError
+from locks import LockUnavailable
 from locks.hazards import Hazard
 from locks.token_lock import TokenLock
 
@@ -54,11 +54,11 @@ class RedisThenDatabase(Locked):
                 self.back_off()
         raise Busy(f"{self.settings.retries + 1} attempts met a newer version each time")
 
-    def enter(self, number: str) -> Any:
+    def take(self, number: str) -> Any:
         """Take the lock, or go on without it when its server cannot be asked."""
         try:
-            return super().enter(number)
-        except (LockError, RedisError):
+            return super().take(number)
+        except (LockUnavailable, RedisError):
             return nullcontext()
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:

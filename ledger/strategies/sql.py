@@ -29,4 +29,5 @@ class SqlStrategy(Strategy):
 def code_of(error: BaseException) -> str | int | None:
     """Return the SQLSTATE (PostgreSQL) or the error number (MariaDB) of Django's database `error`, or None."""
     cause = error.__cause__
-    return getattr(cause, "sqlstate", None) or (cause.args[0] if cause and cause.args else None)
+    first = cause.args[0] if cause and cause.args else None
+    return first if isinstance(first, int) else getattr(cause, "sqlstate", None)

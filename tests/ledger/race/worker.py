@@ -14,7 +14,7 @@ from django.db import connections
 from ledger.models import Book
 from ledger.posting import Applied, Posting
 from ledger.strategies import find
-from tests.ledger.race.sessions import end_session, is_blocked, session_of
+from tests.ledger.race.sessions import PAUSE, end_session, is_blocked, session_of
 
 PATIENCE = 20.0
 #: `here.worker`: whose thread this is
@@ -153,7 +153,7 @@ class Worker:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with self._changed:
-                self._changed.wait_for(lambda: self._state in states, 0.01)
+                self._changed.wait_for(lambda: self._state in states, PAUSE[self.alias])
                 if self._state in states:
                     return self._state
                 polling = self._polls >= 2

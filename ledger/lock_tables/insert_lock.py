@@ -1,0 +1,49 @@
+"""insert-lock: whoever can insert the row has the lock; deleting it gives it back.
+
+    A: INSERT lock ('A1') → 1 row
+    B:                  INSERT lock ('A1') → duplicate key … again every 50 ms
+    A: read, write, DELETE lock ('A1')
+    B:                  INSERT lock ('A1') → 1 row
+
+Guarantees   mutual exclusion, as long as nobody dies: a unique key lets one in.
+Breaks when  the holder crashes, or its session ends: the row stays, and everyone waits for ever. Anyone's DELETE
+             by name frees it. Inside the caller's own transaction the second INSERT waits for the first one's
+             commit instead of failing.
+Costs        1 INSERT and 1 DELETE, each with a commit of its own; a poll of 1 INSERT while waiting.
+Source       the field's first idea of a lock in a database: "unique index as a lock".
+"""
+
+from __future__ import annotations
+
+from ledger.lock_tables.base import ELSEWHERE, TableLock
+from locks.hazards import Hazard
+
+#: no lease: a slow holder keeps its lock, a dead one too
+NO_LEASE = ELSEWHERE | {
+    Hazard.CONTENTION,
+    Hazard.PAUSE,
+    Hazard.OVERRUN,
+    Hazard.RENEWAL_DIES,
+    Hazard.RENEWAL_LIVES,
+    Hazard.WAITER_INTERRUPTED,
+    Hazard.CLOCK_JUMP,
+}
+
+
+class InsertLock(TableLock):
+    """INSERT to lock, DELETE to unlock."""
+
+    slug = "insert-lock"
+    title = "A row under a unique key"
+    source = "folklore: a unique index as a lock"
+    guarantees = "mutual exclusion while nobody crashes"
+    breaks_when = "the holder crashes: the row stays for ever"
+    round_trips = "1 + 1, each with a commit"
+    withstands = NO_LEASE
+
+    def attempt(self) -> bool:
+        self.records.create(name=self.name)
+        return True
+
+    def give_back(self) -> None:
+        self.records.filter(name=self.name).delete()

@@ -1,0 +1,25 @@
+"""A row of the lock table, as the second article has it (and an owner, which only the mended form uses)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class LockRecord(models.Model):
+    """What each column means is the business of the locks in ledger/lock_tables/."""
+
+    class Status(models.IntegerChoices):
+        FREE = 0
+        LOCKED = 1
+
+    name = models.CharField(max_length=250, unique=True)
+    count = models.IntegerField(default=0, help_text="how often it was asked for in vain")
+    deadline = models.DateTimeField(null=True, blank=True, help_text="end of the lease")
+    description = models.CharField(max_length=200, blank=True)
+    status = models.SmallIntegerField(choices=Status, default=Status.FREE)
+    owner = models.CharField(max_length=40, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    updated = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.Status(self.status).label}"

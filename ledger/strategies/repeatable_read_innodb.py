@@ -1,0 +1,42 @@
+"""repeatable-read-innodb: the same words as on PostgreSQL, and the update is lost. MariaDB's and MySQL's default.
+
+    A: SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN; SELECT → 100
+    B:                  SET TRANSACTION …; BEGIN; SELECT → 100
+    A: UPDATE balance = 110; INSERT entry; COMMIT
+    B:                  SELECT → 100 still (its snapshot)
+    B:                  UPDATE balance = 120 → 1 row, no error (a write sees the newest row); COMMIT
+                        A's 10 are gone
+
+Guarantees   reads repeat. Writes go over the newest row, whatever the snapshot says: no lost update is found.
+Breaks when  two callers want one account at the same time.
+Costs        as `no-lock`, in one transaction.
+Source       MariaDB, `innodb_snapshot_isolation` (off by default in 10.11, on since 11.6.2): with it on, the second
+             writer gets error 1020, as on PostgreSQL: `repeatable-read-innodb-snapshot`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import connections
+
+from ledger.strategies.repeatable_read import RepeatableRead
+from locks.hazards import Hazard
+
+
+class RepeatableReadInnodb(RepeatableRead):
+    """`repeatable-read` on InnoDB as it comes."""
+
+    slug = "repeatable-read-innodb"
+    title = "REPEATABLE READ with retries (MariaDB 10.11 as it comes)"
+    source = "MariaDB: innodb_snapshot_isolation=OFF"
+    guarantees = "repeatable reads; nothing for a write that rests on them"
+    breaks_when = "two callers want one account at the same time"
+    withstands: ClassVar[frozenset[Hazard]] = frozenset()
+    stores = ("mariadb",)
+    snapshot_isolation = "OFF"
+
+    def set_level(self) -> None:
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(f"SET SESSION innodb_snapshot_isolation = {self.snapshot_isolation}")
+        super().set_level()
