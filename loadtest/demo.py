@@ -22,10 +22,11 @@ def main() -> int:
     """Returns the exit code: 0 when the evidence agrees with the claims."""
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
+        asked = seconds()
         print("Starting PostgreSQL and Valkey …", flush=True)
         with using():
             migrate()
-            code = measure()
+            code = measure(asked)
     except ServerError as error:
         print(error, file=sys.stderr)
         return 2
@@ -35,7 +36,7 @@ def main() -> int:
     return code
 
 
-def measure() -> int:
+def measure(seconds: float | None) -> int:
     """Compare, report, and say what to do next."""
     # only now: the settings read the addresses of the servers when they are imported
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
@@ -48,7 +49,7 @@ def measure() -> int:
 
     code, output = 0, Path(os.environ.get("DEMO_OUTPUT", "report"))
     try:
-        call_command("compare", preset="demo", seconds=seconds(), output=output)
+        call_command("compare", preset="demo", seconds=seconds, output=output)
     except CommandError as error:
         print(error, file=sys.stderr)
         return error.returncode
