@@ -20,7 +20,7 @@ def books_of_account(book: Book, number: str) -> AccountBooks:
     store = store_of(book)
     with store.at_one_moment():
         pk = store.read(Posting("", (Line(number, 0),)))[number].pk
-        return reconcile(store.account(pk), store.links(pk), complete=store.whole)
+        return reconcile(store.account(pk), store.links(pk))
 
 
 def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = None) -> Books:
@@ -30,8 +30,7 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     """
     store = store_of(book)
     with store.at_one_moment():
-        rows = ((row, store.links(pk)) for row, pk in store.accounts())
-        return reconcile_book(rows, store.spread(operations or {}), store.legs, store.whole)
+        return reconcile_book(store.everything(), store.spread(operations or {}), store.legs)
 
 
 def losses_of(book: Book, number: str) -> Losses:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.reconcile.chain import follow
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, Complete, Operation, Row
+from ledger.reconcile.rows import AccountRow, Operation, Row
 from ledger.reconcile.tally import Tally, strongest
 from ledger.reconcile.totals import Totals
 
@@ -45,16 +45,14 @@ def reconcile(
     account: AccountRow,
     entries: Iterable[Row],
     operations: Iterable[Operation] = (),
-    complete: Complete | None = None,
 ) -> AccountBooks:
     """Return the books of `account`. Linear time; memory for the entries of this one account.
 
     `entries`: all of its entries, in any order. `operations`: what the clients saw of this account. Without
     any, every entry counts as acknowledged (the store's own view). With them, an entry on the chain that no
-    operation names counts as indeterminate. `complete`: looks up the whole rows of a few links, where `entries`
-    are links.
+    operation names counts as indeterminate.
     """
-    chain = follow(account, entries, complete)
+    chain = follow(account, entries)
     tally = Tally(chain)
     known = strongest(operations)
     if known:

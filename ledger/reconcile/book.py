@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ledger.reconcile.account import AccountBooks, evidence_json, reconcile
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, Complete, Operation, Row
+from ledger.reconcile.rows import AccountRow, Operation, Row
 from ledger.reconcile.totals import Totals
 
 SENTENCES = 10
@@ -97,7 +97,6 @@ def reconcile_book(
     rows: Iterable[tuple[AccountRow, Iterable[Row]]],
     operations: Mapping[str, Sequence[Operation]] | None = None,
     find_legs: FindLegs | None = None,
-    complete: Complete | None = None,
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
@@ -106,11 +105,10 @@ def reconcile_book(
     memory stays at one account's entries plus what went wrong.
     """
     operations = operations or {}
-    accounts = [
-        reconcile(account, entries, operations.get(account.number, ()), complete) for account, entries in rows
-    ]
+    accounts = [reconcile(account, entries, operations.get(account.number, ())) for account, entries in rows]
     present = {each.number for each in accounts}
     accounts += [_forgotten(number, operations[number]) for number in operations if number not in present]
+    accounts.sort(key=lambda each: each.number)
     return _add_up(accounts, _torn(accounts, find_legs or legs_of(operations)))
 
 

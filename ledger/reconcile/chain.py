@@ -8,13 +8,15 @@ Entries form a tree, as commits do. What is on the path from the head is in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from ledger.reconcile.problems import Problems, shown
-from ledger.reconcile.rows import AccountRow, Complete, EntryRow, Link, Row
+from ledger.reconcile.rows import AccountRow, Row
 
 #: How an entry is looked up: a UUID by its int (hashing the UUID costs five times as much), bytes as they are.
 #: None: the opening.
@@ -34,13 +36,10 @@ class Chain:
     """One account's tree of entries, with the path from its head marked."""
 
     account: AccountRow
-    complete: Complete | None = None
     node: Callable[[Any], Node] = by_int
     rows: dict[Node, Row] = field(default_factory=dict)
     #: node on the chain → the entry written on top of it (None: it is the head)
     above: dict[Node, Row | None] = field(default_factory=dict)
-    #: nodes that some entry has as its parent
-    parents: set[Node] = field(default_factory=set)
     #: node with several children → how many
     forks: dict[Node, int] = field(default_factory=dict)
     total: int = 0  # Σ amounts on the chain
@@ -69,24 +68,17 @@ class Chain:
             node = self.node(self.rows[node].parent)
         return True, node
 
-    def whole(self, row: Row) -> EntryRow:
-        """Return `row` with its worker and its times."""
-        if isinstance(row, EntryRow):
-            return row
-        if self.complete is None:
-            raise TypeError("links alone cannot show who wrote them: pass `complete` to reconcile")
-        return next(iter(self.complete([row])))
-
 
 def order(row: Row) -> float:
     """Sorts entries by when they were written."""
-    return row.seq if isinstance(row, Link) or row.seq else row.written_at.timestamp()
+    return row.seq or row.whole().written_at.timestamp()
 
 
-def follow(account: AccountRow, entries: Iterable[Row], complete: Complete | None = None) -> Chain:
+def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
     """Read all entries of `account`, then walk from its head to its opening and check each step."""
-    chain = Chain(account, complete, lowest=min(account.opening, account.balance))
-    _read(chain, entries)
+    chain = Chain(account, lowest=min(account.opening, account.balance))
+    with collector_paused():
+        _read(chain, entries)
     _walk(chain)
     found = account.opening + chain.total
     if not chain.broken and found != account.balance:
@@ -97,10 +89,24 @@ def follow(account: AccountRow, entries: Iterable[Row], complete: Complete | Non
     return chain
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """A million rows that all stay alive: the garbage collector would walk them again and again, find nothing,
+    and cost a quarter of the whole time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _read(chain: Chain, entries: Iterable[Row]) -> None:
-    rows, parents, forks, node, lowest = chain.rows, chain.parents, chain.forks, chain.node, chain.lowest
+    rows, forks, node, lowest = chain.rows, chain.forks, chain.node, chain.lowest
+    parents: set[Node] = set()
     for row in entries:
-        if not rows and isinstance(row, Link):
+        if not rows and isinstance(row.id, bytes):
             node = chain.node = as_is
         ident = node(row.id)
         if ident in rows:

@@ -64,9 +64,9 @@ def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) 
         assert operation is not None  # a loss is seen by an entry or by a client
         worker, at, amount = operation.worker, operation.ended, operation.amount
         return Loss(number, key, amount, worker, at, None, None, 0, _forgotten(operation))
-    lost = chain.whole(row)
+    lost = row.whole()
     found, directly = overwriter(chain, row)
-    by = chain.whole(found) if found else None
+    by = found.whole() if found else None
     branches = chain.forks.get(chain.node(found.parent), 1) if found else 0
     sentence = _overwritten(lost, by, directly) if by else _rewound(chain, lost, *chain.branching_point(row))
     return Loss(

@@ -19,7 +19,7 @@ class Losses:
         applied = {row.key for ident, row in self.chain.rows.items() if ident in self.chain.above}
         self.entries: list[EntryRow] = sorted(
             (
-                self.chain.whole(row)
+                row.whole()
                 for ident, row in self.chain.rows.items()
                 if ident not in self.chain.above and ident not in unsure and row.key not in applied
             ),

@@ -5,10 +5,9 @@ Amounts and balances are integers in minor units (cents).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 
@@ -44,23 +43,29 @@ class EntryRow(NamedTuple):
     written_at: datetime  # … and wrote the new one, by the writer's own clock
     seq: int = 0  # the store's order of writes on this account; 0: unknown, the clocks must do
 
-
-class Link(NamedTuple):
-    """What the chain needs of an entry. A store with millions of them yields these instead of EntryRows (half the
-    columns, and ids that are cheap to hash), and the whole rows of the few that are shown."""
-
-    id: bytes  # UUID.bytes
-    key: str
-    amount: int
-    balance_before: int
-    balance_after: int
-    parent: bytes | None
-    seq: int  # the store's order of writes on this account
+    def whole(self) -> EntryRow:
+        return self
 
 
-Row = EntryRow | Link
-#: whole rows of some links, in any order
-Complete = Callable[[Sequence[Link]], Iterable[EntryRow]]
+class Row(Protocol):
+    """What the chain needs of an entry: an EntryRow, or a store's own tuple (ids as UUID.bytes) that is cheaper
+    by the million. `whole` is asked only of the few that are shown."""
+
+    @property
+    def id(self) -> UUID | bytes: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def amount(self) -> int: ...
+    @property
+    def balance_before(self) -> int: ...
+    @property
+    def balance_after(self) -> int: ...
+    @property
+    def parent(self) -> UUID | bytes | None: ...
+    @property
+    def seq(self) -> int: ...
+    def whole(self) -> EntryRow: ...
 
 
 class Operation(NamedTuple):

@@ -52,8 +52,8 @@ class Tally:
 
     def judge_entries(self) -> None:
         """The store's own view: every entry was acknowledged."""
-        for row in self._applied.values():
-            self._acknowledge(row.amount)
+        self.acknowledged += sum(row.amount for row in self._applied.values())
+        self.acknowledged_operations += len(self._applied)
         missing = []
         for key, row in self._off.items():
             if key in self._applied:  # tried again, and the second try stands
@@ -84,10 +84,11 @@ class Tally:
 
     def _sort_out(self) -> None:
         """Entries on the chain and off it, by key; a key twice on the chain is created money."""
+        above, applied, off = self.chain.above, self._applied, self._off
         for ident, row in self.chain.rows.items():
-            if ident not in self.chain.above:
-                self._off.setdefault(row.key, row)
-            elif (first := self._applied.setdefault(row.key, row)) is not row:
+            if ident not in above:
+                off.setdefault(row.key, row)
+            elif (first := applied.setdefault(row.key, row)) is not row:
                 self._create(
                     row, f"operation {row.key} is on the chain twice, as entry {shown(first.id)} too"
                 )
@@ -138,7 +139,7 @@ class Tally:
         self.created_amount += abs(row.amount)
         self.created_updates += 1
         if len(self.created) < self.SENTENCES:
-            who = self.chain.whole(row).worker or "a worker"
+            who = row.whole().worker or "a worker"
             self.created.append(f"{who} wrote entry {shown(row.id)} ({row.amount:+}): {sentence}")
 
 

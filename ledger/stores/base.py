@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ledger.models import Book
 from ledger.posting import Change, Posting, Snapshot, Stored
-from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Operation, Row
+from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
 
 
 class Store(ABC):
@@ -65,12 +65,12 @@ class Store(ABC):
         """Yield the account's entries, streamed."""
 
     def links(self, pk: int | str) -> Iterator[Row]:
-        """Yield what reconcile needs of the account's entries: whole ones, if there is no quicker way."""
+        """Yield the account's entries as reconcile wants them: whole ones, if there is no quicker way."""
         return self.entries(pk)
 
-    def whole(self, links: Sequence[Link]) -> Iterable[EntryRow]:
-        """Return the entries behind some `links`."""
-        raise NotImplementedError(f"{type(self).__name__} yields whole entries")
+    def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+        """Yield each account with its entries, which have to be read before the next account is asked for."""
+        return ((row, self.entries(pk)) for row, pk in self.accounts())
 
 
 class KeyTaken(Exception):

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from uuid import UUID
 
 from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
-from ledger.reconcile import AccountRow, EntryRow, Leg, Link, Operation, Row
+from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
+from ledger.stores import links
 from ledger.stores.base import KeyTaken, Store
-from ledger.stores.links import stream
 from ledger.stores.segments import SEGMENT, spread, total
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
@@ -159,12 +158,13 @@ class SqlStore(Store):
 
     def links(self, pk: int | str) -> Iterator[Row]:
         connection = connections[self.db]
-        return stream(connection, pk) if connection.vendor == "postgresql" else self.entries(pk)
+        return links.of_account(connection, pk) if connection.vendor == "postgresql" else self.entries(pk)
 
-    def whole(self, links: Sequence[Link]) -> Iterable[EntryRow]:
-        ids = [UUID(bytes=link.id) for link in links]
-        rows = Entry.objects.using(self.db).filter(pk__in=ids).values_list(*EntryRow._fields)
-        return [EntryRow(*row) for row in rows]
+    def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+        connection = connections[self.db]
+        if connection.vendor != "postgresql":
+            return super().everything()
+        return links.of_book(connection, self.book.pk, list(self.accounts()))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -398,6 +399,17 @@ def test_a_lost_entry_whose_parent_is_gone_says_so():
     loss = history.books().first_loss
     assert loss is not None
     assert "which is not in the books. 20 lost." in loss.sentence
+
+
+def test_the_garbage_collector_is_on_again_even_if_the_store_fails():
+    def breaking():
+        assert not gc.isenabled()
+        yield from ()
+        raise OSError("the server went away")
+
+    with pytest.raises(OSError, match="went away"):
+        reconcile(History().account, breaking())
+    assert gc.isenabled()
 
 
 def test_many_problems_are_counted_and_the_first_ones_told():

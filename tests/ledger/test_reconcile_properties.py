@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Link, Operation, Outcome, reconcile
+from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
+from ledger.stores.links import SERVER_EPOCH, Link
 from tests.ledger.history import at
 
 #: one write: how many heads ago its writer had read, its amount, its key
@@ -147,24 +149,23 @@ def test_the_overwriter_is_the_last_write_that_took_it_out(writes):
         assert abs(books.worst_loss.amount) == max(abs(row.amount) for row in lost)
 
 
+def as_sent(row: EntryRow) -> Link:
+    """`row` as PostgreSQL sends it."""
+    parent = row.parent.bytes if row.parent else None
+    read_at, written_at = ((moment - SERVER_EPOCH) // timedelta(microseconds=1) for moment in row[7:9])
+    return Link(row.id.bytes, *row[1:5], parent, row.worker, read_at, written_at, row.seq)
+
+
 @given(WRITES, TOLD)
 def test_links_and_whole_rows_give_the_same_books(writes, told):
-    """The million-entries way: ids as bytes, and only the rows that are shown are looked up."""
+    """The million-entries way: ids as bytes, times as numbers, and whole rows only of what is shown."""
     account, entries = happened(writes)
     entries = [row._replace(seq=seq) for seq, row in enumerate(entries, 1)]
     operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
-    links = [
-        Link(row.id.bytes, *row[1:5], row.parent.bytes if row.parent else None, row.seq) for row in entries
-    ]
-
-    def complete(wanted):
-        ids = {link.id for link in wanted}
-        return [row for row in entries if row.id.bytes in ids]
-
-    assert reconcile(account, links, operations, complete) == reconcile(account, entries, operations)
-    if entries:
-        damaged = reconcile(account, links[1:], operations, complete)
-        assert damaged == reconcile(account, entries[1:], operations)
+    links = [as_sent(row) for row in entries]
+    assert [link.whole() for link in links] == entries
+    assert reconcile(account, links, operations) == reconcile(account, entries, operations)
+    assert reconcile(account, links[1:], operations) == reconcile(account, entries[1:], operations)
 
 
 @given(WRITES.filter(bool), st.data())
