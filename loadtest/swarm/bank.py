@@ -8,6 +8,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+NOT_FOUND = 404
+
 
 class BankError(Exception):
     """The ledger refused, or cannot be reached. The message says what it said."""
@@ -53,6 +55,7 @@ class Bank:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             text = error.read(2000).decode(errors="replace")
-            raise BankError(f"{url} answered {error.code}: {text}") from error
+            hint = ": has the server other databases (DATABASE_URL)?" if error.code == NOT_FOUND else ""
+            raise BankError(f"{url} answered {error.code}: {text}{hint}") from error
         except OSError as error:
             raise BankError(f"{url} does not answer ({error}): is the server up? `make serve`") from error

@@ -24,6 +24,7 @@ from loadtest.history import History
 from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
 from loadtest.stall import longest_stall
+from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
 from loadtest.trial import Trial, Witness
 from loadtest.webserver import WebServer
@@ -55,6 +56,8 @@ class Swarm:
     tick: Callable[[float], None] = lambda fraction: None
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
+        """Raises BankError when the server does not answer, or keeps its books on other databases than ours."""
+        Bank(self.host).book(str(book.pk))
         with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
             REAPER.remove(temporary)
             name = (

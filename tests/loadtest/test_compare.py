@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from ledger.models import Book, Entry
 from loadtest.availability import missing
 from loadtest.models import Result, Trial
+from loadtest.servers.ports import free_port
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),
@@ -97,6 +98,13 @@ def test_the_articles_experiment(ledger: str, tmp_path: Path) -> None:
     assert control["looked"]["after_s"] == 1.0
     assert control["looked"]["finished"] + control["looked"]["unfinished"] == 10
     assert code == 0
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_a_server_that_does_not_answer_is_bad_usage(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="does not answer") as raised:
+        call_command("compare", host=f"http://127.0.0.1:{free_port()}", output=tmp_path)
+    assert raised.value.returncode == 2
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from loadtest.durations import duration, span
 from loadtest.presets import PRESETS
 from loadtest.report.terminal import remarks, table
 from loadtest.servers import ServerError
+from loadtest.swarm.bank import BankError
 from loadtest.words import Word
 from loadtest.workloads import WORKLOADS
 
@@ -64,12 +65,10 @@ class Command(BaseCommand):
             raise subjects.usage(error) from error
         try:
             report = self.measure(plan, options)
-        except NoServers as error:
+        except (NoServers, ServerError, BankError) as error:
             raise subjects.usage(error) from error
         except ProgrammingError as error:
-            raise subjects.usage(f"{error}: run `python manage.py migrate` first") from error
-        except ServerError as error:
-            raise subjects.usage(error) from error
+            raise subjects.usage(f"run `python manage.py migrate` first: {error}") from error
         except KeyboardInterrupt:
             raise CommandError("stopped: no results are written", returncode=130) from None
         self.show(report, options)
