@@ -100,7 +100,12 @@ class Applied:
 
 def worker() -> str:
     """Return who this is: `host:process:thread`."""
-    return f"{_HOST}:{os.getpid()}:{threading.current_thread().name}"[:100]
+    thread = (
+        threading.current_thread()
+        .name.replace("ThreadPoolExecutor-", "thread-")
+        .replace("MainThread", "main")
+    )
+    return f"{_HOST}:{os.getpid()}:{thread}"[:100]
 
 
 def compute(posting: Posting, read: dict[str, Snapshot]) -> list[Change]:
