@@ -6,7 +6,7 @@ import belongs to which strategy), and `advance` takes the next step, whoever ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -131,7 +131,9 @@ def _judge(row: models.Trial, finished: ImportRun) -> None:
         lambda *_: Witness(history=history_of(finished.book), facts={"import": finished.pk}),
         Word(control.verdict) if control else None,
     )
-    records.record(row, result)
+    # counted from the import's start: `run` saw only its end
+    broken = deadlocks(row.store) - row.options["deadlocks"][finished.book.strategy]
+    records.record(row, replace(result, deadlocks=broken))
 
 
 def history_of(book: Book) -> History:
