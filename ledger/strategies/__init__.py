@@ -34,10 +34,12 @@ from ledger.strategies.serializable import Serializable
 from ledger.strategies.single_writer import SingleWriter
 from ledger.strategies.skip_locked import SkipLocked
 from ledger.strategies.sql import SqlStrategy
+from ledger.strategies.zookeeper_fenced import ZooKeeperFenced
 from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
 from locks import find as find_lock
 from locks.fenced import FencedLock
+from locks.zookeeper import ZooKeeperLock
 
 __all__ = [
     "CARD",
@@ -64,6 +66,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
         *(locked(slug, lock) for slug, lock in LOCK_TABLES.items()),
         FencedAtWrite,
         Fenced,
+        locked(ZooKeeperLock.slug, ZooKeeperLock),
+        ZooKeeperFenced,
         LockInsideTransaction,
         LockAroundTransaction,
         SaveAllFields,

@@ -1,0 +1,142 @@
+"""zookeeper: an ephemeral, sequential node; the lowest number has the lock. By kazoo's Lock recipe.
+
+    A: create /locks/N/…__lock__0000000000 (ephemeral) → lowest: A has it, number czxid 33
+    B: create /locks/N/…__lock__0000000001 (ephemeral) → not the lowest: watches the node before its own
+    A: (paused past its session's time-out: no heartbeat)
+    server: A's session expires, its node is gone; B's watch fires                 B has it, number czxid 41
+    B: read 100, write 120
+    A: (awake; its client does not know yet) write 110                             B's 20 are gone
+
+Guarantees   mutual exclusion while the holder's session lives, in the order of arrival; a crashed holder's node
+             goes with its session; the ensemble forgets nothing that a majority has written. Each waiter wakes
+             alone (no herd). The heartbeat keeps a slow holder's lock.
+Breaks when  the holder is paused, or cut off, past its session's time-out and goes on writing: as with every
+             lease, only the store can refuse it. `.fencing_token` is the node's czxid (the ensemble's own
+             transaction number): it grows over all locks and restarts. The sequence number in the node's name
+             does not serve: it starts anew when the parent node is removed.
+Costs        create and list to acquire (and a watch while waiting), one read for the number, 1 delete to release;
+             each a write through the ensemble; a session with heartbeats for each process.
+Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cache
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.exceptions import LockTimeout as KazooLockTimeout
+from kazoo.handlers.threading import KazooTimeoutError
+
+from locks.base import Lock
+from locks.errors import LockLost, LockNotHeld, LockUnavailable
+from locks.hazards import Hazard
+
+CONNECT = 5.0  # seconds until an ensemble that does not answer is called unavailable
+_guard = threading.Lock()
+
+
+@cache
+def _connected(hosts: str, session: float, process: int) -> Any:
+    client = KazooClient(hosts, timeout=session)
+    try:
+        client.start(timeout=CONNECT)
+    except KazooTimeoutError:
+        client.close()
+        raise
+    return client
+
+
+def client_of(hosts: str, session: float) -> Any:
+    """Return this process's client: one session for all of its locks. Raises KazooTimeoutError."""
+    with _guard:
+        return _connected(hosts, session, os.getpid())
+
+
+class ZooKeeperLock(Lock):
+    """kazoo's Lock, with the node's czxid as fencing number."""
+
+    slug = "zookeeper"
+    title = "ZooKeeper: ephemeral sequential node (kazoo)"
+    source = 'ZooKeeper, "Recipes: Locks"; kazoo'
+    guarantees = "mutual exclusion while the holder's session lives, in order of arrival"
+    breaks_when = "the holder is paused or cut off past its session's time-out and goes on writing"
+    round_trips = "3 + 1, each through the ensemble"
+    withstands = frozenset(
+        {
+            Hazard.CONTENTION,
+            Hazard.CRASH,
+            Hazard.WORKER_CRASH,
+            Hazard.OVERRUN,
+            Hazard.FOREIGN_RELEASE,
+            Hazard.WAITER_INTERRUPTED,
+            Hazard.SERVER_RESTART,
+            Hazard.FAILOVER,
+            Hazard.PARTITION,
+            Hazard.SPLIT_BRAIN,
+            Hazard.LOST_REPLY,
+            Hazard.EVICTION,
+            Hazard.CLOCK_JUMP,
+            Hazard.DATABASE_RESTART,
+            Hazard.SESSION_KILLED,
+        }
+    )
+
+    def __init__(self, name: str, *, zookeeper: str, lease: float = 10.0) -> None:
+        """`zookeeper`: hosts, as kazoo takes them; `lease`: seconds after which a silent session expires."""
+        super().__init__(name)
+        self.hosts, self.lease = zookeeper, lease
+        self._lock: Any = None
+        self._client: Any = None
+        self._session: int | None = None
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockUnavailable when the ensemble cannot be asked."""
+        try:
+            self._client = client_of(self.hosts, self.lease)
+            lock = self._client.Lock(self.path)
+            lock.acquire(timeout=timeout)
+            stat = self._client.exists(f"{self.path}/{lock.node}")
+        except KazooLockTimeout:
+            return False
+        except (KazooException, KazooTimeoutError) as error:
+            raise LockUnavailable(f"{self.name}: ZooKeeper cannot be asked ({error!r})") from error
+        if stat is None:
+            raise LockUnavailable(f"{self.name}: the session ended while the lock was being taken")
+        self._lock, self.fencing_token = lock, stat.czxid
+        self._session = self._client.client_id[0]
+        return True
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the node was gone before."""
+        if self._lock is None:
+            raise LockNotHeld(f"{self.name}: release without holding it")
+        lock, self._lock = self._lock, None
+        try:
+            there = self._client.exists(f"{self.path}/{lock.node}")
+            lock.release()
+        except (KazooException, KazooTimeoutError) as error:
+            raise LockUnavailable(
+                f"{self.name}: ZooKeeper cannot be asked; the node goes with the session"
+            ) from error
+        if there is None:
+            raise LockLost(
+                f"{self.name}: the session had ended before the release; re-read what was written inside"
+            )
+
+    def seen(self, number: int) -> None:
+        """A store has seen `number`. Nothing to do: transaction numbers of an ensemble only grow. After an ensemble
+        that was set up anew the store refuses everyone until its own number is reset by hand."""
+
+    @property
+    def path(self) -> str:
+        return f"/locks/{self.name.replace('/', '_')}"
+
+    @property
+    def held(self) -> bool:
+        """False too when this process's client knows that it is cut off or has a new session."""
+        known = self._lock is not None and self._client.connected
+        return bool(known and self._client.client_id[0] == self._session)

@@ -1,0 +1,99 @@
+"""ZooKeeper's lock in front of the ledger: what the end of a session costs, with and without its number checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+
+from ledger.posting import Busy
+from loadtest.servers import ZooKeeper, zookeeper
+from locks.errors import LockLost, LockNotHeld, LockUnavailable
+from locks.zookeeper import ZooKeeperLock, client_of
+from tests.ledger.race import Race
+from tests.ledger.race.books import assert_lost
+
+pytestmark = [
+    pytest.mark.usefixtures("committed_db"),
+    pytest.mark.skipif(
+        not os.environ.get("ZOOKEEPER_HOSTS") and bool(zookeeper.available()),
+        reason=f"{zookeeper.available()}",
+    ),
+]
+SESSION = 10.0
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[str]:
+    if given := os.environ.get("ZOOKEEPER_HOSTS"):
+        yield given
+        return
+    with ZooKeeper() as server:
+        yield server.url
+        client_of(server.url, SESSION).stop()
+
+
+@pytest.fixture(autouse=True)
+def known(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "ZOOKEEPER_HOSTS", hosts)
+
+
+def end_session_of_holder(hosts: str, name: str) -> None:
+    """What the server does when the holder's session expires: its node, the lowest, is gone."""
+    client, path = client_of(hosts, SESSION), f"/locks/{name}"
+    client.delete(f"{path}/{min(client.get_children(path), key=lambda node: node[-10:])}")
+
+
+@pytest.mark.parametrize("slug", ["zookeeper", "zookeeper-fenced"])
+def test_the_second_one_waits_and_nothing_is_lost(slug: str) -> None:
+    with Race(slug, timeout=5.0) as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
+        short = race.worker("short of patience", +30)
+        short.strategy.settings = type(short.strategy.settings)(timeout=0.05)
+        short.fails(Busy)
+        a.finishes()
+        b.finishes()
+        assert (race.balance(), race.kept()) == (130, True)
+
+
+def test_a_holder_whose_session_expired_overwrites(hosts: str) -> None:
+    with Race("zookeeper") as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
+        end_session_of_holder(hosts, f"{race.book.pk}:A")
+        b.finishes()
+        assert "LockLost" in a.finishes().warning
+        assert_lost(race, 20, by="A")
+
+
+def test_the_ledger_refuses_its_older_number(hosts: str) -> None:
+    with Race("zookeeper-fenced") as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
+        end_session_of_holder(hosts, f"{race.book.pk}:A")
+        b.finishes()
+        assert a.finishes().retries == 1
+        assert (race.balance(), race.kept()) == (130, True)
+
+
+def test_numbers_grow_when_the_parent_node_is_removed(hosts: str) -> None:
+    numbers = []
+    for _ in range(3):
+        with ZooKeeperLock("growing", zookeeper=hosts) as lock:
+            assert lock.held
+            numbers.append(lock.fencing_token)
+        client_of(hosts, SESSION).delete("/locks/growing", recursive=True)
+    assert numbers == sorted(set(numbers))
+
+
+def test_errors_say_what_happened(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = ZooKeeperLock("errors", zookeeper=hosts)
+    with pytest.raises(LockNotHeld):
+        lock.release()
+    lock.acquire()
+    end_session_of_holder(hosts, "errors")
+    with pytest.raises(LockLost):
+        lock.release()
+    monkeypatch.setattr("locks.zookeeper.CONNECT", 0.3)
+    with pytest.raises(LockUnavailable):
+        ZooKeeperLock("errors", zookeeper="127.0.0.1:1").acquire()
