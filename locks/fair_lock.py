@@ -32,7 +32,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
@@ -125,7 +125,7 @@ class FairLock(Lock):
         try:
             since, free = time.monotonic(), True  # the lease counts from before the question
             number = self._ask_simply(wire, word) if timeout is None and not home.abandoned else None
-            if type(number) is not int:
+            if number is None or number < 0:
                 home.settle(wire)
                 attempt = Attempt(wire, self._calls, self._terms.lease, word, timeout)
                 number = attempt.run(since, number)
@@ -142,9 +142,10 @@ class FairLock(Lock):
         finally:
             client.give_back(wire)
 
-    def _ask_simply(self, wire: Wire, word: bytes) -> Any:
+    def _ask_simply(self, wire: Wire, word: bytes) -> int | None:
         try:
-            return wire.ask(self._calls.acquire, word)
+            reply: int = wire.ask(self._calls.acquire, word)
+            return reply
         except (ConnectionError, RedisTimeoutError):
             return None  # perhaps only the reply was lost: the attempt asks again with the same token
 

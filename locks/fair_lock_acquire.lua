@@ -1,39 +1,68 @@
--- Takes the lock, or a place in its queue. May be sent again with the same token at any time: a holder
--- finds itself the holder (with a new lease), a waiter keeps its place and is heard of.
--- Follows on fair_lock_take.lua.
+-- Takes the lock, or a place in its queue. Follows on fair_lock_take.lua.
 -- KEYS     see fair_lock_queue.lua
--- ARGV[1]  'wait' · 'try': take no place in the queue
+-- ARGV[1]  'first': the first question with this token · 'again': any later one. A holder finds itself the
+--          holder, with a new lease; a waiter keeps its place and is heard of · 'try': takes no place
 -- ARGV[2]  the lease in milliseconds
 -- ARGV[3]  the token
 -- reply    the fencing number: the lock is taken
---          {now, lease left}: queued (or busy, for 'try'), in ms of the server's clock
-local waits, lease, me = ARGV[1] == 'wait', ARGV[2], ARGV[3]
+--          below 0: queued (busy, for 'try'); without the minus, the ms that the holder's lease has left
+local mode, lease, me = ARGV[1], ARGV[2], ARGV[3]
+local FOREVER = 1000000000 -- the lease of a stranger that has none
+
+local function now_ms()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+end
 
 local function join()
-    if redis.call('HSET', KEYS[4], me, now_ms()) == 1 then
+    if mode == 'first' or not redis.call('LPOS', KEYS[3], me) then
         redis.call('RPUSH', KEYS[3], me)
+    end
+    if mode == 'again' then
+        redis.call('HSET', KEYS[4], me, now_ms())
+        redis.call('PEXPIRE', KEYS[4], math.max(redis.call('PTTL', KEYS[4]), 3 * lease))
     end
 end
 
-if taken then
-    -- The first number of all; or the last holder's lease ran out while others wait: they come first.
-    if waits and redis.call('EXISTS', KEYS[3]) == 1 then
+-- A lease ran out while others wait: the holder died, so others may have died with it. The lock goes to the
+-- first waiter that was heard of lately. Who was not is missed from now on; who is missed for its whole lease
+-- leaves the queue.
+local function recover()
+    local now, heir = now_ms(), nil
+    for _, token in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
+        local heard = tonumber(redis.call('HGET', KEYS[4], token) or 0)
+        if heard == 0 then
+            redis.call('HSET', KEYS[4], token, -now)
+        elseif now - math.abs(heard) >= lease_of(token) then
+            redis.call('LREM', KEYS[3], 1, token)
+            redis.call('HDEL', KEYS[4], token)
+        elseif heard > 0 and not heir then
+            redis.call('LREM', KEYS[3], 1, token)
+            heir = grant(token) and token
+        end
+    end
+    return heir or hand_over()
+end
+
+if not holder then
+    if mode ~= 'try' and redis.call('EXISTS', KEYS[3]) == 1 then
         join()
     end
-    local holder = hand_over()
+    holder = recover()
     if not holder then
         redis.call('SET', KEYS[1], me, 'PX', lease)
         return next_number()
     elseif holder == me then
-        return tonumber(redis.call('GET', KEYS[2]))
+        return tonumber(redis.call('HGET', KEYS[2], 'number'))
     end
-elseif holds(me) then
+elseif mode ~= 'first' and holds(me, holder) then
     redis.call('PEXPIRE', KEYS[1], lease)
-    return tonumber(redis.call('GET', KEYS[2]))
-elseif waits then
+    return tonumber(redis.call('HGET', KEYS[2], 'number'))
+elseif mode ~= 'try' then
     join()
-    if string.find(redis.call('GET', KEYS[1]), '^%x+:%d+:%d+$') then
+    if string.find(holder, '^%x+:%d+:%d+$') then
         redis.call('APPEND', KEYS[1], '+')
     end
 end
-return {now_ms(), redis.call('PTTL', KEYS[1])}
+local left = redis.call('PTTL', KEYS[1])
+return -(left < 0 and FOREVER or left + 1)

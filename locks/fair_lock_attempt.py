@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import cached_property, lru_cache
-from typing import Any
 
 from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -27,11 +26,15 @@ class Calls:
     """What is asked about one lock, bound to its keys and its lease (ms). The last word is the token."""
 
     def __init__(self, name: str, lease: int) -> None:
-        parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:known")
+        parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:heard")
         self._keys = [(part % name).encode() for part in parts]
         self._px = b"%d" % lease
-        self.acquire = ScriptCall(ACQUIRE, self._keys, b"wait", self._px)
+        self.acquire = ScriptCall(ACQUIRE, self._keys, b"first", self._px)
         self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
+
+    @cached_property
+    def ask_again(self) -> Call:
+        return ScriptCall(ACQUIRE, self._keys, b"again", self._px)
 
     @cached_property
     def try_once(self) -> Call:
@@ -66,36 +69,32 @@ class Attempt:
         self.since = 0.0  # when the lease began, or a moment before
         self.free = True  # was it, when it was asked for? Else it was handed over
 
-    def run(self, asked: float, reply: Any = None) -> int:
+    def run(self, asked: float, reply: int | None = None) -> int:
         """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors.
 
         `reply`: what came of a first question at the time `asked`, if there was one.
         """
         if self._tries_once:
-            reply = self._ask(self._calls.try_once)
-            return reply if type(reply) is int else 0
+            return max(0, self._ask(self._calls.try_once))
         if reply is None:
-            reply = self._ask(self._calls.acquire)
+            reply = self._ask(self._calls.ask_again)
         else:
             self.since = self._heard = asked
-        while type(reply) is not int:
+        while reply < 0:
             self.free = False
-            number = self._wait(*reply)
+            number = self._wait(-reply / 1000)
             if number is not None:
                 return number
-            reply = self._ask(self._calls.acquire)  # the same token again: "I am still here"
+            reply = self._ask(self._calls.ask_again)  # with the same token: "I am still here"
         return reply
 
-    def _wait(self, server_now: int, lease_left: int) -> int | None:
+    def _wait(self, lease_left: float) -> int | None:
         """Wait for the hand-over. Return the number, 0 at the deadline, None when it is time to ask again:
 
         after a third of the own lease, as the queue keeps the place of one who is heard of within a lease;
         and when the holder's lease is over: if it ended without a release, it is the waiters who notice.
         """
-        asked = self.since
-        seconds = self._lease / 3
-        if lease_left >= 0:
-            seconds = min(seconds, lease_left / 1000 + LATE)
+        seconds = min(self._lease / 3, lease_left + LATE)
         left = seconds if self._deadline is None else self._deadline - time.monotonic()
         try:
             wake = self._wire.await_wake(unpacked(self._word), min(seconds, left))
@@ -104,13 +103,11 @@ class Attempt:
         if wake is None:
             leaves = self._deadline is not None and left <= seconds
             return self._ask(self._calls.leave) if leaves else None
-        # The lease began when the last holder gave the lock away. Both server times come from one clock, so
-        # their difference tells how long ago that was, also after a pause of this process.
-        now = time.monotonic()
-        self.since = min(now, asked + (wake.at - server_now) / 1000)
-        return wake.number if now - self.since < self._lease / 2 else None
+        # The lock was handed over after it was last asked for, so the lease began after that: `since`. If that
+        # is long ago, because this process was paused, it may be over: then the server has to be asked.
+        return wake.number if time.monotonic() - self.since < self._lease / 2 else None
 
-    def _ask(self, call: Call) -> Any:
+    def _ask(self, call: Call) -> int:
         """Ask, and again when the answer was lost: every question may be repeated with the same token.
 
         Once more at once; then, for one that was in the queue, until a lease has passed without an answer.
@@ -120,7 +117,7 @@ class Attempt:
             self.since = now = time.monotonic()
             left = None if self._deadline is None else max(self._deadline - now, GRACE)
             try:
-                reply = self._wire.ask(call, self._word, left)
+                reply: int = self._wire.ask(call, self._word, left)
             except (ConnectionError, RedisTimeoutError):
                 failures += 1
                 if not self._tries_again(failures):

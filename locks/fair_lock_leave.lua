@@ -3,11 +3,10 @@
 -- ARGV[1]  the lease in milliseconds, started anew for one that holds
 -- ARGV[2]  the token
 -- reply    the fencing number: it holds the lock · 0: it neither holds nor waits any more
-if holds(ARGV[2]) then
+if holds(ARGV[2], redis.call('GET', KEYS[1])) then
     redis.call('PEXPIRE', KEYS[1], ARGV[1])
-    return tonumber(redis.call('GET', KEYS[2]))
+    return tonumber(redis.call('HGET', KEYS[2], 'number'))
 end
-if redis.call('HDEL', KEYS[4], ARGV[2]) == 1 then
-    redis.call('LREM', KEYS[3], 1, ARGV[2])
-end
+redis.call('LREM', KEYS[3], 1, ARGV[2])
+redis.call('HDEL', KEYS[4], ARGV[2])
 return 0

@@ -1,10 +1,10 @@
--- Gives the lock to the first living waiter, or frees it.
+-- Gives the lock to the first waiter that can be reached, or frees it.
 -- KEYS     see fair_lock_queue.lua
 -- ARGV[1]  the token
 -- reply    1: done
 --          0 or less: it is another's, or gone. Minus 'since': numbers below it are from before a loss of data
-if holds(ARGV[1]) then
+if holds(ARGV[1], redis.call('GET', KEYS[1])) then
     hand_over()
     return 1
 end
-return -tonumber(redis.call('HGET', KEYS[4], 'since') or 0)
+return -tonumber(redis.call('HGET', KEYS[2], 'since') or 0)

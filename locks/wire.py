@@ -28,11 +28,10 @@ PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ev
 
 
 class Wake(NamedTuple):
-    """A message: the lock was handed to `token` with fencing number `number`, `at` ms of the server's clock."""
+    """A message: the lock was handed to `token`, with this fencing number."""
 
     token: bytes
     number: int
-    at: int
 
 
 def packed(*words: bytes) -> bytes:
@@ -113,8 +112,8 @@ class Wire:
     def _heard(self, message: list[Any]) -> Any:
         if message[0] != b"message":
             return message
-        token, number, at = message[2].split()
-        self._wake = Wake(token, int(number), int(at))
+        token, number = message[2].split()
+        self._wake = Wake(token, int(number))
         return self._wake
 
     def new_word(self, lease: int) -> bytes:
