@@ -40,6 +40,8 @@ class History:
     """All calls of a trial."""
 
     calls: list[Call] = field(default_factory=list)
+    #: what readers saw during the run and must never see
+    sightings: list[str] = field(default_factory=list)
 
     def operations(self) -> dict[str, list[Operation]]:
         """Return what reconcile wants: each account's share of each call."""
@@ -96,9 +98,12 @@ def percentiles(values: list[float]) -> dict[str, float | None]:
 def read(folder: Path | str) -> History:
     """Merge the files of all processes. Raises ValueError for a line that is no event (but a torn last one)."""
     calls: list[Call] = []
+    sightings: list[str] = []
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
-        calls += _calls(_events(path))
-    return History(sorted(calls, key=lambda call: call.started))
+        events = list(_events(path))
+        calls += _calls(event for event in events if event["event"] != "saw")
+        sightings += [event["sentence"] for event in events if event["event"] == "saw"]
+    return History(sorted(calls, key=lambda call: call.started), sightings)
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:

@@ -53,6 +53,10 @@ class Journal:
         self._write(event)
         return at
 
+    def saw(self, sentence: str) -> None:
+        """Note what a reader saw that breaks the workload's law."""
+        self._write({"event": "saw", "at": time.time(), "sentence": sentence})
+
     def close(self) -> None:
         os.close(self._file)
 

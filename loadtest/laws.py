@@ -2,8 +2,9 @@
 
 | workload                                   | law                                                          |
 |--------------------------------------------|--------------------------------------------------------------|
-| deposits, imports, transfers, read-mostly  | the books: each acknowledged operation once, no refused one  |
+| deposits, imports, read-mostly             | the books: each acknowledged operation once, no refused one  |
 | stock                                      | the books, and no balance below its floor, at any entry      |
+| transfers                                  | the books, no posting torn, and the total at each look       |
 | run-once                                   | each job ran exactly once                                    |
 
 A new workload adds a function that returns breaches; `loadtest/verdict.py` needs no change.
@@ -11,7 +12,7 @@ A new workload adds a function that returns breaches; `loadtest/verdict.py` need
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ledger.reconcile import Books
@@ -69,6 +70,12 @@ def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
             Word.OVERSOLD, f"{told} oversold; the worst, {worst}, down to {lowest}, its floor being {floor}"
         )
     ]
+
+
+def sighting_law(sightings: Sequence[str]) -> list[Breach]:
+    """`sightings`: what readers saw during the run and must never see."""
+    told = f"; {len(sightings)} such looks" if len(sightings) > 1 else ""
+    return [Breach(Word.LOST, f"{sightings[0]}{told}")] if sightings else []
 
 
 def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:

@@ -19,12 +19,15 @@ from ledger.strategies import CONTROL, find
 from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.history import History
-from loadtest.laws import Breach, floor_law
+from loadtest.laws import Breach, floor_law, sighting_law
 from loadtest.observed import Observed
 from loadtest.result import Result
 from loadtest.verdict import judge, not_run
 from loadtest.words import Word
 from loadtest.workloads import Workload
+
+#: stores whose API shows all accounts as they were at one moment; elsewhere a sum proves nothing during the run
+AT_ONE_MOMENT = ("postgres", "mariadb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,12 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
     evidence = Evidence(
         books=books,
         observed=observed,
-        breaches=(*witness.breaches, *floor_law(books, trial.floors)),
+        breaches=(
+            *witness.breaches,
+            *floor_law(books, trial.floors),
+            *trial.workload.breaches(operations),
+            *sighting_law(witness.history.sightings if trial.store in AT_ONE_MOMENT else ()),
+        ),
         planned=trial.planned,
         fired=witness.fired,
         not_applicable=witness.not_applicable,

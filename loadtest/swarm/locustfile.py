@@ -41,6 +41,7 @@ events.init_command_line_parser.add_listener(add_arguments)
 
 STOP_TIMEOUT = 5.0
 BUSY = 503
+OK = 200
 
 
 GATE = Gate()
@@ -131,6 +132,9 @@ class Teller(FastHttpUser):
             raise StopUser
         self.done += 1
         legs = self.workload.posting(self.dice)
+        if not legs:
+            self.look()
+            return
         sent = self.headers(str(next(self.keys)))
         key = sent["Idempotency-Key"]
         if self.journal:
@@ -143,6 +147,19 @@ class Teller(FastHttpUser):
             self.totals["acknowledged"] += sum(amount for _, amount in legs)
         if self.journal:
             self.journal.complete(key, outcome, **said)
+
+    def look(self) -> None:
+        """Read all accounts, and note what must never be seen."""
+        url = self.url.removesuffix("/postings")
+        with self.client.get(url, headers=headers(), name="look", catch_response=True) as answer:
+            if answer.status_code != OK:
+                answer.failure(f"{answer.status_code}")
+                return
+            balances = {each["account"]: each["balance"] for each in answer.json()["accounts"]}
+            complaint = self.workload.complaint(balances)
+            if complaint and self.journal:
+                self.journal.saw(complaint)
+            answer.success()
 
     def ask(self, legs: Any, sent: dict[str, str]) -> tuple[Outcome, dict[str, Any]]:
         """Send the posting; returns its outcome, and what else there is to note."""

@@ -6,11 +6,17 @@ from typing import Any
 
 from loadtest.workloads.base import Legs, Opening, Workload
 from loadtest.workloads.deposits import Deposits
+from loadtest.workloads.read_mostly import ReadMostly
+from loadtest.workloads.run_once import RunOnce
+from loadtest.workloads.stock import Stock
+from loadtest.workloads.transfers import Transfers
 
 __all__ = ["WORKLOADS", "Legs", "Opening", "Workload", "find"]
 
 #: The only list.
-WORKLOADS: dict[str, type[Workload]] = {workload.slug: workload for workload in (Deposits,)}
+WORKLOADS: dict[str, type[Workload]] = {
+    workload.slug: workload for workload in (Deposits, Stock, Transfers, RunOnce, ReadMostly)
+}
 
 
 def find(slug: str, accounts: int = 1, **options: Any) -> Workload:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from ledger.reconcile import Operation
+from loadtest.laws import Breach
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,22 @@ class Workload(ABC):
         """Return the numbers of its accounts."""
         return [f"A{number:04d}" for number in range(1, self.accounts + 1)]
 
+    def any_account(self, chance: random.Random) -> str:
+        """Return the number of one of its accounts."""
+        return f"A{chance.randrange(self.accounts) + 1:04d}"
+
     @abstractmethod
     def openings(self) -> list[Opening]:
         """Return the accounts of a fresh book."""
 
     @abstractmethod
     def posting(self, chance: random.Random) -> Legs:
-        """Return the next posting of one client: (account, amount) of each account it changes."""
+        """Return the next posting of one client: (account, amount) of each account it changes; () only looks."""
+
+    def complaint(self, balances: Mapping[str, int]) -> str:
+        """What breaks the law in the `balances` that a reader saw at one moment during the run; "" if nothing."""
+        return ""
+
+    def breaches(self, operations: Mapping[str, Sequence[Operation]]) -> list[Breach]:
+        """What breaks the workload's own law in what the clients saw, beyond what the books say."""
+        return []
