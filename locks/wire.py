@@ -175,17 +175,17 @@ class Wire:
     def await_wake(self, token: bytes, seconds: float) -> Wake | None:
         """Wait until the lock is handed to `token`; None when it was not in time."""
         until = time.monotonic() + seconds
-        while self._wake is None or self._wake.token != token:
-            left = until - time.monotonic()
-            if left <= 0:
-                return None
-            try:
+        try:
+            while self._wake is None or self._wake.token != token:
+                left = until - time.monotonic()
+                if left <= 0:
+                    return None
                 self._connection.read_response(push_request=True, timeout=left, disconnect_on_error=False)
-            except RedisTimeoutError:
-                return None
-            except BaseException:
-                self._connection.disconnect()
-                raise
+        except RedisTimeoutError:
+            return None
+        except BaseException:
+            self._connection.disconnect()
+            raise
         return self._wake
 
     def disconnect(self) -> None:

@@ -69,7 +69,11 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
         _deliver(place, connection, gated)
     op, gated.op = gated.op, None
     if op is None:  # a message of a subscription
-        _await(place, connection, gated, None)
+        seconds = keywords.get("timeout")
+        _await(place, connection, gated, seconds)
+        if seconds is not None and not readable(connection):
+            place.task.history.add(b"no message")
+            raise redis.TimeoutError("Timeout reading from socket")
         op = Op(gated.server.name, "message", b"message", local=True, reads=True)
     try:
         reply = _read(connection, *args, **keywords)
