@@ -35,6 +35,10 @@ serve: $(VENV)/base.stamp  ## servers, web, background workers and the admin, un
 compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="--strategy setnx --seconds 10"
 	@$(PY) manage.py compare $(ARGS)
 
+.PHONY: faults
+faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
+	@$(PY) manage.py faults $(ARGS)
+
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
 	$(PY) -m pytest $(ARGS)

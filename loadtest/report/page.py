@@ -11,6 +11,7 @@ from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
 from loadtest.report import charts
+from loadtest.report import faults as matrix
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it
@@ -71,7 +72,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "results": [{**r, "drawn": drawing(r), "claim": claim(r.get("claims", []))} for r in results],
         "balances": mark_safe(charts.final_against_expected(results)),  # noqa: S308  (our own drawing)
         "throughput": mark_safe(charts.throughput(results)),  # noqa: S308
-        "faults": evidence.get("faults"),
+        "faults": matrix.context(evidence.get("faults")),
         "explore": evidence.get("explore"),
         "bench": evidence.get("bench"),
         "environment": next(iter(evidence.values())).get("environment", {}),

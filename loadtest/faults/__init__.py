@@ -1,0 +1,28 @@
+"""faults: real processes and servers, and each hazard really done to them. One hazard a file."""
+
+from __future__ import annotations
+
+from loadtest.faults.base import Adversary
+from loadtest.faults.crash_holding import CrashHolding
+from loadtest.faults.overrun import Overrun
+from loadtest.faults.pause import Pause
+from loadtest.faults.release_foreign import ReleaseForeign
+from loadtest.faults.renewal_dies import RenewalDies
+from loadtest.faults.renewal_lives import RenewalLives
+from loadtest.faults.waiter_interrupted import WaiterInterrupted
+
+__all__ = ["HAZARDS", "Adversary"]
+
+#: The only list.
+HAZARDS: dict[str, type[Adversary]] = {
+    hazard.slug: hazard
+    for hazard in (
+        CrashHolding,
+        Pause,
+        Overrun,
+        ReleaseForeign,
+        RenewalDies,
+        RenewalLives,
+        WaiterInterrupted,
+    )
+}

@@ -1,0 +1,29 @@
+"""crash-holding: SIGKILL of a worker that stands between read and write.
+
+Proof        the victim said that it is inside; the lock's key, or its session, was seen at that moment; the
+             process is dead.
+Cannot touch nothing: every strategy has workers.
+Cleans up    nothing is left but what the strategy leaves, which is the question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.faults.base import Adversary
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+
+class CrashHolding(Adversary):
+    slug = "crash-holding"
+    word = Hazard.CRASH
+
+    def strike(self, scene: Scene) -> None:
+        if victim := scene.victim():
+            held = scene.held(victim)
+            victim.die()
+            scene.prove(f"SIGKILL of worker {victim.pid} (exit {victim.process.exitcode}) inside; {held}")
+            scene.rush()

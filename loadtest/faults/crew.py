@@ -1,0 +1,141 @@
+"""The judge's ends of the pipes to the workers, and the pool from which they are hired."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from typing import Any
+
+from loadtest.faults.worker import main
+
+SETUP = "loadtest.preload"  # not in this package: Django must be set up before it is imported
+
+
+class Dead(Exception):
+    """The worker ended and will answer no more."""
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, context: ForkServerContext) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=main, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.busy = False
+        self.answer: Any = None
+        self.inside: dict[str, Any] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid
+        return self.process.pid
+
+    def begins(self, *order: Any) -> None:
+        """Give an order; `hears` tells what comes of it."""
+        self.busy, self.answer, self.inside = True, None, None
+        self.pipe.send(order)
+
+    def tells(self, *word: Any) -> None:
+        self.pipe.send(word)
+
+    def hears(self, seconds: float) -> Any:
+        """Return the next message (kind, value), or None if none comes in time. Raises Dead."""
+        try:
+            if not self.pipe.poll(max(0.0, seconds)):
+                return None
+            kind, value = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            self.busy = False
+            raise Dead(str(self.pid)) from error
+        if kind == "inside":
+            self.inside = value
+        elif kind in ("done", "raised"):
+            self.busy, self.answer = False, value
+        return kind, value
+
+    def asks(self, *order: Any, seconds: float = 20.0) -> Any:
+        """Give an order and return what came of it. Raises TimeoutError and RuntimeError."""
+        self.begins(*order)
+        heard = self.hears(seconds)
+        if heard is None:
+            raise TimeoutError(f"worker {self.pid} does not answer {order[0]!r}")
+        if heard[0] == "raised":
+            raise RuntimeError(heard[1])
+        return heard[1]
+
+    def finishes(self, until: float) -> bool:
+        """Wait for the end of its order until the (monotonic) time `until`. True: it is over, or the worker is."""
+        with suppress(Dead):
+            while self.busy:
+                if self.hears(until - time.monotonic()) is None:
+                    return False
+        return True
+
+    def signal(self, signum: int) -> None:
+        os.kill(self.pid, signum)
+
+    def stop(self) -> None:
+        """SIGSTOP; returns when the kernel says that it is stopped."""
+        self.signal(signal.SIGSTOP)
+        while self.state() not in "TZX":
+            time.sleep(0.001)
+
+    def state(self) -> str:
+        """The state in /proc: R, S, T (stopped), Z …"""
+        with suppress(OSError):
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return "X"
+
+    def die(self) -> None:
+        """SIGKILL, and wait for its end."""
+        self.process.kill()
+        self.process.join(10)
+        self.busy = False
+        self.pipe.close()
+
+
+class Pool:
+    """Workers that stand ready: their start takes longer than most cells. For several threads."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([SETUP])
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._gate = threading.Lock()
+
+    def hire(self) -> Worker:
+        with self._gate:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.process.is_alive():
+                    return worker
+            worker = Worker(self._context)
+            self._all.add(worker)
+            return worker
+
+    def give_back(self, worker: Worker, *, clean: bool) -> None:
+        """Take back an idle worker that nothing was done to; end any other one."""
+        if clean and not worker.busy and worker.process.is_alive():
+            with self._gate:
+                self._idle.append(worker)
+            return
+        worker.die()
+        with self._gate:
+            self._all.discard(worker)
+
+    def close(self) -> None:
+        """End them all, whatever they do."""
+        for worker in list(self._all):
+            with suppress(Exception):
+                worker.die()
+        self._all.clear()
+        self._idle.clear()

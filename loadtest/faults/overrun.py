@@ -1,0 +1,36 @@
+"""overrun: the business takes longer than the lease (the article's 6 s in a lease of 5 s, scaled down).
+
+Unlike `pause` the process runs: a renewal thread does its work, and a lock without one runs out.
+
+Proof        the time that the victim stood between read and write, beside the lease and the key that was left.
+Cannot touch nothing: what has no lease is merely slow.
+Cleans up    the victim goes on by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loadtest.faults.base import Adversary
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+
+class Overrun(Adversary):
+    slug = "overrun"
+    word = Hazard.OVERRUN
+
+    def strike(self, scene: Scene) -> None:
+        if not (victim := scene.victim()):
+            return
+        begin, bound = time.monotonic(), scene.longest_lease()
+        scene.wait(scene.rush(), 2.5 * bound + 0.3)
+        time.sleep(max(0.0, begin + 1.5 * bound - time.monotonic()))
+        spent = time.monotonic() - begin
+        scene.prove(
+            f"{spent:.2f} s between read and write with a lease of {bound:.2f} s; {scene.held(victim)}"
+        )
+        scene.go_on(victim)

@@ -1,0 +1,38 @@
+"""release-foreign: while one worker is inside, another client releases the lock though it never took it.
+
+Proof        what the release answered, and the lock's keys before and after it.
+Cannot touch a strategy without a lock object that a client could release.
+Cleans up    nothing is left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.faults import touch
+from loadtest.faults.base import Adversary
+from loadtest.faults.scene import EASY_LEASE
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+
+class ReleaseForeign(Adversary):
+    slug = "release-foreign"
+    word = Hazard.FOREIGN_RELEASE
+    lease = EASY_LEASE
+
+    def not_applicable(self, strategy: str) -> str | None:
+        return touch.no_lock(strategy)
+
+    def strike(self, scene: Scene) -> None:
+        stranger = scene.hire()
+        scene.struck.add(stranger)
+        if not (victim := scene.victim()):
+            return
+        before = scene.held(victim)
+        answer = stranger.asks("call", "release_foreign")
+        scene.prove(f"a stranger's release {answer}; before: {before}; after: {scene.held(victim)}")
+        scene.wait(scene.rush(), 0.15)
+        scene.go_on(victim)

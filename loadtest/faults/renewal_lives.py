@@ -1,0 +1,41 @@
+"""worker-dies-renewal-lives: the business thread ends without a release, and the process with its renewer lives on.
+
+Proof        the thread had the lock and ended; the process runs; the lock's keys after a whole lease.
+Cannot touch a strategy whose lock has no renewal thread.
+Cleans up    the process is killed with the cell.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loadtest.faults import touch
+from loadtest.faults.base import Adversary
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+
+class RenewalLives(Adversary):
+    slug = "worker-dies-renewal-lives"
+    word = Hazard.RENEWAL_LIVES
+
+    def not_applicable(self, strategy: str) -> str | None:
+        return touch.no_renewal(strategy)
+
+    def strike(self, scene: Scene) -> None:
+        worker = scene.hire()
+        scene.struck.add(worker)
+        ended = worker.asks("call", "take_and_die")
+        if "lock taken: True" not in ended:
+            scene.note(ended)
+            return
+        bound = scene.longest_lease()
+        time.sleep(1.2 * bound)
+        left = scene.keys()
+        scene.prove(
+            f"{ended}; the process is {worker.state()}; after {1.2 * bound:.2f} s {len(left)} keys are left"
+        )
+        scene.rush()

@@ -1,0 +1,55 @@
+"""What a strategy depends on: read from its class and its lock's signature, so that strangers' locks are told too."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from ledger.strategies import find
+
+CLIENTS = {"redis", "redis_nodes", "cache"}
+
+
+def factory_of(strategy: str) -> object | None:
+    """Return what makes the locks of `strategy`; None if it takes none of `locks/`."""
+    return getattr(find(strategy), "factory", None)
+
+
+def asks_valkey(strategy: str) -> bool:
+    """Does it ask a Valkey server, for its lock, its queue or its balance?"""
+    found = find(strategy)
+    if found.stores == ("redis",):
+        return True
+    if factory := factory_of(strategy):
+        parameters = inspect.signature(factory).parameters  # type: ignore[arg-type]
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        return takes_all or bool(CLIENTS & parameters.keys())
+    return hasattr(sys.modules[found.__module__], "redis_client")
+
+
+def store_of(strategy: str) -> str:
+    """Return the store on which the matrix tries it."""
+    stores = find(strategy).stores
+    return "postgres" if "postgres" in stores else stores[0]
+
+
+def lease_of(strategy: str) -> float:
+    """Return the scaled lease in seconds: short, whole where the lock can only count in whole ones."""
+    lock = factory_of(strategy)
+    if (getattr(lock, "lease_step", None) or 0) >= 1:
+        return 2.0
+    return 1.0 if getattr(lock, "renews", False) else 0.5  # the watchdog looks every 0.3 s
+
+
+def no_valkey(strategy: str) -> str | None:
+    return None if asks_valkey(strategy) else "it asks no Valkey server"
+
+
+def no_lock(strategy: str) -> str | None:
+    return None if factory_of(strategy) else "it takes no lock that a client could release"
+
+
+def no_renewal(strategy: str) -> str | None:
+    if getattr(factory_of(strategy), "renews", False):
+        return None
+    return "no thread of its own renews a lease"

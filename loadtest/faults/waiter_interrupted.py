@@ -1,0 +1,48 @@
+"""waiter-interrupted: one worker is inside, another waits for it, and the waiter is interrupted (Ctrl-C, a time-out).
+
+A release in a `finally` that also runs for one who never got in gives away the holder's lock.
+
+Proof        the waiter had begun and was still waiting when the signal came, and its posting ended by it.
+Cannot touch a strategy for which nobody waits: the other worker is done although the first is inside.
+Cleans up    nothing is left.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from loadtest.faults.base import Adversary
+from loadtest.faults.scene import EASY_LEASE
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+WAITING = 0.4  # seconds in which it does not get in
+
+
+class WaiterInterrupted(Adversary):
+    slug = "waiter-interrupted"
+    word = Hazard.WAITER_INTERRUPTED
+    lease = EASY_LEASE
+
+    def strike(self, scene: Scene) -> None:
+        waiter = scene.hire()
+        scene.struck.add(waiter)
+        if not (victim := scene.victim()):
+            return
+        before = scene.held(victim)
+        waiter.begins("post", 1, (0.0, 0.0), EASY_LEASE, False)
+        if waiter.finishes(time.monotonic() + WAITING):
+            scene.cannot = f"nobody waits: the other worker was done at once ({waiter.answer})"
+        else:
+            waiter.signal(signal.SIGUSR1)
+            ended = waiter.finishes(time.monotonic() + 5)
+            if ended and "Interrupt" in str(waiter.answer):
+                scene.prove(f"waiter {waiter.pid} interrupted; before: {before}; after: {scene.held(victim)}")
+            else:
+                scene.note(f"the waiter was not interrupted: {waiter.answer}")
+        scene.wait(scene.rush(), 0.15)
+        scene.go_on(victim)

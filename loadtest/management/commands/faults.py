@@ -1,0 +1,106 @@
+"""`manage.py faults`: each hazard, really done to real processes and servers, for each strategy."""
+
+from __future__ import annotations
+
+import json
+import random
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import BaseCommand
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ledger.strategies import CARD, STRATEGIES
+from loadtest import records, subjects
+from loadtest.claims import exit_code
+from loadtest.faults import HAZARDS
+from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.site import private_servers
+from loadtest.management.commands.compare import _whole
+from loadtest.report import faults as drawn
+from loadtest.servers import ServerError
+from loadtest.words import Word
+
+
+class Command(BaseCommand):
+    help = "Do every hazard to every strategy, on servers of its own, and show what was left of the money."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        subjects.add_arguments(parser)
+        parser.add_argument(
+            "--hazard",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"repeatable; of {', '.join(HAZARDS)}",
+        )
+        parser.add_argument("--quick", action="store_true", help="the six strategies of the card only")
+        parser.add_argument("--repeat", type=_whole, default=1, help="how often each cell is run (1)")
+        parser.add_argument("--seed", type=int, help="of the amounts and pauses (random; it is recorded)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        plan = _plan(options)
+        try:
+            report, stopped = self.measure(plan, options)
+        except ServerError as error:
+            raise subjects.usage(error) from error
+        self.show(report, options)
+        if stopped:
+            raise SystemExit(130)
+        code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
+        if code:
+            raise SystemExit(int(code))
+
+    def measure(self, plan: Plan, options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Run all cells, with a progress bar on the terminal. Ctrl-C keeps what was measured."""
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        results: list[dict[str, Any]] = []
+        stopped = False
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("starting the servers", total=len(plan.cells()))
+            with private_servers() as site:
+                row = records.begin(
+                    "faults", workload="deposits", store="postgres", adversary="faults", plan=plan.as_json()
+                )
+                told = lambda cell: progress.update(  # noqa: E731
+                    bar, description=escape(f"{cell.strategy} × {cell.hazard.slug}")
+                )
+                try:
+                    for data in matrix(plan, site, told):
+                        results.append(data)
+                        progress.advance(bar)
+                        if data["verdict"] != "not-run":
+                            line = f"  {data['strategy']} × {data['hazard']}: {data['verdict']}"
+                            progress.console.print(escape(line), highlight=False)
+                except KeyboardInterrupt:
+                    stopped = True
+                order = {(c.strategy, c.hazard.slug): n for n, c in enumerate(plan.cells())}
+                results.sort(key=lambda each: order[each["strategy"], each["hazard"]])
+                return records.finish(row, results, options["output"] / "faults.json"), stopped
+
+    def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            return
+        console = Console(file=self.stdout._out)
+        if not console.is_terminal:
+            console.width = 120
+        console.print(drawn.table(report["results"]))
+        for sentence in drawn.remarks(report["results"]):
+            console.print(escape(sentence), soft_wrap=True, highlight=False)
+        console.print(f"Written: {options['output'] / 'faults.json'}", soft_wrap=True, highlight=False)
+
+
+def _plan(options: dict[str, Any]) -> Plan:
+    for name in options["hazard"]:
+        if name not in HAZARDS:
+            raise subjects.usage(f"no hazard {name!r}. Known: {', '.join(HAZARDS)}")
+    seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
+    return Plan(
+        strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),
+        hazards=tuple(dict.fromkeys(options["hazard"])) or tuple(HAZARDS),
+        repeat=options["repeat"],
+        seed=seed,
+    )

@@ -1,0 +1,11 @@
+"""Imported once by the process from which the workers are forked: what they need is then there at once."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
+django.setup()
+
+import ledger.books  # noqa: E402, F401
+import loadtest.faults.worker  # noqa: E402, F401

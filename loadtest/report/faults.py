@@ -1,0 +1,71 @@
+"""The matrix of hazards: strategies down, hazards across, a word in each cell, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from loadtest.report.terminal import STYLE
+
+#: what the terminal has room for
+SHORT = {"inconclusive": "?", "not-run": "·", "stalled": "stall", "refused": "refus"}
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the matrix; a `!` stands where the evidence contradicts the strategy's claim."""
+    title = (
+        "What happens to the money (kept, lost, …; ? inconclusive, · cannot touch it, ! against the claim)"
+    )
+    drawn = Table(title=title, title_justify="left", padding=(0, 0))
+    drawn.add_column("strategy", no_wrap=True)
+    hazards = list(dict.fromkeys(each["hazard"] for each in results))
+    for hazard in hazards:
+        drawn.add_column("\n".join(hazard.split("-")), overflow="fold")
+    for strategy, cells in rows(results).items():
+        drawn.add_row(escape(strategy), *(_cell(cells.get(hazard)) for hazard in hazards))
+    return drawn
+
+
+def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return strategy → hazard → cell."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for each in results:
+        found.setdefault(each["strategy"], {})[each["hazard"]] = each
+    return found
+
+
+def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each cell that contradicts its claim or decides nothing."""
+    told = []
+    for each in results:
+        where = f"{each['strategy']} × {each['hazard']}"
+        if each["agrees"] is False:
+            told.append(f"{where}: claims to withstand it, and is {each['verdict']}: {each['cause']}")
+        elif each["verdict"] == "inconclusive":
+            told.append(f"{where}: inconclusive: {each['cause']}. Remedy: {each['remedy']}.")
+    return told
+
+
+def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what the page shows of faults.json: the matrix, and the evidence of each cell."""
+    if not report:
+        return None
+    results = [{**each, "id": f"{each['strategy']}-{each['hazard']}"} for each in report["results"]]
+    hazards = list(dict.fromkeys(each["hazard"] for each in results))
+    lines = [
+        {"strategy": strategy, "cells": [cells.get(hazard) for hazard in hazards]}
+        for strategy, cells in rows(results).items()
+    ]
+    shown = [each for each in results if each["verdict"] != "not-run"]
+    return {"hazards": hazards, "rows": lines, "cells": shown, "seed": report["options"]["plan"]["seed"]}
+
+
+def _cell(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    word = cell["verdict"]
+    mark = "!" if cell["agrees"] is False else ""
+    return f"[{STYLE[word]}]{SHORT.get(word, word)}{mark}[/]"
