@@ -45,9 +45,10 @@ def open_book(
         raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
     Settings.of(values or {})
     with transaction.atomic():
-        book = Book.objects.create(name=name, strategy=strategy, store=store, settings=values or {})
-        if ALIASES.get(store, "default") != "default":
-            book.save(using=ALIASES[store], force_insert=True)  # the accounts' foreign key wants it there too
+        fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
+        book = Book.objects.create(**fields)
+        if ALIASES.get(store, "default") != "default":  # the accounts' foreign key wants it there too
+            Book.objects.using(ALIASES[store]).create(id=book.pk, **fields)
         asked_for = (Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts)
         store_of(book).open(found.lay_out(asked_for))
     return book

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger.strategies import CONTROL, find
 from loadtest import workloads
 from loadtest.availability import missing
 from loadtest.result import Result
@@ -29,6 +30,8 @@ class Plan:
     workload_options: dict[str, Any] = field(default_factory=dict)
     accounts: int = 1
     store: str = "postgres"
+    #: a strategy that cannot keep its accounts on `store` goes to the first one that it can, beside a control there
+    own_store: bool = True
     users: int = 20
     seconds: float | None = 5.0
     iterations: int = 0
@@ -38,12 +41,27 @@ class Plan:
     processes: int = 2
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def trial(self, strategy: str) -> Trial:
+    def store_of(self, strategy: str) -> str:
+        """Return where the accounts of `strategy` are kept."""
+        stores = find(strategy).stores
+        return self.store if self.store in stores or not self.own_store else stores[0]
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield a trial for each strategy; before the first one on another store, the control's there."""
+        controlled = {self.store_of(self.strategies[0])}
+        for strategy in self.strategies:
+            store = self.store_of(strategy)
+            if store not in controlled:
+                controlled.add(store)
+                yield self.trial(CONTROL, store)
+            yield self.trial(strategy, store)
+
+    def trial(self, strategy: str, store: str | None = None) -> Trial:
         """Return the trial of one strategy. Raises ValueError for a wrong workload or setting."""
         return Trial(
             strategy=strategy,
             workload=workloads.find(self.workload, self.accounts, **self.workload_options),
-            store=self.store,
+            store=store or self.store_of(strategy),
             settings={"think": list(THINK), **self.settings},
         )
 
@@ -62,12 +80,11 @@ def compare(
 
     `keep`: folder for the clients' histories. `tick(strategy, fraction)` is told how far it is.
     """
-    control: Word | None = None
+    controls: dict[str, Word] = {}
     with ExitStack() as stack:
         web = None if host else stack.enter_context(WebServer())
-        for strategy in plan.strategies:
-            trial = plan.trial(strategy)
-            if lacking := missing(strategy, plan.store):
+        for trial in plan.trials():
+            if lacking := missing(trial.strategy, trial.store):
                 yield skipped(trial, *lacking)
                 continue
             swarm = Swarm(
@@ -82,8 +99,8 @@ def compare(
                 processes=min(plan.processes, plan.users),
                 options=plan.workload_options,
                 keep=keep,
-                tick=lambda fraction, strategy=strategy: tick(strategy, fraction),
+                tick=lambda fraction, strategy=trial.strategy: tick(strategy, fraction),
             )
-            result = run(trial, swarm, control)
-            control = result.word if control is None else control
+            result = run(trial, swarm, controls.get(trial.store))
+            controls.setdefault(trial.store, result.word)
             yield result

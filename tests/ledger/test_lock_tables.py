@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 import pytest
 from django.db import OperationalError, connections, transaction
 
+from ledger.books import open_book
 from ledger.lock_tables import LOCK_TABLES, TableLock
 from ledger.models import LockRecord
 from ledger.posting import Busy
@@ -227,3 +228,9 @@ def test_a_database_that_is_away_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(lock, "attempt", away)
     with pytest.raises(LockUnavailable, match="gone"):
         lock.acquire(timeout=0)
+
+
+@ON_MARIADB
+def test_a_book_on_mariadb_belongs_to_the_default_database(store: str) -> None:
+    book = open_book("no-lock", [("A", 1, None)], store=store)
+    assert book._state.db == "default"  # what refers to it, as a trial's result, is there

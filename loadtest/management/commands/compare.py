@@ -40,7 +40,7 @@ class Command(BaseCommand):
             help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
         )
         parser.add_argument("--workload", choices=WORKLOADS, help="what the users do (deposits)")
-        parser.add_argument("--store", choices=STORES, help="where the balances live (postgres)")
+        parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
         parser.add_argument("--users", type=_whole, help="how many callers at once (20)")
         parser.add_argument("--seconds", type=_typed(duration), help="how long for each strategy (5)")
         parser.add_argument(
@@ -117,6 +117,7 @@ def _plan(options: dict[str, Any]) -> Plan:
         if options[name] is not None:
             chosen[name] = options[name]
     return Plan(
+        own_store=options["store"] is None,
         strategies=subjects.subjects(options, CARD),
         preset=options["preset"] or "",
         settings=settings,

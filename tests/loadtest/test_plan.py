@@ -1,0 +1,27 @@
+"""Which store each strategy of a comparison is tried on, and that each store has a control of its own."""
+
+from __future__ import annotations
+
+from loadtest.compare import Plan
+
+STRATEGIES = ("no-lock", "setnx", "redis-atomic", "redis-watch", "repeatable-read-innodb")
+
+
+def trials(**options: object) -> list[tuple[str, str]]:
+    return [(trial.strategy, trial.store) for trial in Plan(strategies=STRATEGIES, **options).trials()]
+
+
+def test_a_strategy_goes_to_its_own_store_beside_a_control() -> None:
+    assert trials() == [
+        ("no-lock", "postgres"),
+        ("setnx", "postgres"),
+        ("no-lock", "redis"),
+        ("redis-atomic", "redis"),
+        ("redis-watch", "redis"),
+        ("no-lock", "mariadb"),
+        ("repeatable-read-innodb", "mariadb"),
+    ]
+
+
+def test_a_store_that_was_asked_for_is_everyones() -> None:
+    assert {store for _, store in trials(store="redis", own_store=False)} == {"redis"}
