@@ -26,6 +26,7 @@ from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
+from locks.hazards import Hazard
 from locks.server import LuaScript, typed_errors
 from locks.timing import milliseconds, poll_until
 from locks.token_lock import TokenLock
@@ -41,7 +42,7 @@ class RedlockLock(Lock):
     breaks_when = "section outlasts the lease; a node of a bare majority forgets or jumps in time; M ≤ N/2"
     round_trips = "N + N"
     lease_step = 0.001
-    withstands = TokenLock.withstands
+    withstands = TokenLock.withstands | {Hazard.PARTITION}
     fails: ClassVar[dict[str, str]] = {"fairness": "polling with a random delay"}
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 

@@ -52,7 +52,6 @@ class ReentrantLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.PARTITION,
         Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,

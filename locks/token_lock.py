@@ -53,7 +53,6 @@ class TokenLock(Lock):
         Hazard.RENEWAL_LIVES,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.PARTITION,
         Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,

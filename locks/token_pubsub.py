@@ -28,6 +28,7 @@ from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost
+from locks.hazards import Hazard
 from locks.server import LuaScript, typed_errors
 from locks.token_lock import TokenLock
 
@@ -40,6 +41,8 @@ class TokenPubSubLock(TokenLock):
     source = "Redisson's RLock"
     breaks_when = "as `token`; every release wakes every waiter"
     round_trips = "1 + 1; a waiter 3 and more"
+    #: a waiter takes a second connection, and there may be none
+    withstands = TokenLock.withstands - {Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = TokenLock.fails | {
         "fairness": "every waiter is woken: whoever asks first gets it"
     }

@@ -45,7 +45,6 @@ class WatchdogLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.PARTITION,
         Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,

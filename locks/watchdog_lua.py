@@ -49,7 +49,6 @@ class WatchdogLuaLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.PARTITION,
         Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,

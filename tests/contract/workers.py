@@ -127,6 +127,16 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
+def _counts(lock: Any, path: str, key: str, sections: int) -> None:
+    """In each section: read a number, and write it back one higher."""
+    with Redis(unix_socket_path=path) as redis:
+        for _ in range(sections):
+            with lock:
+                number = int(redis.get(key) or 0)
+                time.sleep(0.001)  # the business's own work
+                redis.set(key, number + 1)
+
+
 def _work(pipe: Connection) -> None:
     """The process: build a lock, then do to it what the pipe says, until the pipe ends."""
     from tests.contract.arena import built
@@ -141,6 +151,8 @@ def _work(pipe: Connection) -> None:
                     factory, name, site, settings = args
                     site = site.named(f"pid-{os.getpid()}")
                     lock, value = built(factory, name, site, Gate(), **settings), None
+                elif action == "counts":
+                    value = _counts(lock, *args)
                 else:
                     value = getattr(lock, action)(*args)
                 pipe.send(("done", value if isinstance(value, bool | int | float | None) else None))
