@@ -1,0 +1,90 @@
+"""What a lock is told: names, leases, quorums. Bad ones are refused with a word on what to give."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+import locks
+from locks import LOCKS, build
+from locks.server import LuaScript, longest_block
+from locks.timing import milliseconds, poll_until, whole_seconds
+
+SERVERLESS = Redis(unix_socket_path="/nobody/listens/here")
+OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
+SCRIPTS = sorted(Path(locks.__file__).parent.glob("*.lua"))
+
+
+@pytest.mark.parametrize("slug", LOCKS)
+@pytest.mark.parametrize("name", ["", "with space", "new\nline", "{brace}", "x" * 201, "ключ"])
+def test_bad_names_are_refused(slug: str, name: str) -> None:
+    with pytest.raises(ValueError, match="is no lock name"):
+        build(LOCKS[slug], name, **OFFERED)
+
+
+@pytest.mark.parametrize("slug", [slug for slug, lock in LOCKS.items() if lock.lease_step == 1.0])
+@pytest.mark.parametrize("lease", [0.4, 1.5, 0])
+def test_whole_seconds_stay_whole(slug: str, lease: float) -> None:
+    with pytest.raises(ValueError, match="give whole seconds"):
+        build(LOCKS[slug], "x", lease=lease, **OFFERED)
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_a_lease_step_goes_with_a_lease(lock: Any) -> None:
+    takes_a_lease = "lease" in inspect.signature(lock).parameters
+    assert takes_a_lease == (lock.lease_step is not None) or lock.slug == "counter", (
+        "counter: an offset, no lease"
+    )
+    assert not lock.renews or lock.lease_step, "what is renewed is a lease"
+    assert all((lock.title, lock.source, lock.guarantees, lock.breaks_when, lock.round_trips))
+
+
+@pytest.mark.parametrize("lease", [0, -1, 0.0001, float("nan")])
+def test_leases_of_nothing_are_refused(lease: float) -> None:
+    with pytest.raises(ValueError, match=r"give 0\.001 or more"):
+        milliseconds(lease)
+
+
+def test_leases() -> None:
+    assert milliseconds(0.3) == 300
+    assert whole_seconds(2.0) == 2
+
+
+def test_polling_asks_once_more_at_the_end() -> None:
+    asked = []
+    assert not poll_until(lambda: bool(asked.append(1)), 60.0, timeout=0.01)
+    assert len(asked) == 2, "at once, and when the time is over; not after a whole poll of 60 s"
+    assert poll_until(lambda: True, 60.0, timeout=0)
+
+
+def test_blocking_commands_end_before_the_socket_does() -> None:
+    assert longest_block(Redis(socket_timeout=5)) == 2.5
+    assert longest_block(Redis(socket_timeout=None)) > 1000
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_say_what_they_take_and_reply(script: Path) -> None:
+    text = script.read_text()
+    header = _comments(text)
+    for other in re.findall(r"\w+\.lua", header):  # "see …"
+        header += _comments((script.parent / other).read_text())
+    for word in ("KEYS", "ARGV"):
+        numbers = {n for n in range(1, 12) if f"{word}[{n}]" in text}
+        assert all(f"{word}[{n}]" in header for n in numbers), f"{script.name}: {word} without a word on it"
+    assert "reply" in header or "Returns" in header
+
+
+def _comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.startswith("--"))
+
+
+@pytest.mark.parametrize("slug", LOCKS)
+def test_scripts_are_used(slug: str) -> None:
+    """Every LuaScript of a lock has its file."""
+    for _, value in inspect.getmembers(LOCKS[slug], lambda each: isinstance(each, LuaScript)):
+        assert value.text.startswith("-- ")
