@@ -36,6 +36,8 @@ def demand(promise: object, told: str) -> None:
         raise Broken(told)
 
 
+#: where somebody waits: a pool of which a lock that leaks uses up the last connection in any case
+FEW = {"pool_size": 3}
 #: a replica that comes is served at once, not after 5 s
 NO_DELAY = {"repl-diskless-sync-delay": 0}
 

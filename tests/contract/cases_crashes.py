@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any
 
 from locks import LockTimeout
-from tests.contract.arena import Arena, Broken, Fight, Party, demand
+from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand
 from tests.contract.case import case
 from tests.contract.cases_exclusion import dies_in_acquire
 from tests.contract.workers import Worker
@@ -16,7 +16,7 @@ from tests.contract.workers import Worker
 @case("holder-crash")
 def holder_crash(arena: Arena, lock: Any) -> None:
     """The holder's process is killed (SIGKILL): the lock comes back with its lease."""
-    with arena.fight(lock) as fight:
+    with arena.fight(lock, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()

@@ -6,14 +6,14 @@ import time
 from typing import Any
 
 from locks import Lock
-from tests.contract.arena import Arena, Broken, Fight, Party, demand, wait_until
+from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand, lease_of, wait_until
 from tests.contract.case import case
 
 
 @case("lease-expiry")
 def lease_expiry(arena: Arena, lock: Any) -> None:
     """The holder's process is stopped (SIGSTOP): the lock is free when its lease is over, and not before."""
-    with arena.fight(lock) as fight:
+    with arena.fight(lock, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         asked = time.monotonic()
         demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
@@ -30,7 +30,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
 @case("renewal")
 def renewal(arena: Arena, lock: Any) -> None:
     """Ten leases long, by renewal of its own or by `extend`, the lock stays its holder's."""
-    with arena.fight(lock) as fight:
+    with arena.fight(lock, lease=max(0.8, lease_of(lock))) as fight:
         holder = fight.holder()
         if lock.renews:
             _renewed_by_itself(fight, holder)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
-from tests.contract.arena import Arena, Broken, Fight, Site, demand
+from tests.contract.arena import FEW, Arena, Broken, Fight, Site, demand
 from tests.contract.case import case
 from tests.contract.proxy import Proxy
 from tests.contract.workers import asks_a_server
@@ -40,14 +40,14 @@ def lost_reply(arena: Arena, lock: Any) -> None:
         for part in (_lost_in_acquire, _lost_in_release):
             step = 0
             while True:
-                with arena.fight(lock) as fight:
+                with arena.fight(lock, **FEW) as fight:
                     if not part(fight, site, proxy, step):
                         break
                 step += 1
 
 
 def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
-    party = fight.party(site)
+    party, newcomer = fight.party(site), fight.party()
     acquiring = party.begins(party.gets_in, stop_before=step)
     if not party.stands_at_the_gate(acquiring):
         return False
@@ -60,7 +60,6 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
         party.dies()  # its client gives up; it may have a thread that goes on
         fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
         return True
-    newcomer = fight.party()
     if granted:
         demand(not newcomer.gets_in(), f"{told}; it said yes, and so it did to the next one")
     else:

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any
 
-from tests.contract.arena import Arena, Broken, demand, wait_until
+from tests.contract.arena import FEW, Arena, Broken, demand, wait_until
 from tests.contract.case import case
 
 WAIT, TOLERANCE, TRIES = 0.4, 0.1, 5
@@ -16,7 +16,7 @@ WAIT, TOLERANCE, TRIES = 0.4, 0.1, 5
 def wait_time(arena: Arena, lock: Any) -> None:
     """`acquire(timeout=0.4)` on a lock that stays held says no after 0.4 s ± 10 %. A busy machine may make one
     attempt late, so the best of five counts: a lock that does not keep the time does not keep it once."""
-    with arena.fight(lock, lease=10.0) as fight:
+    with arena.fight(lock, lease=10.0, **FEW) as fight:
         holder, took = fight.holder(), []
         for _ in range(TRIES):
             waiter, started = fight.party(), time.monotonic()

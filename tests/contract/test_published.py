@@ -103,7 +103,7 @@ def test_watchdog_extends_whatever_lock_is_there(arena: Arena) -> None:
 
 
 def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) -> None:
-    with arena.fight(REENTRANT, lease=0.2) as fight:
+    with arena.fight(REENTRANT, lease=0.8) as fight:
         before = renewers("_renew")
         party = fight.holder()
         for _ in range(4):
@@ -112,8 +112,8 @@ def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) 
         for _ in range(4):
             party.lock.release()
         assert renewers("_renew") == before + 5, "it is held once, by five threads"
-        assert fight.passes_time(0.1) >= 0
-        wait_until(lambda: fight.remains() > 0.15)
+        fight.passes_time(0.6)
+        wait_until(lambda: fight.remains() > 0.65)
         party.lock.release()
         wait_until(lambda: renewers("_renew") == before)
 
@@ -127,14 +127,14 @@ def test_reentrant_ignores_the_unit(arena: Arena, unit: str) -> None:
 
 def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
     """Ten leases after its death the lock is still there, by an instance that another client carries."""
-    with arena.fight(LOCKS["renewal-service"], lease=0.2) as fight:
+    with arena.fight(LOCKS["renewal-service"], lease=1.0) as fight:
         holder, _bystander = fight.process(), fight.party()
         assert holder.asks("acquire", 1)
         holder.dies()
         passed, started = 0.0, time.monotonic()
-        while passed + time.monotonic() - started < 2.0:
-            passed += fight.passes_time(0.1)
-            wait_until(lambda: fight.remains() > 0.1)
+        while passed + time.monotonic() - started < 10.0:
+            passed += fight.passes_time(0.5)
+            wait_until(lambda: fight.remains() > 0.5)
         arena.admins[0].delete("renewal-service:locks")
 
 
