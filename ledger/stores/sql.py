@@ -10,48 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from django.db import IntegrityError, connections, transaction
-from django.utils import timezone
+from django.db import connections, transaction
 
 from ledger.models import Account, Book, Entry
-from ledger.posting import Change, Posting, Refused, Snapshot, Stored, worker
+from ledger.posting import Change, Posting, Refused, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
 from ledger.stores import links
-from ledger.stores.base import KeyTaken, Store
+from ledger.stores.base import Store
+from ledger.stores.rows import account_row, entry, key_taken, snapshot
 from ledger.stores.segments import SEGMENT, spread, total
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
-
-
-def snapshot(account: Account) -> Snapshot:
-    """Return what was just read of `account`."""
-    return Snapshot(
-        account.pk,
-        account.number,
-        account.balance,
-        account.version,
-        account.head,
-        account.floor,
-        timezone.now(),
-    )
-
-
-def entry(change: Change, book: Book) -> Entry:
-    """Return the unsaved entry that explains `change`."""
-    return Entry(
-        id=change.entry,
-        book_id=book.pk,
-        account_id=change.before.pk,
-        key=change.key,
-        fingerprint=change.fingerprint,
-        amount=change.amount,
-        balance_before=change.before.balance,
-        balance_after=change.after,
-        parent=change.before.head,
-        worker=worker(),
-        read_at=change.before.read_at,
-        written_at=timezone.now(),
-    )
 
 
 class SqlStore(Store):
@@ -165,22 +134,6 @@ class SqlStore(Store):
         if connection.vendor != "postgresql":
             return super().everything()
         return links.of_book(connection, self.book.pk, list(self.accounts()))
-
-
-@contextmanager
-def key_taken(key: str) -> Iterator[None]:
-    """Raise KeyTaken for the entries' unique constraint."""
-    try:
-        yield
-    except IntegrityError as error:
-        if "a_key_once_for_each_account" in str(error):
-            raise KeyTaken(key) from error
-        raise
-
-
-def account_row(account: Account) -> AccountRow:
-    """Return what reconcile needs of `account`."""
-    return AccountRow(account.number, account.opening, account.balance, account.version, account.head)
 
 
 def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:

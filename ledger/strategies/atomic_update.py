@@ -25,7 +25,8 @@ from django.db.models import F, Q
 
 from ledger.models import Account
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
-from ledger.stores.sql import SqlStore, key_taken, snapshot
+from ledger.stores.rows import key_taken, snapshot
+from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 

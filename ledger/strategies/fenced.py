@@ -29,7 +29,8 @@ from django.db import transaction
 
 from ledger.models import Account
 from ledger.posting import Applied, Busy, Change, Posting, Refused, Snapshot, compute
-from ledger.stores.sql import SqlStore, snapshot
+from ledger.stores.rows import snapshot
+from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks import LockFactory

@@ -23,7 +23,7 @@ from redis.exceptions import ResponseError
 
 from ledger.posting import Applied, Posting, Refused
 from ledger.stores import KeyTaken
-from ledger.stores.redis import known, parsed
+from ledger.stores.redis_entries import known, parsed
 from ledger.strategies.redis_store import REDIS_HAZARDS, RedisStrategy
 from locks.hazards import Hazard
 from locks.server import LuaScript

@@ -22,7 +22,7 @@ from redis.exceptions import WatchError
 
 from ledger.posting import Applied, Busy, Posting, applied, compute
 from ledger.stores import KeyTaken
-from ledger.stores.redis import as_json, record_of
+from ledger.stores.redis_entries import as_json, record_of
 from ledger.strategies.redis_store import REDIS_HAZARDS, RedisStrategy
 from locks.hazards import Hazard
 

@@ -21,7 +21,7 @@ from django.db import DatabaseError, transaction
 
 from ledger.models import Account
 from ledger.posting import Applied, Busy, Posting, applied, compute
-from ledger.stores.sql import snapshot
+from ledger.stores.rows import snapshot
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
 from locks.hazards import Hazard
 

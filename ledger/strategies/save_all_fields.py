@@ -21,7 +21,7 @@ from django.db import transaction
 
 from ledger.models import Account
 from ledger.posting import Applied, Posting, applied, compute
-from ledger.stores.sql import snapshot
+from ledger.stores.rows import snapshot
 from ledger.strategies.sql import SqlStrategy
 from locks.hazards import Hazard
 

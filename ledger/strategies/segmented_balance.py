@@ -28,8 +28,8 @@ from django.db import transaction
 
 from ledger.models import Account
 from ledger.posting import Line, Posting, Refused, Snapshot, Stored, applied, compute
+from ledger.stores.rows import snapshot
 from ledger.stores.segments import SEGMENT, row_of
-from ledger.stores.sql import snapshot
 from ledger.strategies.atomic_update import AtomicUpdate, increment
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks.hazards import Hazard

@@ -22,7 +22,7 @@ from django.db import transaction
 
 from ledger.models import Account
 from ledger.posting import Applied, Posting, applied, compute
-from ledger.stores.sql import snapshot
+from ledger.stores.rows import snapshot
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 

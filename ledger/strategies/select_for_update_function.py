@@ -20,7 +20,7 @@ from uuid import uuid4
 from django.db import DatabaseError, connections
 
 from ledger.posting import Applied, Posting, Refused, Stored, worker
-from ledger.stores.sql import key_taken
+from ledger.stores.rows import key_taken
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
 from locks.hazards import Hazard
 

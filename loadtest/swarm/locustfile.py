@@ -33,6 +33,7 @@ from loadtest.swarm.answers import outcome_of
 from loadtest.swarm.bank import headers
 from loadtest.swarm.conductor import Conductor
 from loadtest.swarm.gate import Gate
+from loadtest.swarm.looks import look
 from loadtest.swarm.options import DEFAULT_HOST, WARM_UP_ACCOUNTS, add_arguments, workload_of
 from loadtest.swarm.panel import extend
 
@@ -41,7 +42,6 @@ events.init_command_line_parser.add_listener(add_arguments)
 
 STOP_TIMEOUT = 5.0
 BUSY = 503
-OK = 200
 
 
 GATE = Gate()
@@ -133,7 +133,7 @@ class Teller(FastHttpUser):
         self.done += 1
         legs = self.workload.posting(self.dice)
         if not legs:
-            self.look()
+            look(self.client, self.url.removesuffix("/postings"), self.workload, self.journal)
             return
         sent = self.headers(str(next(self.keys)))
         key = sent["Idempotency-Key"]
@@ -147,19 +147,6 @@ class Teller(FastHttpUser):
             self.totals["acknowledged"] += sum(amount for _, amount in legs)
         if self.journal:
             self.journal.complete(key, outcome, **said)
-
-    def look(self) -> None:
-        """Read all accounts, and note what must never be seen."""
-        url = self.url.removesuffix("/postings")
-        with self.client.get(url, headers=headers(), name="look", catch_response=True) as answer:
-            if answer.status_code != OK:
-                answer.failure(f"{answer.status_code}")
-                return
-            balances = {each["account"]: each["balance"] for each in answer.json()["accounts"]}
-            complaint = self.workload.complaint(balances)
-            if complaint and self.journal:
-                self.journal.saw(complaint)
-            answer.success()
 
     def ask(self, legs: Any, sent: dict[str, str]) -> tuple[Outcome, dict[str, Any]]:
         """Send the posting; returns its outcome, and what else there is to note."""
