@@ -7,7 +7,6 @@ client reads their replies as it always does.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ from redis.connection import AbstractConnection
 from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.gates.here import Here, beside, here
 from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.gates.redis_commands import shown, split, time_out
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis import RedisServer, address, readable, rounded
 from loadtest.explorer.tasks import Halt
@@ -28,8 +28,6 @@ _connect: Any = AbstractConnection.connect_check_health
 
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001
-_TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX"}
-_WAITS = {b"WAIT": 2, b"WAITAOF": 3}
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = {b"PTTL", b"TTL"}
 
@@ -56,7 +54,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     gated = _gated(place, connection)
     if check_health:
         connection.check_health()
-    gated.outbox.extend(_split(command))
+    gated.outbox.extend(split(command))
     _deliver(place, connection, gated)
 
 
@@ -129,7 +127,7 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
     elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
         gated.mode = b""
     try:
-        _await(place, connection, gated, _time_out(name, words))
+        _await(place, connection, gated, time_out(name, words))
     finally:
         if not op.reads:
             gated.server.touched()
@@ -159,21 +157,6 @@ def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) ->
         run.blocked(task, None if seconds is None else run.now + round(seconds * SECOND))
 
 
-def _time_out(name: bytes, words: list[bytes]) -> float | None:
-    """Seconds after which a blocking command gives up; None: never, or it does not block."""
-    value = 0.0
-    if name in _TIME_LAST:
-        value = float(words[-1])
-    elif name in (b"BLMPOP", b"BZMPOP"):
-        value = float(words[1])
-    elif name in _WAITS:
-        value = float(words[_WAITS[name]]) / 1000
-    elif name in (b"XREAD", b"XREADGROUP"):
-        upper = [word.upper() for word in words]
-        value = float(words[upper.index(b"BLOCK") + 1]) / 1000 if b"BLOCK" in upper else 0
-    return value or None
-
-
 def _describe(gated: Gated, words: list[bytes]) -> Op:
     name = words[0].upper()
     inside = gated.mode == b"MULTI" and name not in (b"EXEC", b"DISCARD")
@@ -186,17 +169,6 @@ def _describe(gated: Gated, words: list[bytes]) -> Op:
 def _told(place: Here, op: Op, reply: str, exact: bytes) -> None:
     place.task.history.add(op.identity, exact)
     place.run.told(place.task, op, reply)
-
-
-def shown(reply: Any) -> str:
-    """A reply as redis-cli would show it."""
-    if reply is None:
-        return "nil"
-    if isinstance(reply, bytes):
-        return reply.decode(errors="backslashreplace")
-    if isinstance(reply, list):
-        return "[" + ", ".join(shown(each) for each in reply) + "]"
-    return str(reply)
 
 
 # -- connections ------------------------------------------------------------------------------------------------
@@ -227,24 +199,6 @@ def _server(place: Here, connection: Any) -> RedisServer:
         if isinstance(server, RedisServer) and server.address == target:
             return server
     raise LookupError(f"a worker talks to a Redis at {target}, which the explorer was not given")
-
-
-def _split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
-    """Yield (words, bytes) of each command in what a client is about to send."""
-    if isinstance(command, bytes | str):
-        command = [command]
-    data = b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in command)
-    at = 0
-    while at < len(data):
-        begin, words = at, []
-        line = data.index(b"\r\n", at)
-        count, at = int(data[at + 1 : line]), line + 2
-        for _ in range(count):
-            line = data.index(b"\r\n", at)
-            size, at = int(data[at + 1 : line]), line + 2
-            words.append(data[at : at + size])
-            at += size + 2
-        yield words, data[begin:at]
 
 
 def reset(connection: Any) -> None:

@@ -1,0 +1,53 @@
+"""Redis's commands as they go over the wire: cut apart, how long one may block, a reply as a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX"}
+_WAITS = {b"WAIT": 2, b"WAITAOF": 3}
+
+
+def split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
+    """Yield (words, bytes) of each command in what a client is about to send."""
+    if isinstance(command, bytes | str):
+        command = [command]
+    data = b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in command)
+    at = 0
+    while at < len(data):
+        begin, words = at, []
+        line = data.index(b"\r\n", at)
+        count, at = int(data[at + 1 : line]), line + 2
+        for _ in range(count):
+            line = data.index(b"\r\n", at)
+            size, at = int(data[at + 1 : line]), line + 2
+            words.append(data[at : at + size])
+            at += size + 2
+        yield words, data[begin:at]
+
+
+def time_out(name: bytes, words: list[bytes]) -> float | None:
+    """Seconds after which a blocking command gives up; None: never, or it does not block."""
+    value = 0.0
+    if name in _TIME_LAST:
+        value = float(words[-1])
+    elif name in (b"BLMPOP", b"BZMPOP"):
+        value = float(words[1])
+    elif name in _WAITS:
+        value = float(words[_WAITS[name]]) / 1000
+    elif name in (b"XREAD", b"XREADGROUP"):
+        upper = [word.upper() for word in words]
+        value = float(words[upper.index(b"BLOCK") + 1]) / 1000 if b"BLOCK" in upper else 0
+    return value or None
+
+
+def shown(reply: Any) -> str:
+    """A reply as redis-cli would show it."""
+    if reply is None:
+        return "nil"
+    if isinstance(reply, bytes):
+        return reply.decode(errors="backslashreplace")
+    if isinstance(reply, list):
+        return "[" + ", ".join(shown(each) for each in reply) + "]"
+    return str(reply)
