@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from ledger.models import Book
-from ledger.posting import Applied, Posting, Snapshot
+from ledger.posting import Applied, Busy, Posting, Snapshot
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
+from ledger.strategies.sql import START_AGAIN, code_of
 
 
 class KeyReused(Exception):
@@ -68,6 +69,10 @@ def post(book: Book, posting: Posting) -> Applied:
         if first := _replay(book, posting):
             return first
         raise
+    except OperationalError as error:
+        if code_of(error) not in START_AGAIN:
+            raise
+        raise Busy(f"rolled back by the database: {error}") from error  # a deadlock's victim: not applied
 
 
 def _replay(book: Book, posting: Posting) -> Applied | None:

@@ -96,7 +96,7 @@ def compare(
                 at_least=plan.at_least,
                 look=plan.look,
                 deadline=plan.deadline,
-                processes=min(plan.processes, plan.users),
+                processes=min(max(plan.processes, trial.workload.processes), plan.users),
                 options=plan.workload_options,
                 keep=keep,
                 tick=lambda fraction, strategy=trial.strategy: tick(strategy, fraction),

@@ -21,7 +21,8 @@ ERRORS_KEPT = 10  # distinct ones
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation of one client, whole: every leg of its posting, and what became of it."""
+    """One operation of one client, whole: every leg of its posting, and what became of it. Or a look: what was read
+    (`look`), and the number that was `seen`; it has no legs."""
 
     key: str
     legs: tuple[tuple[str, int], ...]
@@ -33,6 +34,8 @@ class Call:
     retries: int = 0
     busy: bool = False
     error: str = ""
+    look: str | None = None
+    seen: int | None = None
 
 
 @dataclass(slots=True)
@@ -40,8 +43,11 @@ class History:
     """All calls of a trial."""
 
     calls: list[Call] = field(default_factory=list)
-    #: what readers saw during the run and must never see
-    sightings: list[str] = field(default_factory=list)
+
+    @property
+    def postings(self) -> list[Call]:
+        """The calls that want to change something."""
+        return [call for call in self.calls if call.look is None]
 
     def operations(self) -> dict[str, list[Operation]]:
         """Return what reconcile wants: each account's share of each call."""
@@ -54,12 +60,14 @@ class History:
         return dict(found)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of calls of each outcome, of those never answered, of those refused as busy."""
-        seen = Counter(call.outcome.value for call in self.calls)
+        """Return the number of postings of each outcome and of those refused as busy, of looks, and of all calls
+        that were never answered."""
+        seen = Counter(call.outcome.value for call in self.postings)
         return {
             **{outcome.value: seen[outcome.value] for outcome in Outcome},
             "unanswered": sum(not call.answered for call in self.calls),
-            "busy": sum(call.busy for call in self.calls),
+            "busy": sum(call.busy for call in self.postings),
+            "looks": len(self.calls) - len(self.postings),
         }
 
     def errors(self) -> dict[str, int]:
@@ -98,12 +106,9 @@ def percentiles(values: list[float]) -> dict[str, float | None]:
 def read(folder: Path | str) -> History:
     """Merge the files of all processes. Raises ValueError for a line that is no event (but a torn last one)."""
     calls: list[Call] = []
-    sightings: list[str] = []
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
-        events = list(_events(path))
-        calls += _calls(event for event in events if event["event"] != "saw")
-        sightings += [event["sentence"] for event in events if event["event"] == "saw"]
-    return History(sorted(calls, key=lambda call: call.started), sightings)
+        calls += _calls(_events(path))
+    return History(sorted(calls, key=lambda call: call.started))
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
@@ -144,4 +149,6 @@ def _call(invoked: dict[str, Any], done: dict[str, Any]) -> Call:
         done.get("retries", 0),
         done.get("busy", False),
         done.get("error", ""),
+        invoked.get("look"),
+        done.get("seen"),
     )

@@ -31,17 +31,36 @@ class Journal:
         self.path = Path(folder) / f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}{SUFFIX}"
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
-    def invoke(self, key: str, legs: Iterable[tuple[str, int]], worker: str) -> float:
-        """Before the request leaves. Returns the time it was noted, seconds since the epoch."""
+    def invoke(
+        self, key: str, legs: Iterable[tuple[str, int]], worker: str, look: str | None = None
+    ) -> float:
+        """Before the request leaves. Returns the time it was noted, seconds since the epoch. `look`: what is read,
+        by an operation that changes nothing."""
         at = time.time()
-        self._write({"event": "invoke", "key": key, "at": at, "worker": worker, "legs": list(legs)})
+        event: dict[str, Any] = {
+            "event": "invoke",
+            "key": key,
+            "at": at,
+            "worker": worker,
+            "legs": list(legs),
+        }
+        if look is not None:
+            event["look"] = look
+        self._write(event)
         return at
 
     def complete(
-        self, key: str, outcome: Outcome, *, retries: int = 0, busy: bool = False, error: str = ""
+        self,
+        key: str,
+        outcome: Outcome,
+        *,
+        retries: int = 0,
+        busy: bool = False,
+        error: str = "",
+        seen: int | None = None,
     ) -> float:
         """When the answer is there, or will not come. Returns the time it was noted. `busy`: it failed because a
-        lock or a server was not available, not because the business said no."""
+        lock or a server was not available, not because the business said no. `seen`: the number that a look noted."""
         at = time.time()
         event: dict[str, Any] = {"event": outcome.value, "key": key, "at": at}
         if retries:
@@ -50,12 +69,10 @@ class Journal:
             event["busy"] = True
         if error:
             event["error"] = error[:500]
+        if seen is not None:
+            event["seen"] = seen
         self._write(event)
         return at
-
-    def saw(self, sentence: str) -> None:
-        """Note what a reader saw that breaks the workload's law."""
-        self._write({"event": "saw", "at": time.time(), "sentence": sentence})
 
     def close(self) -> None:
         os.close(self._file)

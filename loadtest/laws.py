@@ -2,9 +2,10 @@
 
 | workload                                   | law                                                          |
 |--------------------------------------------|--------------------------------------------------------------|
-| deposits, imports, read-mostly             | the books: each acknowledged operation once, no refused one  |
+| deposits, imports                          | the books: each acknowledged operation once, no refused one  |
 | stock                                      | the books, and no balance below its floor, at any entry      |
 | transfers                                  | the books, no posting torn, and the total at each look       |
+| read-mostly                                | the books, and no reader sees an account go back             |
 | run-once                                   | each job ran exactly once                                    |
 
 A new workload adds a function that returns breaches; `loadtest/verdict.py` needs no change.
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ledger.reconcile import Books
+from ledger.reconcile import Books, Outcome
+from loadtest.history import Call
 from loadtest.words import Word
 
 
@@ -72,20 +74,41 @@ def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
     ]
 
 
-def sighting_law(sightings: Sequence[str]) -> list[Breach]:
-    """`sightings`: what readers saw during the run and must never see."""
-    told = f"; {len(sightings)} such looks" if len(sightings) > 1 else ""
-    return [Breach(Word.LOST, f"{sightings[0]}{told}")] if sightings else []
-
-
 def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:
-    """`runs`: job → how many times it ran. More than `wanted` is created, less is lost."""
+    """`runs`: job → how many times it ran. More than `wanted` is created, less is lost; the worst of each is named."""
     breaches = []
-    for job, count in runs.items():
-        if count != wanted:
-            word = Word.CREATED if count > wanted else Word.LOST
-            breaches.append(Breach(word, f"{job} ran {count} times, not {wanted}"))
+    for word, sign in ((Word.CREATED, 1), (Word.LOST, -1)):
+        off = {job: sign * (count - wanted) for job, count in runs.items() if sign * (count - wanted) > 0}
+        if off:
+            worst = max(off, key=lambda job: off[job])
+            others = f", and {len(off) - 1} others as well" if len(off) > 1 else ""
+            breaches.append(Breach(word, f"{worst} ran {runs[worst]} times, not {wanted}{others}"))
     return breaches
+
+
+def conserved_law(calls: Sequence[Call], total: int) -> list[Breach]:
+    """Every look saw `total`: money moves, and does not come or go, at no moment."""
+    looks = [call for call in calls if call.look is not None and call.outcome is Outcome.OK]
+    wrong = [call for call in looks if call.seen != total]
+    if not wrong:
+        return []
+    first = f"first {wrong[0].seen}, seen by {wrong[0].worker}"
+    return [Breach(Word.LOST, f"{len(wrong)} of {len(looks)} looks saw another total than {total}: {first}")]
+
+
+def forward_law(calls: Sequence[Call]) -> list[Breach]:
+    """`calls` in the order of their start; what a client saw of an account (its version) never goes back. A client
+    asks one thing after the other, so its own looks have an order."""
+    newest: dict[tuple[str, str], int] = {}
+    back = []
+    for call in calls:
+        if call.look is None or call.seen is None:
+            continue
+        before = newest.get((call.worker, call.look), call.seen)
+        if call.seen < before:
+            back.append(f"{call.worker} saw version {before} and later {call.seen} at {call.look}")
+        newest[call.worker, call.look] = max(before, call.seen)
+    return [Breach(Word.LOST, f"{len(back)} looks saw an account go back, first: {back[0]}")] if back else []
 
 
 def _of(count: int) -> str:

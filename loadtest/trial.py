@@ -19,15 +19,12 @@ from ledger.strategies import CONTROL, find
 from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.history import History
-from loadtest.laws import Breach, floor_law, sighting_law
+from loadtest.laws import Breach, floor_law
 from loadtest.observed import Observed
 from loadtest.result import Result
 from loadtest.verdict import judge, not_run
 from loadtest.words import Word
 from loadtest.workloads import Workload
-
-#: stores whose API shows all accounts as they were at one moment; elsewhere a sum proves nothing during the run
-AT_ONE_MOMENT = ("postgres", "mariadb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +91,7 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
     before = deadlocks(trial.store)
     witness = callers(trial, book)
     broken = deadlocks(trial.store) - before
-    operations = witness.history.operations()
+    calls, operations = witness.history.calls, witness.history.operations()
     books, observed = books_of(book, operations), Observed.of(operations)
     evidence = Evidence(
         books=books,
@@ -102,8 +99,7 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
         breaches=(
             *witness.breaches,
             *floor_law(books, trial.floors),
-            *trial.workload.breaches(operations),
-            *sighting_law(witness.history.sightings if trial.store in AT_ONE_MOMENT else ()),
+            *trial.workload.breaches(calls),
         ),
         planned=trial.planned,
         fired=witness.fired,
@@ -111,10 +107,10 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
         control=control,
         is_control=trial.strategy == CONTROL,
         stall=witness.stall,
-        refused=witness.history.counts()["busy"],
+        refused=0 if trial.workload.busy_is_an_answer else witness.history.counts()["busy"],
         unavailable=witness.unavailable,
         unfinished=witness.unfinished,
-        doubts=witness.doubts,
+        doubts=(*witness.doubts, *trial.workload.doubts(calls)),
     )
     return Result(
         trial=trial,

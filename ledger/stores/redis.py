@@ -101,18 +101,27 @@ class RedisStore(Store):
         return parsed(record) if record else None
 
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
-        for number in sorted(name.decode() for name in self.redis.smembers(self.name("accounts"))):
-            yield self.account(number), number
+        """All accounts as they were at one moment: no transfer is half done in it."""
+        numbers = sorted(name.decode() for name in self.redis.smembers(self.name("accounts")))
+        yield from zip(self._rows(numbers), numbers, strict=True)
 
     def account(self, pk: int | str) -> AccountRow:
-        """Read the account, and remember how many entries it had at that moment."""
-        number = str(pk)
+        (row,) = self._rows([str(pk)])
+        return row
+
+    def _rows(self, numbers: Sequence[str]) -> list[AccountRow]:
+        """Read the accounts in one MULTI, and remember how many entries each had at that moment."""
         with self.redis.pipeline() as pipe:
-            pipe.hmget(self.name("account", number), "opening", *FIELDS)
-            pipe.llen(self.name("entries", number))
-            (opening, *values), self._lengths[number] = pipe.execute()
-        read = self._snapshot(number, values)
-        return AccountRow(number, int(opening), read.balance, read.version, read.head)
+            for number in numbers:
+                pipe.hmget(self.name("account", number), "opening", *FIELDS)
+                pipe.llen(self.name("entries", number))
+            answers = pipe.execute()
+        rows = []
+        for number, (opening, *values), length in zip(numbers, answers[::2], answers[1::2], strict=True):
+            self._lengths[number] = length
+            read = self._snapshot(number, values)
+            rows.append(AccountRow(number, int(opening), read.balance, read.version, read.head))
+        return rows
 
     def legs(self, keys: Collection[str]) -> Iterable[Leg]:
         for key in keys:

@@ -71,6 +71,8 @@ class SqlStore(Store):
 
     def put(self, changes: Sequence[Change]) -> None:
         """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken."""
+        if self.book.settings.get("ordered", True):  # one order for everyone: no deadlock
+            changes = sorted(changes, key=lambda change: change.before.number)
         for change in changes:
             Account.objects.using(self.db).filter(pk=change.before.pk).update(
                 balance=change.after, version=change.before.version + 1, head=change.entry

@@ -9,6 +9,7 @@ from ledger.lock_tables import LOCK_TABLES
 from ledger.strategies.advisory_lock import AdvisoryLock
 from ledger.strategies.atomic_update import AtomicUpdate
 from ledger.strategies.base import Settings, Strategy
+from ledger.strategies.check_then_decrement import CheckThenDecrement
 from ledger.strategies.fenced import Fenced
 from ledger.strategies.fenced_at_write import FencedAtWrite
 from ledger.strategies.lock_around_transaction import LockAroundTransaction
@@ -77,6 +78,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
         RowLockNowait,
         AdvisoryLock,
         AtomicUpdate,
+        CheckThenDecrement,
         SegmentedBalance,
         SkipLocked,
         OptimisticVersion,

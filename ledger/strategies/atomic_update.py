@@ -80,7 +80,7 @@ def increment(store: SqlStore, posting: Posting, line: Line) -> Stored:
     """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then."""
     connection = connections[store.db]
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
-        return _in_one_transaction(store, posting, line)
+        return in_one_transaction(store, posting, line)
     stored = in_one_statement(store, posting, line, THIS_ONE)
     if stored is None:
         raise _refused(store, line)
@@ -107,12 +107,13 @@ def in_one_statement(
     return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None
 
 
-def _in_one_transaction(store: SqlStore, posting: Posting, line: Line) -> Stored:
-    """The same by F(), where there is no UPDATE … RETURNING old: the row's lock holds the rest together."""
+def in_one_transaction(store: SqlStore, posting: Posting, line: Line, checked: bool = True) -> Stored:
+    """The same by F(), where there is no UPDATE … RETURNING old: the row's lock holds the rest together. `checked`:
+    the floor is a condition of the UPDATE."""
     rows = Account.objects.using(store.db).filter(book_id=store.book.pk, number=line.account)
     enough = Q(floor=None) | Q(balance__gte=F("floor") - line.amount)
     with transaction.atomic(using=store.db):
-        chosen = rows.filter(enough) if line.amount < 0 else rows
+        chosen = rows.filter(enough) if checked and line.amount < 0 else rows
         if not chosen.update(balance=F("balance") + line.amount, version=F("version") + 1):
             raise _refused(store, line)
         after = snapshot(rows.get())  # the head is still the one before: this transaction has not written it

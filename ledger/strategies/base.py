@@ -28,6 +28,9 @@ class Settings:
     timeout: float | None = None  # how long a caller waits for a lock
     retries: int = 50
     backoff: tuple[float, float] = (0.0, 0.01)
+    ordered: bool = (
+        True  # locks of one posting in the order of the accounts' numbers, or as the posting has them
+    )
     extra: dict[str, Any] = field(default_factory=dict)  # further keywords for a lock
 
     @classmethod
@@ -47,6 +50,8 @@ class Settings:
         retries = checked.get("retries", 0)
         if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= 10_000:
             raise ValueError(f"retries: a whole number from 0 to 10000, not {retries!r}")
+        if not isinstance(checked.get("ordered", True), bool):
+            raise ValueError(f"ordered: true or false, not {checked['ordered']!r}")
         if not isinstance(checked.get("extra", {}), dict):
             raise ValueError("extra: an object of keywords for the lock")
         return cls(**checked)
@@ -97,6 +102,12 @@ class Strategy(ABC):
     def apply(self, posting: Posting) -> Applied:
         """Apply `posting`, or raise: Refused and Busy (certainly not applied), KeyTaken (another request with
         this key came first), anything else (unknown)."""
+
+    def order(self, posting: Posting) -> list[str]:
+        """Return the posting's accounts in the order in which they are locked. Without one order for everyone
+        (`ordered: false`) two transfers in opposite directions deadlock."""
+        numbers = dict.fromkeys(posting.accounts)
+        return sorted(numbers) if self.settings.ordered else list(numbers)
 
     def prepare(self) -> None:
         """The work before the read (`before`): it only spreads the callers."""

@@ -65,7 +65,7 @@ class Fenced(Locked):
         raise Busy(f"{self.settings.retries + 1} holdings were each overtaken by a newer one")
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
-        holders = dict(zip(sorted(set(posting.accounts)), taken, strict=True))
+        holders = dict(zip(self.order(posting), taken, strict=True))
         read = {number: self.register(number, lock) for number, lock in holders.items()}
         changes = compute(posting, read)
         self.think()

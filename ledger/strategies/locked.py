@@ -34,7 +34,7 @@ class Locked(Strategy):
         self.prepare()
         taken: list[Any] = []
         try:
-            for number in sorted(set(posting.accounts)):  # one order for everyone: no deadlock
+            for number in self.order(posting):  # one order for everyone: no deadlock
                 taken.append(self.enter(number))
             changes = self.inside(posting, taken)
         except BaseException as error:

@@ -16,6 +16,7 @@ Source       PostgreSQL, "Explicit Locking"; Django, `QuerySet.select_for_update
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.db import transaction
@@ -41,14 +42,16 @@ class SelectForUpdate(SqlStrategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         with transaction.atomic(using=self.db):
-            rows = (
-                Account.objects.using(self.db)
-                .select_for_update()
-                .filter(book_id=self.book.pk, number__in=posting.accounts)
-                .order_by("number")  # one order for everyone: no deadlock
-            )
-            read = self.store.complete(posting, {row.number: snapshot(row) for row in rows})
+            read = self.store.complete(posting, {row.number: snapshot(row) for row in self.lock(posting)})
             changes = compute(posting, read)
             self.think()
             self.store.put(changes)
         return applied(changes)
+
+    def lock(self, posting: Posting) -> Iterable[Account]:
+        """Lock the posting's rows, in one statement and one order for everyone: no deadlock. With `ordered: false`
+        one row after the other, as the posting has them."""
+        rows = Account.objects.using(self.db).select_for_update().filter(book_id=self.book.pk)
+        if self.settings.ordered:
+            return rows.filter(number__in=posting.accounts).order_by("number")
+        return [row for number in self.order(posting) for row in rows.filter(number=number)]

@@ -21,6 +21,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import gevent
 from locust import FastHttpUser, constant, events, task
 from locust.exception import StopUser
 from locust.runners import MasterRunner, WorkerRunner
@@ -96,7 +97,8 @@ class Teller(FastHttpUser):
         self.totals = {"ok": 0, "fail": 0, "info": 0, "acknowledged": 0}
         self.by_itself = False
         self.journal = Journal(options.history) if options.history else None
-        self.url = f"/api/books/{options.opened_book}/postings"
+        self.book = f"/api/books/{options.opened_book}"
+        self.url = f"{self.book}/postings"
         self.warm_up(options.opened_warm_up)
         self.environment.runner.send_message("lab_ready", {"users": 1})
         if options.start == "together":
@@ -132,11 +134,15 @@ class Teller(FastHttpUser):
             raise StopUser
         self.done += 1
         legs = self.workload.posting(self.dice)
-        if not legs:
-            look(self.client, self.url.removesuffix("/postings"), self.workload, self.journal)
-            return
+        if legs is None:
+            self.by_itself = True
+            raise StopUser
         sent = self.headers(str(next(self.keys)))
         key = sent["Idempotency-Key"]
+        self.await_due()
+        if not legs:
+            self.look(key)
+            return
         if self.journal:
             self.journal.invoke(key, legs, self.name)
         self.totals["info"] += 1  # until we know better
@@ -145,6 +151,21 @@ class Teller(FastHttpUser):
         self.totals[outcome.value] += 1
         if outcome is Outcome.OK:
             self.totals["acknowledged"] += sum(amount for _, amount in legs)
+        if self.journal:
+            self.journal.complete(key, outcome, **said)
+
+    def await_due(self) -> None:
+        """Most operations are due at once; a scheduler's are not."""
+        early = self.started + self.workload.due() - monotonic()
+        if early > 0:
+            gevent.sleep(early)
+
+    def look(self, key: str) -> None:
+        """Read, change nothing, and note what was seen."""
+        what = self.workload.look(self.dice)
+        if self.journal:
+            self.journal.invoke(key, (), self.name, look=what)
+        outcome, said = look(self.client, self.book + what, self.workload.seen)
         if self.journal:
             self.journal.complete(key, outcome, **said)
 

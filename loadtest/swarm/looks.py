@@ -1,24 +1,21 @@
-"""An operation that only looks: all accounts of the book, and what must never be seen in them."""
+"""An operation that only looks: it reads what the workload names, and notes what it saw."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from loadtest.journal import Journal
+from ledger.reconcile import Outcome
+from loadtest.swarm.answers import outcome_of
 from loadtest.swarm.bank import headers
-from loadtest.workloads import Workload
-
-OK = 200
 
 
-def look(client: Any, url: str, workload: Workload, journal: Journal | None) -> None:
-    """Read the book at `url`; note in the journal what the workload complains of."""
+def look(client: Any, url: str, seen: Any) -> tuple[Outcome, dict[str, Any]]:
+    """Read `url`; returns the outcome, and what there is to note: what `seen` makes of the answer, or the error."""
     with client.get(url, headers=headers(), name="look", catch_response=True) as answer:
-        if answer.status_code != OK:
-            answer.failure(f"{answer.status_code}")
-            return
-        balances = {each["account"]: each["balance"] for each in answer.json()["accounts"]}
-        complaint = workload.complaint(balances)
-        if complaint and journal:
-            journal.saw(complaint)
-        answer.success()
+        outcome, said = outcome_of(answer)
+        if outcome is Outcome.OK:
+            answer.success()
+            return outcome, {"seen": seen(said)}
+        error = f"look: {answer.status_code} {answer.error or ''}".strip()
+        answer.failure(error)
+        return outcome, {"error": error}

@@ -70,7 +70,7 @@ class Swarm:
             seen = history.read(folder)
             return Witness(
                 history=seen,
-                stall=longest_stall(seen.calls),
+                stall=longest_stall(seen.postings),
                 unfinished=seen.counts()["unanswered"],
                 doubts=self._doubts(code, seen, folder),
                 facts={"users": self.users, "seconds": self.seconds, **_told(folder)},

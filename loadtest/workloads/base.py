@@ -1,4 +1,14 @@
-"""The contract of a workload: what the clients do. Pure Python: the swarm uses it, and knows no Django."""
+"""The contract of a workload: what the clients do. Pure Python: the swarm uses it, and knows no Django.
+
+A client asks `posting` for its next operation:
+
+    legs   a posting: (account, amount) of each account that it changes
+    ()     a look: it reads what `look` names and notes what `seen` makes of the answer; it changes nothing
+    None   there is nothing left to do
+
+What must hold at the end beyond the books (loadtest/laws.py) is the workload's own: `breaches` and `doubts` are
+asked with all calls of all clients.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ledger.reconcile import Operation
+from loadtest.evidence import Doubt
+from loadtest.history import Call
 from loadtest.laws import Breach
 
 
@@ -31,6 +42,13 @@ class Workload(ABC):
     title: ClassVar[str]
     #: what must hold at the end, in one sentence
     law: ClassVar[str]
+    #: its own options, each in a few words: for docs/reference.md
+    options: ClassVar[Mapping[str, str]] = {}
+    #: is "busy" an answer as good as any (somebody else is doing it), and not a service denied?
+    busy_is_an_answer: ClassVar[bool] = False
+
+    #: client processes that it needs at least
+    processes: ClassVar[int] = 1
 
     def __init__(self, accounts: int = 1, **options: Any) -> None:
         """`accounts`: 1 is the hot spot, more spread the callers. Raises ValueError for options it has not."""
@@ -53,13 +71,39 @@ class Workload(ABC):
         """Return the accounts of a fresh book."""
 
     @abstractmethod
-    def posting(self, chance: random.Random) -> Legs:
-        """Return the next posting of one client: (account, amount) of each account it changes; () only looks."""
+    def posting(self, chance: random.Random) -> Legs | None:
+        """Return the next operation of one client."""
 
-    def complaint(self, balances: Mapping[str, int]) -> str:
-        """What breaks the law in the `balances` that a reader saw at one moment during the run; "" if nothing."""
-        return ""
+    def due(self) -> float:
+        """Return when the operation that `posting` gave last is due: seconds after this client's start."""
+        return 0.0
 
-    def breaches(self, operations: Mapping[str, Sequence[Operation]]) -> list[Breach]:
-        """What breaks the workload's own law in what the clients saw, beyond what the books say."""
+    def look(self, chance: random.Random) -> str:
+        """Return what a look reads: a path below the book's address."""
+        raise NotImplementedError
+
+    def seen(self, answer: Mapping[str, Any]) -> int:
+        """Return the number that a look notes of the ledger's answer."""
+        raise NotImplementedError
+
+    def breaches(self, calls: Sequence[Call]) -> list[Breach]:
+        """Return how the workload's own law was broken."""
         return []
+
+    def doubts(self, calls: Sequence[Call]) -> list[Doubt]:
+        """Return why these calls could not have broken it."""
+        return []
+
+
+def share(name: str, value: Any) -> float:
+    """Return `value` as a share from 0 to 1, both included. Raises ValueError."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ValueError(f"{name}: a share from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return `value` if it is a whole number of at least `least`. Raises ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}: a whole number of at least {least}, not {value!r}")
+    return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from loadtest.workloads.base import Legs, Opening, Workload
+from loadtest.workloads.base import Legs, Opening, Workload, whole
 
 
 class Deposits(Workload):
@@ -17,17 +17,15 @@ class Deposits(Workload):
     slug = "deposits"
     title = "Deposits"
     law = "every acknowledged deposit is in the balance, once"
+    options = {"most": "the largest deposit, minor units (10000)"}
 
     def __init__(self, accounts: int = 1, most: int = 10_000, **options: Any) -> None:
         """`most`: the largest deposit, minor units; 1 pays in +1 each time."""
         super().__init__(accounts, **options)
-        if most < 1:
-            raise ValueError(f"most: a deposit is at least 1, not {most}")
-        self.most = most
+        self.most = whole("most", most, 1)
 
     def openings(self) -> list[Opening]:
         return [Opening(number) for number in self.numbers()]
 
     def posting(self, chance: random.Random) -> Legs:
-        number = chance.randrange(self.accounts) + 1
-        return ((f"A{number:04d}", chance.randint(1, self.most)),)
+        return ((self.any_account(chance), chance.randint(1, self.most)),)

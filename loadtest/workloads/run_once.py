@@ -1,48 +1,87 @@
-"""run-once: a job that must run once a day, on every machine of a cluster.
+"""run-once: a daily job on a cluster of schedulers, each with a clock of its own. It must run once a day.
 
-Each client is a scheduler: it comes to day 1, 2, 3 …, each with a clock of its own, and asks the ledger for the
-job of the day: an account that opens with 1 and may not fall below 0. Who is acknowledged runs the job.
+Law: each day's job runs exactly once. More is `created` (paid twice), none at all is `lost`.
 
-Law: each job is acknowledged to exactly one scheduler.
+    clocks 2 ms apart    A: 03:00 is the job still to do? → yes ……… takes it, runs
+                         B:      03:00 is the job still to do? → yes ……… takes it, runs: a second time
+
+A job is an account that opens with 1 and may not fall below 0: whose posting of −1 is acknowledged runs the job,
+everybody else is told that it was taken. "Busy" is an answer too: somebody else is at it. The schedulers of one
+process share its clock, as those of one machine do, and the clocks of different processes differ by up to `skew`
+seconds; a day is `day` seconds long.
+
+A lock alone does not make it once: it keeps two from running at the same time, not one after the other, and with
+clocks that differ by more than the job takes, that is what happens. What makes it once is the record that it ran,
+read and written under the lock. `recorded: false` leaves the record out: everybody runs, whatever the lock.
 """
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from ledger.reconcile import Operation, Outcome, strongest
+from ledger.reconcile import Outcome
+from loadtest.history import Call
 from loadtest.laws import Breach, count_law
-from loadtest.workloads.base import Legs, Opening, Workload
+from loadtest.workloads.base import Legs, Opening, Workload, whole
 
 
 class RunOnce(Workload):
-    """`days` jobs, each wanted by every scheduler."""
+    """Every client is a scheduler and asks for the job of day 1, 2, … when its own clock says so."""
 
     slug = "run-once"
-    title = "Run once"
-    law = "each day's job is acknowledged to exactly one scheduler"
+    title = "A daily job in a cluster"
+    law = "each day's job runs exactly once"
+    options = {
+        "days": "how many days there are (50)",
+        "day": "length of a day in seconds (0.1)",
+        "skew": "how far the clocks of two processes are apart at most, in seconds (0.02)",
+        "recorded": "is it written down that the job ran? (true)",
+    }
+    busy_is_an_answer = True
+    processes = 4
 
-    def __init__(self, accounts: int = 1, days: int = 100, **options: Any) -> None:
-        """`days`: how many jobs there are (`accounts` is not asked for)."""
-        super().__init__(days, **options)
+    def __init__(
+        self,
+        accounts: int = 1,
+        days: int = 50,
+        day: float = 0.1,
+        skew: float = 0.02,
+        recorded: bool = True,
+        **options: Any,
+    ) -> None:
+        """`accounts` is not asked for: there are as many as days. Times in seconds."""
+        super().__init__(whole("days", days, 1), **options)
+        for name, value in (("day", day), ("skew", skew)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 60:
+                raise ValueError(f"{name}: 0 to 60 seconds, not {value!r}")
+        if not isinstance(recorded, bool):
+            raise ValueError(f"recorded: true or false, not {recorded!r}")
+        self.day, self.recorded = float(day), recorded
+        self.late = random.Random(os.getpid()).uniform(0, skew)  # noqa: S311  (no secret)
         self.today = 0
 
     def openings(self) -> list[Opening]:
-        return [Opening(number, 1, 0) for number in self.numbers()]
+        return [Opening(number, 1, 0 if self.recorded else None) for number in self.numbers()]
 
-    def posting(self, chance: random.Random) -> Legs:
-        """The next day's job, for the scheduler whose workload this is; nothing after the last day."""
-        if self.today >= self.accounts:
-            return ()
+    def posting(self, chance: random.Random) -> Legs | None:
+        if self.today == self.accounts:
+            return None
         self.today += 1
         return ((f"A{self.today:04d}", -1),)
 
-    def breaches(self, operations: Mapping[str, Sequence[Operation]]) -> list[Breach]:
-        runs = {}
-        for job, seen in operations.items():
-            outcomes = [each.outcome for each in strongest(seen).values()]
-            if Outcome.INFO not in outcomes:  # else it may have run, and nobody knows
-                runs[job] = outcomes.count(Outcome.OK)
-        return count_law(runs)
+    def due(self) -> float:
+        return self.today * self.day + self.late
+
+    def breaches(self, calls: Sequence[Call]) -> list[Breach]:
+        runs: Counter[str] = Counter()
+        unknown = set()
+        for call in calls:
+            ((job, _),) = call.legs
+            runs[job] += call.outcome is Outcome.OK
+            if call.outcome is Outcome.INFO:
+                unknown.add(job)  # it may have run, and nobody knows: that it did not cannot be said
+        return count_law({job: count for job, count in sorted(runs.items()) if count or job not in unknown})

@@ -38,7 +38,14 @@ def test_a_killed_client_leaves_its_history(tmp_path: Path) -> None:
         ("a", Outcome.OK, True),
         ("b", Outcome.INFO, False),  # it may be applied at any time from now on
     ]
-    assert history.counts() == {"ok": 1, "fail": 0, "info": 1, "unanswered": 1, "busy": 0}
+    assert history.counts() == {
+        "ok": 1,
+        "fail": 0,
+        "info": 1,
+        "unanswered": 1,
+        "busy": 0,
+        "looks": 0,
+    }
     operations = history.operations()
     assert [(each.key, each.amount) for each in operations["A1"]] == [("a", 5), ("b", 7)]
     assert [(each.key, each.amount) for each in operations["A2"]] == [("b", -7)]

@@ -40,6 +40,18 @@ class Command(BaseCommand):
             help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
         )
         parser.add_argument("--workload", choices=WORKLOADS, help="what the users do (deposits)")
+        parser.add_argument(
+            "--option",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="an option of the workload, as reads=0.95; may be repeated (docs/reference.md lists them)",
+        )
+        parser.add_argument(
+            "--unordered",
+            action="store_true",
+            help="a posting's locks are taken in its own order, not in one order for everyone: transfers deadlock",
+        )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
         parser.add_argument("--users", type=_whole, help="how many callers at once (20)")
         parser.add_argument("--seconds", type=_typed(duration), help="how long for each strategy (5)")
@@ -113,6 +125,13 @@ def _plan(options: dict[str, Any]) -> Plan:
     for name in ("think", "before", "poll", "lease"):
         if options[name] is not None:
             settings[name] = options[name]
+    if options["unordered"]:
+        settings["ordered"] = False
+    if options["option"]:
+        chosen["workload_options"] = {
+            **chosen.get("workload_options", {}),
+            **dict(map(_option, options["option"])),
+        }
     for name in ("workload", "store", "users", "seconds", "accounts"):
         if options[name] is not None:
             chosen[name] = options[name]
@@ -123,6 +142,17 @@ def _plan(options: dict[str, Any]) -> Plan:
         settings=settings,
         **chosen,
     )
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """NAME=VALUE; the value as JSON has it (0.95, true), or as text. Raises ValueError."""
+    name, found, value = text.partition("=")
+    if not found or not name.isidentifier():
+        raise ValueError(f"--option {text}: write NAME=VALUE, for example --option reads=0.95")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def _typed(parse: Callable[[str], Any]) -> Callable[[str], Any]:

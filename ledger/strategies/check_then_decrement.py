@@ -1,0 +1,47 @@
+"""check-then-decrement: is there enough? Then take it, by an atomic decrement. How 14 of 10 prizes are given away.
+
+    A: SELECT stock → 1, enough
+    B:                           SELECT stock → 1, enough
+    A: UPDATE stock = stock − 1 → 0
+    B:                           UPDATE stock = stock − 1 → −1      the books balance, and one piece is sold twice
+
+Guarantees   no lost update: each decrement is in the balance, and in an entry. Nothing for the floor: what was
+             checked is a number from the past.
+Breaks when  two callers want the last piece. The cure is the check inside the statement
+             (`WHERE stock − 1 >= 0`: `atomic-update`), or the row locked before the check.
+Costs        a SELECT, and the one statement of `atomic-update`.
+Source       the first article's prize draw: 14 of 10 prizes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import transaction
+
+from ledger.posting import Applied, Posting, compute
+from ledger.strategies.atomic_update import in_one_transaction
+from ledger.strategies.sql import SqlStrategy
+from locks.hazards import Hazard
+
+
+class CheckThenDecrement(SqlStrategy):
+    """Check the floor on what was read, then add in the database without a condition."""
+
+    slug = "check-then-decrement"
+    title = "Check, then decrement"
+    source = "first article: 14 of 10 prizes"
+    guarantees = "no lost update; nothing for the floor"
+    breaks_when = "two callers want the last piece: both have checked before either takes it"
+    round_trips = "1 read, then 6 in one transaction"
+    withstands: ClassVar[frozenset[Hazard]] = frozenset()
+
+    def apply(self, posting: Posting) -> Applied:
+        self.prepare()
+        compute(posting, self.store.read(posting))  # is there enough? There was.
+        self.think()  # the window: whoever takes a piece now takes it from us too
+        with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
+            lines = sorted(posting.lines, key=lambda line: line.account)
+            return Applied(
+                tuple(in_one_transaction(self.store, posting, line, checked=False) for line in lines)
+            )
