@@ -39,6 +39,10 @@ compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="-
 faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
 	@$(PY) manage.py faults $(ARGS)
 
+.PHONY: bench
+bench: $(VENV)/base.stamp  ## what locks cost, against peers and the floor: make bench ARGS="--quick"
+	$(PY) manage.py bench locks $(ARGS)
+
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
 	$(PY) -m pytest $(ARGS)

@@ -11,42 +11,40 @@
 Guarantees   mutual exclusion while the holder's process runs and the server forgets nothing; first come,
              first served, without barging; a number that grows with every grant, also after the server lost
              its data. A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next
-             use. Renewal stops with the release and after `cap` seconds. Every command may be repeated after
-             a lost reply. One object serves many threads; each thread is a holder of its own.
-Bounds       a holder that crashed: one lease. A waiter that crashed: nothing. A waiter that is silent behind
-             an open connection (paused, cut off): however many went silent together, two leases. A waiter
-             that lost its connection, or a server that lost its queue: the waiter asks again at once, at the
-             end of the queue, and gives up (LockUnavailable) when the server is away longer than a lease.
-             Any other loss of a message: a third of the lease.
+             use. Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every
+             command may be repeated after a lost reply. Each thread of a shared object is a holder of its own.
+Bounds       How long the others are delayed by a crashed holder: one lease. A crashed waiter: nothing, as its
+             connection is closed. Waiters that fell silent behind open connections (paused, cut off), however
+             many together: two leases; the order among the rest may change then, once. Who lost its connection
+             asks again at once and comes last; it gives up (LockUnavailable) when the server is away for
+             longer than a lease. A message lost in another way: a third of the waiter's lease.
 Breaks when  the holder is paused past its lease and nobody checks the number (see `fenced`); a failover or
              restart loses the key; the server's clock jumps; the key is evicted.
-Costs        1 round trip to acquire, 1 to release, 2 commands a section also when contended; while it waits
-             or holds, one more each third of the lease. One connection for each thread that waits.
-Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking".
-             Hand-over by the releaser: ticket and queue locks (Mellor-Crummey and Scott, 1991).
+Costs        1 round trip to acquire, 1 to release; 2 commands a section also when contended; while it waits
+             or holds, one more each third of the lease. One connection for each thread that waits. The first
+             waiter costs the holder of that moment a second round trip. Needs RESP3 and `SET … NX GET`
+             (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
+Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
+             Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0009-fair-lock.md.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread, current_thread
+from threading import current_thread
 from typing import ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.exceptions import ConnectionError, MovedError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import Lock, checked_name
 from locks.errors import LockError, LockLost, LockNotHeld
-from locks.fair_lock_attempt import Attempt, calls
-from locks.fair_lock_grant import Grant, Terms
-from locks.fair_lock_home import Home
+from locks.fair_lock_attempt import calls
+from locks.fair_lock_grant import Grant, Grants, Terms
+from locks.fair_lock_home import Home, Taken
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.timing import milliseconds
-from locks.wire import Wire
 
 
 class FairLock(Lock):
@@ -54,25 +52,17 @@ class FairLock(Lock):
 
     slug = "fair-lock"
     title = "Fair queue with hand-over, renewed lease and fencing number"
-    source = "this lab; token and lease: Redis manual; fencing number: M. Kleppmann"
+    source = "ours; Redis manual; M. Kleppmann"
     guarantees = (
-        "mutual exclusion while the holder's process runs; first come, first served; a loss is reported; "
-        "a number that grows with every grant"
+        "mutual exclusion while the holder runs; first come, first served; losses told; a growing number"
     )
     breaks_when = "the holder is paused past its lease and nobody checks the number; the server loses the key"
     round_trips = "1 + 1, and 1 each third of the lease"
     lease_step = 0.001
     renews = True
     withstands = BESIDE_THE_LOCK | {
-        Hazard.CONTENTION,
-        Hazard.CRASH,
-        Hazard.OVERRUN,
-        Hazard.RENEWAL_LIVES,
-        Hazard.FOREIGN_RELEASE,
-        Hazard.WAITER_INTERRUPTED,
-        Hazard.LOST_REPLY,
-        Hazard.STAMPEDE,
-        Hazard.CONNECTIONS,
+        *(Hazard.CONTENTION, Hazard.CRASH, Hazard.OVERRUN, Hazard.RENEWAL_LIVES, Hazard.FOREIGN_RELEASE),
+        *(Hazard.WAITER_INTERRUPTED, Hazard.LOST_REPLY, Hazard.STAMPEDE, Hazard.CONNECTIONS),
     }
     fails: ClassVar[dict[str, str]] = {
         "server-restart": "the server cannot tell the holder before its next renewal",
@@ -97,12 +87,10 @@ class FairLock(Lock):
         """
         self.name = checked_name(name)
         self.redis, self.reentrant = redis, reentrant
-        self._milliseconds = milliseconds(lease)
-        self._calls = calls(name, self._milliseconds)
+        self._calls = calls(name, milliseconds(lease))
         self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)
-        self._grants: dict[Thread, Grant] = {}
         self._home = Home(redis, name, self._calls)
-        self._generation = self._home.client.generation
+        self._grants = Grants(self._home.client.generation)
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
@@ -110,54 +98,19 @@ class FairLock(Lock):
         if self._grants and (grant := self._own()) is not None:
             return self._enter_again(grant)
         try:
-            try:
-                return self._attempt(timeout)
-            except MovedError:
-                self._home.move()
-                return self._attempt(timeout)
-        except RedisError as error:
-            raise self._home.typed(error) from error
-
-    def _attempt(self, timeout: float | None) -> bool:
-        home, client = self._home, self._home.client
-        wire = client.borrow()
-        word = wire.new_word(self._milliseconds)
-        try:
-            since, free = time.monotonic(), True  # the lease counts from before the question
-            number = self._ask_simply(wire, word) if timeout is None and not home.abandoned else None
-            if number is None or number < 0:
-                home.settle(wire)
-                attempt = Attempt(wire, self._calls, self._terms.lease, word, timeout)
-                number = attempt.run(since, number)
-                since, free = attempt.since, attempt.free
-                if not number:
-                    return False
-            thread = current_thread()
-            self._grants[thread] = grant = Grant(word, number, since, free, self._terms, thread)
-            client.renewal.watch(grant)
-            return True
-        except BaseException as error:
-            self._interrupted(wire, word, error)
+            return self._home.take(timeout, self._terms.lease, self._granted)
+        except BaseException:
+            self._forget(self._grants.pop(current_thread()))
             raise
-        finally:
-            client.give_back(wire)
 
-    def _ask_simply(self, wire: Wire, word: bytes) -> int | None:
-        try:
-            reply: int = wire.ask(self._calls.acquire, word)
-            return reply
-        except (ConnectionError, RedisTimeoutError):
-            return None  # perhaps only the reply was lost: the attempt asks again with the same token
+    def _granted(self, taken: Taken) -> None:
+        grant = Grant(*taken, self._terms, current_thread())
+        self._grants.add(grant)
+        self._home.client.renewal.watch(grant)
 
-    def _interrupted(self, wire: Wire, word: bytes, error: BaseException) -> None:
-        grant = self._grants.pop(current_thread(), None)
+    def _forget(self, grant: Grant | None) -> None:
         if grant is not None:
             self._home.client.renewal.forget(grant)
-        wire.disconnect()  # nothing can be handed to this attempt any more
-        self._home.abandoned.append(word)
-        if not isinstance(error, RedisError):  # a cancelled wait: the server can be asked
-            with suppress(RedisError):
-                self._home.settle(wire)
 
     def _enter_again(self, grant: Grant) -> bool:
         if not grant.held:
@@ -175,17 +128,9 @@ class FairLock(Lock):
             if not grant.held:
                 raise self._lost("the release")
             return
-        del self._grants[grant.thread]
-        self._home.client.renewal.forget(grant)
-        if grant.lost:
-            raise self._lost("the release")
+        self._forget(self._grants.pop(grant.thread))
         in_time = grant.held
-        try:
-            released = self._home.give_back(grant.word, grant.number, free=grant.free, in_time=in_time)
-        except BaseException:
-            self._home.abandoned.append(grant.word)
-            raise
-        if not released:
+        if grant.lost or not self._home.give_back(grant.word, grant.number, free=grant.free, in_time=in_time):
             grant.lose()
             raise self._lost("the release")
 
@@ -200,12 +145,7 @@ class FairLock(Lock):
         raise self._lost("the extension")
 
     def _own(self) -> Grant | None:
-        """This thread's grant."""
-        if self._generation != self._home.client.generation:  # a forked child holds nothing
-            self._generation = self._home.client.generation
-            self._grants.clear()
-            self._home.abandoned.clear()
-        return self._grants.get(current_thread())
+        return self._grants.own(self._home.client.generation)
 
     def _mine(self, verb: str) -> Grant:
         grant = self._own()
@@ -220,18 +160,16 @@ class FairLock(Lock):
     def held(self) -> bool:
         """Of this thread; for a thread without a part in it, of any. By the clock and what renewal heard."""
         grant = self._own()
-        return any(each.held for each in (list(self._grants.values()) if grant is None else [grant]))
+        return grant.held if grant else any(each.held for each in self._grants)
 
     @property
     def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
-        grant = self._own()
-        return None if grant is None else grant.token
+        return grant.token if (grant := self._own()) else None
 
     @property
     def fencing_token(self) -> int | None:  # type: ignore[override]
-        grant = self._own()
-        return None if grant is None else grant.number
+        return grant.number if (grant := self._own()) else None
 
     def __del__(self) -> None:
-        for grant in getattr(self, "_grants", {}).values():  # nobody is left to release it: let it end
-            self._home.client.renewal.forget(grant)
+        for grant in getattr(self, "_grants", ()):  # nobody is left to release it: let it end
+            self._forget(grant)

@@ -8,8 +8,9 @@ from functools import cached_property, lru_cache
 from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from locks.call import Call, ScriptCall, unpacked
 from locks.server import LuaScript
-from locks.wire import Call, ScriptCall, Wire, unpacked
+from locks.wire import Wire
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
 LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
@@ -28,7 +29,7 @@ class Calls:
     def __init__(self, name: str, lease: int) -> None:
         parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:heard")
         self._keys = [(part % name).encode() for part in parts]
-        self._px = b"%d" % lease
+        self.lease, self._px = lease, b"%d" % lease
         self.acquire = ScriptCall(ACQUIRE, self._keys, b"first", self._px)
         self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
 

@@ -11,8 +11,9 @@ from redis import Redis
 from redis.cluster import RedisCluster
 from redis.connection import ConnectionPool
 
+from locks.call import Call
 from locks.renewal import Renewal
-from locks.wire import Call, Wire
+from locks.wire import Wire
 
 SPARE = 16  # idle wires that are kept open
 

@@ -6,11 +6,11 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from locks.call import unpacked
 from locks.fair_lock_attempt import Calls
-from locks.wire import unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -63,3 +63,30 @@ class Grant:
             on_lost(lock)
         except Exception:  # noqa: BLE001  whatever it is, the other locks must be renewed
             _log.exception("%s: the on_lost callback failed", self.terms.name)
+
+
+class Grants:
+    """Of one lock object, by thread."""
+
+    def __init__(self, generation: int) -> None:
+        self._by_thread: dict[threading.Thread, Grant] = {}
+        self._generation = generation
+
+    def __bool__(self) -> bool:
+        return bool(self._by_thread)
+
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(list(self._by_thread.values()))
+
+    def add(self, grant: Grant) -> None:
+        self._by_thread[grant.thread] = grant
+
+    def pop(self, thread: threading.Thread) -> Grant | None:
+        return self._by_thread.pop(thread, None)
+
+    def own(self, generation: int) -> Grant | None:
+        """This thread's. Of another generation of the process: a forked child holds nothing."""
+        if generation != self._generation:
+            self._generation = generation
+            self._by_thread.clear()
+        return self._by_thread.get(threading.current_thread())

@@ -12,7 +12,6 @@ import secrets
 import socket
 import struct
 import time
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from redis.backoff import NoBackoff
@@ -22,7 +21,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from locks.server import LuaScript
+from locks.call import Call, ScriptCall
 
 PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
 
@@ -32,36 +31,6 @@ class Wake(NamedTuple):
 
     token: bytes
     number: int
-
-
-def packed(*words: bytes) -> bytes:
-    """Return `words` as they stand in a command of the Redis protocol, without the count before them."""
-    return b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-
-
-def unpacked(word: bytes) -> bytes:
-    return word[word.index(b"\n") + 1 : -2]
-
-
-class Call:
-    """A command packed once but for its last word, the token. Here: a plain command."""
-
-    def __init__(self, *words: bytes) -> None:
-        self.packed = b"*%d\r\n" % (len(words) + 1) + packed(*words)
-
-
-class ScriptCall(Call):
-    """A script by its hash, with its keys and all arguments but the last."""
-
-    def __init__(self, script: LuaScript, keys: list[bytes], *arguments: bytes) -> None:
-        self._script = script
-        self._words = (b"%d" % len(keys), *keys, *arguments)
-        super().__init__(b"EVALSHA", script.sha.encode(), *self._words)
-
-    @cached_property
-    def with_text(self) -> bytes:
-        """For a server that does not know the script (any more)."""
-        return Call(b"EVAL", self._script.text.encode(), *self._words).packed
 
 
 class Wire:

@@ -1,0 +1,102 @@
+"""A contender's process: it waits, does its work when told, and answers."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+ANSWER = 60.0  # seconds for an answer beyond the time of the work itself
+
+
+class ChildFailed(RuntimeError):
+    """A contender's process raised an error or ended; the message says what it said."""
+
+
+class Forked:
+    """`work(order)` in a forked process: what the order is and what is answered is theirs."""
+
+    def __init__(self, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def tell(self, order: Any) -> None:
+        self._pipe.send(order)
+
+    def answer(self) -> Any:
+        """Raises ChildFailed."""
+        try:
+            if not self._pipe.poll(ANSWER):
+                raise ChildFailed(f"no answer within {ANSWER:g} s")
+            failed, answer = self._pipe.recv()
+        except EOFError:
+            raise ChildFailed("the process ended") from None
+        if failed:
+            raise ChildFailed(answer)
+        return answer
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._pipe.send(None)
+        self._process.join(1.0)
+        self._pipe.close()
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(pipe: Any, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+    try:
+        work = prepare()
+        while (order := pipe.recv()) is not None:
+            pipe.send((False, work(order)))
+    except (EOFError, KeyboardInterrupt):
+        return
+    except Exception as error:  # noqa: BLE001  whatever it is, the parent has to hear of it
+        pipe.send((True, f"{type(error).__name__}: {error}"))
+
+
+class Foreign:
+    """The same in a Python of its own, by lines of JSON: for libraries that cannot live in this one."""
+
+    def __init__(self, python: Path, script: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [str(python), str(script), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def tell(self, order: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ChildFailed(f"its process ended with code {self._process.wait()}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+Child = Forked | Foreign
+
+
+@contextmanager
+def crew(*preparations: Callable[[], Callable[[Any], Any]]) -> Iterator[list[Forked]]:
+    """Several forked processes, ended with the block."""
+    with ExitStack() as stack:
+        forked = []
+        for prepare in preparations:
+            forked.append(Forked(prepare))
+            stack.callback(forked[-1].close)
+        yield forked

@@ -1,0 +1,40 @@
+"""Python environments for peers whose dependencies are not ours, made once under `.lab/bench-env/`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ledger.addresses import lab_dir
+
+
+class NotInstalled(RuntimeError):
+    """The environment could not be made. The message is the reason, for the table."""
+
+
+def environment_for(peer: str, *, make: bool = True) -> Path:
+    """Return the Python that has `peer` (its name on PyPI) and hiredis, as our own has. Raises NotInstalled."""
+    folder = lab_dir() / "bench-env" / peer
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if done.exists() and python.exists():
+        return python
+    if not make:
+        raise NotInstalled("not installed yet; a run without --quick installs it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", "--clear", str(folder)])
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    _run([str(python), "-m", "pip", "install", *quiet, peer, "hiredis"])
+    done.touch()
+    return python
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr or error.stdout or str(error)).strip().splitlines()[-1:]
+        raise NotInstalled(f"not installed: {' '.join(last)}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotInstalled(f"not installed: {error}") from error

@@ -1,0 +1,168 @@
+"""Who is measured: each contender makes a pair of callables, acquire and release, in its own process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import redis_lock
+
+from loadtest.bench.locks_servers import Servers, bare_connection
+from locks import LOCKS
+from locks.call import packed
+from locks.server import LuaScript
+
+Pair = tuple[Callable[[], Any], Callable[[], Any]]
+NAME = "bench"
+LEASE = 10.0
+TOKEN = b"0123456789abcdef:1:10000"
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    about: str
+    make: Callable[[Servers], Pair]
+
+
+def ours(slug: str, **options: Any) -> Callable[[Servers], Pair]:
+    """One lock object, used again and again."""
+
+    def make(servers: Servers) -> Pair:
+        lock = LOCKS[slug](NAME + slug, redis=servers.plain.client(), lease=LEASE, **options)  # type: ignore[call-arg]
+        return lock.acquire, lock.release
+
+    return make
+
+
+def anew(slug: str) -> Callable[[Servers], Pair]:
+    """A new lock object for each section, as most programs have it."""
+
+    def make(servers: Servers) -> Pair:
+        redis, made = servers.plain.client(), list[Any]()
+
+        def acquire() -> None:
+            made.append(LOCKS[slug](NAME + slug, redis=redis, lease=LEASE))  # type: ignore[call-arg]
+            made[0].acquire()
+
+        return acquire, lambda: made.pop().release()
+
+    return make
+
+
+def redis_py(servers: Servers) -> Pair:
+    """redis-py's Lock at its default: polls every 0.1 s."""
+    lock = servers.plain.client().lock(NAME + "redis-py", timeout=LEASE)
+    return lock.acquire, lock.release
+
+
+def python_redis_lock(servers: Servers) -> Pair:
+    lock = redis_lock.Lock(servers.plain.client(), NAME + "python-redis-lock", expire=int(LEASE))
+    return lock.acquire, lock.release
+
+
+def redlock(count: int, servers: Servers) -> Pair:
+    nodes = [server.client() for server in servers.nodes[:count]]
+    lock = LOCKS["redlock"](NAME, redis_nodes=nodes, lease=LEASE)  # type: ignore[call-arg]
+    return lock.acquire, lock.release
+
+
+def replicated(servers: Servers) -> Pair:
+    lock = LOCKS["replicated"](NAME, redis=servers.replicated.client(), lease=LEASE)  # type: ignore[call-arg]
+    return lock.acquire, lock.release
+
+
+def durable(servers: Servers) -> Pair:
+    lock = LOCKS["durable"](NAME, redis=servers.durable.client(), lease=LEASE)  # type: ignore[call-arg]
+    return lock.acquire, lock.release
+
+
+def command(*words: bytes) -> list[bytes]:
+    return [b"*%d\r\n" % len(words) + packed(*words)]
+
+
+def script(servers: Servers, filename: str, *words: bytes) -> list[bytes]:
+    sha = servers.plain.client().script_load(LuaScript(filename).text)
+    return command(b"EVALSHA", sha.encode(), *words)
+
+
+def _prepared(servers: Servers, acquire: list[bytes], release: list[bytes]) -> Pair:
+    connection: Any = bare_connection(servers.plain)
+
+    def ask(what: list[bytes]) -> None:
+        connection.send_packed_command(what)
+        connection.read_response()
+
+    return partial(ask, acquire), partial(ask, release)
+
+
+def _plain(token: bytes = TOKEN) -> tuple[list[bytes], list[bytes]]:
+    key = b"bench:floor"
+    return command(b"SET", key, token, b"NX", b"PX", b"10000"), command(b"DELIFEQ", key, token)
+
+
+def floor_plain(servers: Servers) -> Pair:
+    return _prepared(servers, *_plain())
+
+
+def floor_fenced(servers: Servers) -> Pair:
+    acquire = script(
+        servers, "fenced_acquire.lua", b"2", b"bench:fenced", b"{bench:fenced}:fence", TOKEN, b"10000"
+    )
+    return _prepared(servers, acquire, script(servers, "token_release.lua", b"1", b"bench:fenced", TOKEN))
+
+
+def raw_socket(servers: Servers) -> Pair:
+    connected = socket.socket(socket.AF_UNIX)
+    connected.connect(str(servers.plain.socket))
+    acquire, release = (what[0] for what in _plain(b"raw"))
+
+    def ask(what: bytes) -> None:
+        connected.sendall(what)
+        connected.recv(4096)
+
+    return partial(ask, acquire), partial(ask, release)
+
+
+FLOOR, FLOOR_PLAIN = "floor", "floor, no number"
+
+#: the order of the table
+UNCONTENDED = (
+    Contender("raw socket", "SET NX PX, DELIFEQ on a socket without a client library", raw_socket),
+    Contender(FLOOR_PLAIN, "SET NX PX, DELIFEQ prepared on a bare redis-py connection", floor_plain),
+    Contender(
+        FLOOR, "the two scripts of a fenced lock, prepared on a bare redis-py connection", floor_fenced
+    ),
+    Contender("fair-lock", "ours", ours("fair-lock")),
+    Contender("fair-lock, new object", "ours, a new lock object for each section", anew("fair-lock")),
+    Contender("fenced", "token and number, polling", ours("fenced")),
+    Contender("token", "SET NX PX, release by Lua", ours("token")),
+    Contender("compare-and-delete", "SET NX PX, release by DELIFEQ", ours("compare-and-delete")),
+    Contender("token-pubsub", "token, woken by publish/subscribe", ours("token-pubsub")),
+    Contender("token-queue", "token, fair queue on wake lists", ours("token-queue")),
+    Contender("redlock, 1 node", "", partial(redlock, 1)),
+    Contender("redlock, 3 nodes", "", partial(redlock, 3)),
+    Contender("redlock, 5 nodes", "", partial(redlock, 5)),
+    Contender("replicated", "token, WAIT for one replica", replicated),
+    Contender("durable", "token, WAITAOF for the disk", durable),
+    Contender("redis-py", "redis.lock.Lock", redis_py),
+    Contender("python-redis-lock", "redis_lock.Lock", python_redis_lock),
+)
+#: in environments of their own
+FOREIGN = ("redlock-ng", "pottery")
+
+CONTENDED = ("fair-lock", "token-queue", "token-pubsub", "token", "redis-py", "python-redis-lock")
+#: how a waiter learns of the release, and the contender that does so
+WAITING = {
+    "hand-over": "fair-lock",
+    "queue": "token-queue",
+    "publish/subscribe": "token-pubsub",
+    "polling": "token",
+}
+
+
+def contender(name: str) -> Contender:
+    return next(each for each in UNCONTENDED if each.name == name)

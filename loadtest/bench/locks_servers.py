@@ -1,0 +1,42 @@
+"""The servers that the locks are measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from redis.connection import Connection
+
+from loadtest.servers import Valkey
+
+NODES = 5  # for Redlock
+
+
+@dataclass(frozen=True)
+class Servers:
+    plain: Valkey
+    nodes: list[Valkey]
+    replicated: Valkey  # a primary with one replica
+    durable: Valkey  # append-only file, synced by WAITAOF
+
+
+@contextmanager
+def servers() -> Iterator[Servers]:
+    """Fresh servers of our own; nobody else's figures are in these."""
+    with ExitStack() as stack:
+        start = stack.enter_context
+        plain = start(Valkey())
+        nodes = [start(Valkey()) for _ in range(NODES)]
+        primary = start(Valkey(port=0, config={"repl-diskless-sync-delay": 0}))
+        start(Valkey(config={"replicaof": ("127.0.0.1", primary.port)}))
+        yield Servers(plain, nodes, primary, start(Valkey(persistence="everysec")))
+
+
+def bare_connection(server: Valkey) -> Connection:
+    """A connection of redis-py without its client: what `prepared` commands go through."""
+    pool = server.client().connection_pool
+    connection: Any = pool.get_connection()
+    connection.lab_pool = pool  # the pool would close it when it is collected
+    return connection

@@ -1,0 +1,85 @@
+"""Acquire and release with nobody else about: cycles a second, contenders in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from loadtest.bench import foreign_peer
+from loadtest.bench.children import Child, ChildFailed, Foreign, Forked
+from loadtest.bench.environments import NotInstalled, environment_for
+from loadtest.bench.locks_contenders import FOREIGN, UNCONTENDED, Contender
+from loadtest.bench.locks_servers import Servers
+from loadtest.bench.spread import spread
+
+OURS = "fair-lock"
+WARM_UP = 0.03  # seconds
+
+
+def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[float], float]]:
+    """In its own process: seconds → cycles a second."""
+
+    def prepare() -> Callable[[float], float]:
+        acquire, release = contender.make(servers)
+
+        def work(seconds: float) -> float:
+            clock, cycles = time.perf_counter, 0
+            started = clock()
+            while (passed := clock() - started) < seconds:
+                for _ in range(10):
+                    acquire()
+                    release()
+                cycles += 10
+            return cycles / passed
+
+        return work
+
+    return prepare
+
+
+def measure(servers: Servers, *, rounds: int, seconds: float, install: bool) -> Iterator[dict[str, Any]]:
+    """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles for each of its own."""
+    with ExitStack() as stack:
+        children: dict[str, Child] = {}
+        absent: dict[str, str] = {}
+        for name, child in _children(servers, install, absent):
+            children[name] = child
+            stack.callback(child.close)
+        figures: dict[str, list[float]] = {name: [] for name in children}
+        for turn in range(-1, rounds):
+            for name in list(children):
+                try:
+                    children[name].tell(seconds if turn >= 0 else WARM_UP)
+                    speed = children[name].answer()
+                except (ChildFailed, OSError) as error:
+                    absent[name] = str(error)
+                    del children[name]
+                    continue
+                if turn >= 0:
+                    figures[name].append(speed)
+    yield from _rows(figures, absent)
+
+
+def _children(servers: Servers, install: bool, absent: dict[str, str]) -> Iterator[tuple[str, Child]]:
+    for contender in UNCONTENDED:
+        yield contender.name, Forked(worker(contender, servers))
+    for peer in FOREIGN:
+        try:
+            python = environment_for(peer, make=install)
+        except NotInstalled as error:
+            absent[peer] = str(error)
+            continue
+        yield peer, Foreign(python, Path(foreign_peer.__file__), peer, str(servers.plain.socket))
+
+
+def _rows(figures: dict[str, list[float]], absent: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for name, speeds in figures.items():
+        if name in absent:
+            continue
+        ratio = spread(mine / its for mine, its in zip(figures[OURS], speeds, strict=True))
+        yield {"strategy": name, "per_s": spread(speeds), "ratio": ratio}
+    for name, reason in absent.items():
+        yield {"strategy": name, "verdict": "not-run", "reason": reason}

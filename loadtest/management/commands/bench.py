@@ -1,0 +1,67 @@
+"""`manage.py bench PART`: measurements against peers and floors, in one run. Parts: locks."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import BaseCommand
+from rich.console import Console
+from rich.markup import escape
+
+from loadtest.bench import locks, locks_table, output
+from loadtest.machine import machine
+from loadtest.servers import ServerError
+from loadtest.subjects import usage
+
+
+class Command(BaseCommand):
+    help = "Measure locks, strategies and the explorer against their peers, in one run."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+        about = "what a lock costs, alone and contended, against its peers, the floor and the physical limit"
+        part = parts.add_parser("locks", help=about, description=about)
+        part.add_argument(
+            "--quick", action="store_true", help="a short run, for a look; its figures are rough"
+        )
+        part.add_argument("--rounds", type=int, help="of the uncontended part (9)")
+        part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
+        part.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        getattr(self, options["part"])(options)
+
+    def locks(self, options: dict[str, Any]) -> None:
+        plan = locks.QUICK if options["quick"] else locks.Plan()
+        if options["rounds"] is not None:
+            if options["rounds"] < 1:
+                raise usage("--rounds: give 1 or more")
+            plan = locks.with_rounds(plan, options["rounds"])
+        errors, notes = Console(stderr=True), output.busy()
+        try:
+            with errors.status("starting servers") as status:
+                measured = locks.run(plan, status.update)
+        except ServerError as error:
+            raise usage(error) from error
+        measured["notes"] += notes
+        file = options["output"] / "bench.json"
+        whole = output.write("locks", measured, machine(measured["servers"]), file)
+        if options["json"]:
+            self.stdout.write(json.dumps(whole, indent=1, ensure_ascii=False))
+        else:
+            self.show(measured, file)
+        if not all(row.get("counter_right", True) for row in measured["results"]):
+            raise SystemExit(1)
+
+    def show(self, measured: dict[str, Any], file: Path) -> None:
+        console = Console(file=self.stdout._out)
+        if not console.is_terminal:
+            console.width = 120
+        for table in locks_table.tables(measured["results"], measured["goals"]):
+            console.print(table)
+        for note in measured["notes"]:
+            console.print(escape(note), highlight=False, soft_wrap=True)
+        console.print(f"Written: {file}", highlight=False, soft_wrap=True)

@@ -1,0 +1,144 @@
+"""`bench locks`: it runs, every figure is there, and what it checks can fail."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+
+from loadtest.bench import environments, locks_contended, output
+from loadtest.bench.children import ChildFailed, Foreign, Forked
+from loadtest.bench.counted import commands_in, counted
+from loadtest.bench.locks import Plan, run
+from loadtest.bench.locks_contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
+from loadtest.bench.locks_goals import GOALS, judge
+from loadtest.bench.locks_servers import servers
+from loadtest.bench.locks_table import tables
+from loadtest.bench.pinning import can_pin
+
+TINY = Plan(
+    rounds=1,
+    uncontended=0.01,
+    contended_rounds=1,
+    contended=0.05,
+    unpinned_rounds=1,
+    waiters=(2,),
+    waiting=0.05,
+    turns=10,
+    install=False,
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return run(TINY)
+
+
+def test_every_contender_has_its_row(measured):
+    for pinned in {True, False} if can_pin() else {False}:
+        rows = [row for row in measured["results"] if row["pinned"] is pinned]
+        alone = {row["strategy"]: row for row in rows if row["measure"] == "uncontended"}
+        assert set(alone) == {each.name for each in UNCONTENDED} | set(FOREIGN)
+        for name in FOREIGN:  # shown with the reason, or measured where it is installed
+            assert alone[name].get("reason") or alone[name]["per_s"]["median"] > 0
+        contended = {row["strategy"]: row for row in rows if row["measure"] == "contended"}
+        assert set(contended) == set(CONTENDED)
+        assert all(row["counter_right"] for row in contended.values())
+        assert contended["fair-lock"]["commands"]["median"] < 3
+
+
+def test_each_goal_is_judged(measured):
+    assert [goal["name"] for goal in measured["goals"]] == [goal.name for goal in GOALS]
+    for goal in measured["goals"]:
+        assert set(goal) >= {"name", "goal", "measured", "met"}
+    assert len(list(tables(measured["results"], measured["goals"]))) >= 4
+
+
+def test_a_goal_whose_figures_are_missing_is_not_met():
+    judged = list(judge([]))
+    assert not any(goal["met"] for goal in judged)
+    assert all("did not run" in goal["reason"] for goal in judged)
+
+
+def test_a_goal_can_be_missed(measured):
+    slow = json.loads(json.dumps(measured["results"]))
+    for row in slow:
+        if row["strategy"] == "redis-py" and row["measure"] == "uncontended":
+            row["ratio"]["median"] = 1.99
+    missed = {goal["name"]: goal["met"] for goal in judge(slow)}
+    assert not missed["uncontended ÷ redis-py's Lock"]
+
+
+def test_a_lock_that_does_not_lock_is_found_out(monkeypatch):
+    nothing = Contender("nothing", "", lambda _: (lambda: None, lambda: None))
+    monkeypatch.setattr(locks_contended, "contender", lambda _: nothing)
+    with servers() as ours:
+        found = locks_contended.measure("nothing", ours, processes=4, seconds=0.3)
+    assert not found["counter_right"]
+    assert found["commands"] == 0
+
+
+def test_commands_are_counted_at_the_connection(redis_client):
+    assert commands_in(b"*1\r\n$4\r\nPING\r\n*2\r\n$3\r\nGET\r\n$3\r\n*1\r\r\n") == 2
+    with counted() as count:
+        redis_client.get("x")
+        with redis_client.pipeline(transaction=True) as pipe:
+            pipe.get("y").get("z").execute()
+    assert count.commands == 1 + 4  # MULTI, GET, GET, EXEC
+
+
+def test_what_fails_in_a_contenders_process_is_told():
+    child = Forked(lambda: lambda _: 1 / 0)
+    child.tell(1)
+    with pytest.raises(ChildFailed, match="ZeroDivisionError"):
+        child.answer()
+    child.close()
+
+
+def test_a_peer_that_cannot_be_installed_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_DIR", str(tmp_path))
+    with pytest.raises(environments.NotInstalled, match="--quick"):
+        environments.environment_for("pottery", make=False)
+    monkeypatch.setattr(environments, "_run", _fails)
+    with pytest.raises(environments.NotInstalled, match="no network"):
+        environments.environment_for("pottery")
+
+
+def _fails(_):
+    raise environments.NotInstalled("no network")
+
+
+def test_a_foreign_process_that_ends_is_told(tmp_path):
+    script = tmp_path / "ends.py"
+    script.write_text("raise SystemExit(3)\n")
+    import sys
+    from pathlib import Path
+
+    child = Foreign(Path(sys.executable), script)
+    with pytest.raises(ChildFailed, match="code 3"):
+        child.answer()
+    child.close()
+
+
+def test_parts_of_the_bench_share_a_file(tmp_path):
+    file = tmp_path / "bench.json"
+    part = {"results": [{"strategy": "a"}], "goals": [{"name": "g"}], "notes": ["n"]}
+    output.write("locks", part, {}, file)
+    output.write("strategies", part, {}, file)
+    whole = output.write("locks", part | {"results": []}, {"cores": 2}, file)
+    assert [row["bench"] for row in whole["results"]] == ["strategies"]
+    assert [row["bench"] for row in whole["goals"]] == ["strategies", "locks"]
+    assert json.loads(file.read_text()) == whole
+
+
+def test_the_command_writes_bench_json(tmp_path, monkeypatch, capsys):
+    from loadtest.bench import locks
+
+    monkeypatch.setattr(locks, "run", lambda plan, told: {**DONE, "notes": [f"{plan.rounds} rounds"]})
+    call_command("bench", "locks", "--quick", "--rounds", "2", "--json", "--output", str(tmp_path))
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "bench.json").read_text())
+    assert printed["notes"]["locks"][0] == "2 rounds"
+    assert {"environment", "results", "goals"} <= set(printed)
+
+
+DONE = {"results": [], "goals": [], "servers": {"valkey": "9"}}
