@@ -25,7 +25,7 @@ Costs        1 round trip to acquire, 1 to release; 2 commands a section also wh
              waiter costs the holder of that moment a second round trip. Needs RESP3 and `SET … NX GET`
              (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
 Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
-             Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0009-fair-lock.md.
+             Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0010-fair-lock.md.
 """
 
 from __future__ import annotations
