@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from loadtest.faults.base import Adversary
 from loadtest.faults.crash_holding import CrashHolding
+from loadtest.faults.database_restart import DatabaseRestart
+from loadtest.faults.eviction import Eviction
+from loadtest.faults.failover import Failover
+from loadtest.faults.lost_reply import LostReply
 from loadtest.faults.overrun import Overrun
 from loadtest.faults.pause import Pause
 from loadtest.faults.release_foreign import ReleaseForeign
 from loadtest.faults.renewal_dies import RenewalDies
 from loadtest.faults.renewal_lives import RenewalLives
+from loadtest.faults.server_restart import ServerRestart, ServerRestartAlways, ServerRestartEverysec
+from loadtest.faults.session_killed import SessionKilled
 from loadtest.faults.waiter_interrupted import WaiterInterrupted
 
 __all__ = ["HAZARDS", "Adversary"]
@@ -24,5 +30,13 @@ HAZARDS: dict[str, type[Adversary]] = {
         RenewalDies,
         RenewalLives,
         WaiterInterrupted,
+        ServerRestart,
+        ServerRestartEverysec,
+        ServerRestartAlways,
+        Failover,
+        LostReply,
+        Eviction,
+        SessionKilled,
+        DatabaseRestart,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import tempfile
 import time
@@ -22,8 +23,10 @@ from loadtest.faults.scene import Scene
 from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness, run, skipped
+from loadtest.verdict import Verdict
 from loadtest.words import Word
 
+log = logging.getLogger(__name__)
 ATTEMPTS = 3  # until it fired
 
 
@@ -58,7 +61,7 @@ class Cell:
             workload=workloads.find("deposits"),
             store=self.store,
             adversary=self.hazard.slug,
-            settings={"lease": lease, "poll": 0.02, "retries": 500, "think": [0.0, 0.0]},
+            settings={"lease": float(lease), "poll": 0.02, "retries": 500, "think": [0.0, 0.0]},
             planned=frozenset({str(self.hazard.word)}),
         )
 
@@ -102,10 +105,22 @@ def play(cell: Cell, shared: Site, pool: Pool, control: Word | None) -> Result:
     if cell.strikes and (why := cell.hazard().not_applicable(cell.strategy)):
         return skipped(trial, why)
     for _ in range(ATTEMPTS):
-        result = _once(cell, trial, shared, pool, control)
+        result = _whatever_happens(cell, trial, shared, pool, control)
         if result.word != Word.INCONCLUSIVE:
             break
     return result
+
+
+def _whatever_happens(cell: Cell, trial: Trial, shared: Site, pool: Pool, control: Word | None) -> Result:
+    """One cell that breaks in a way that nobody thought of decides nothing, and ends no other cell."""
+    try:
+        return _once(cell, trial, shared, pool, control)
+    except Exception as error:
+        log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=True)
+        cause = f"the cell itself failed: {type(error).__name__}: {error}"
+        return Result(
+            trial=trial, verdict=Verdict(word=Word.INCONCLUSIVE, cause=cause, remedy="run it again")
+        )
 
 
 def _once(cell: Cell, trial: Trial, shared: Site, pool: Pool, control: Word | None) -> Result:

@@ -102,6 +102,10 @@ class Scene:
         self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
         return None
 
+    def posts(self, worker: Worker) -> None:
+        """Let this worker post once, under the short lease. Does not wait for it."""
+        worker.begins("post", 1, THINK, self.lease, False)
+
     def rush(self, count: int = RIVALS) -> list[Worker]:
         """Let rivals want the account. Does not wait for them."""
         while len(self.rivals) < count:
@@ -140,14 +144,15 @@ class Scene:
 
     # -- what is seen --------------------------------------------------------------------------------------
 
-    def keys(self) -> dict[str, str]:
-        """Return the keys of the book's locks, with value and time to live, as the servers have them now."""
+    def keys(self, balances: bool = False) -> dict[str, str]:
+        """Return the keys of the book's locks (and of its balances), with value and time to live, as the servers
+        have them now."""
         found = {}
         for number, server in enumerate(self.site.valkeys()):
             with suppress(RedisError), server.client(socket_timeout=2) as client:
-                for key in sorted(client.scan_iter(f"*{self.book.pk}:*", count=1000)):
+                for key in sorted(client.scan_iter(f"*{self.book.pk}*", count=1000)):
                     name = key.decode(errors="replace")
-                    if not name.startswith("ledger:"):
+                    if balances or not name.startswith("ledger:"):
                         where = f" on node {number}" if number else ""
                         found[name + where] = f"{_value(client, key)}, PTTL {client.pttl(key)} ms"
         return found

@@ -43,9 +43,18 @@ class Site:
         """All servers on which a lock of this cell may lie."""
         return [self.valkey, *self.nodes]
 
+    def move_to(self, valkey: Valkey) -> None:
+        """From now on this is the cell's Valkey; the judge follows if he was on the old one."""
+        if os.environ["REDIS_URL"] == self.valkey.url:
+            os.environ["REDIS_URL"] = valkey.url
+            redis_client.cache_clear()
+        self.valkey = valkey
+
     def with_valkey(self, valkey: Valkey, **env: str) -> Site:
-        """The same with another Valkey, which is the only node of a majority too."""
-        return Site(valkey, self.postgres, [], {"REDIS_URL": valkey.url, "REDIS_NODES": valkey.url, **env})
+        """The same with another Valkey, which is one of the three nodes of a majority too."""
+        others = self.nodes[:2]
+        nodes = ",".join(each.url for each in (valkey, *others))
+        return Site(valkey, self.postgres, others, {"REDIS_URL": valkey.url, "REDIS_NODES": nodes, **env})
 
 
 @contextmanager
@@ -59,7 +68,10 @@ def private_servers() -> Iterator[Site]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(_move, before)
         postgres = stack.enter_context(Postgres(settings={"fsync": "on", "max_connections": 150}))
-        valkey, *nodes = [stack.enter_context(Valkey(port=0)) for _ in range(4)]
+        # durable and replicated grant nothing without an append-only file, or without a replica
+        valkey = stack.enter_context(Valkey(port=0, persistence="always"))
+        stack.enter_context(Valkey(config={"replicaof": ("127.0.0.1", valkey.port)}))
+        nodes = [stack.enter_context(Valkey(port=0)) for _ in range(3)]
         _move(
             {
                 "DATABASE_URL": postgres.url,

@@ -36,10 +36,13 @@ class Desk:
         self.threads: set[threading.Thread] = set()
 
     def open(self, book: str, folder: str, env: dict[str, str], sentinels: list[Any], seed: int) -> None:
+        from django.db import close_old_connections
+
         from ledger.models import Book
         from loadtest.journal import Journal
 
         _connect_to(env, sentinels)
+        close_old_connections()  # the database may have been restarted since
         self.chance.seed(f"{seed}:{os.getpid()}")
         self.book = Book.objects.get(pk=book)
         self.journal = Journal(folder)

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import BaseCommand
+from django.db import connections
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -76,6 +77,7 @@ class Command(BaseCommand):
                             progress.console.print(escape(line), highlight=False)
                 except KeyboardInterrupt:
                     stopped = True
+                connections.close_all()  # PostgreSQL may have been restarted
                 order = {(c.strategy, c.hazard.slug): n for n, c in enumerate(plan.cells())}
                 results.sort(key=lambda each: order[each["strategy"], each["hazard"]])
                 return records.finish(row, results, options["output"] / "faults.json"), stopped
