@@ -61,7 +61,13 @@ class Cell:
             workload=workloads.find("deposits"),
             store=self.store,
             adversary=self.hazard.slug,
-            settings={"lease": float(lease), "poll": 0.02, "retries": 500, "think": [0.0, 0.0]},
+            settings={
+                "lease": float(lease),
+                "poll": 0.02,
+                "retries": 500,
+                "think": [0.0, 0.0],
+                "extra": touch.scaled(self.strategy, lease),
+            },
             planned=frozenset({str(self.hazard.word)}),
         )
 

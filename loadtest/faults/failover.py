@@ -52,7 +52,9 @@ class Failover(Adversary):
         old = self.servers.primary
         self.servers.await_replication()
         self.servers.sever()
-        if scene.book.store == "redis":  # not a lock but the balance itself: acknowledged by the primary alone
+        if (
+            scene.book.store == "redis"
+        ):  # not a lock but the balance itself: acknowledged by the primary alone
             scene.wait(scene.rush(1), 5)
         victim = scene.victim()
         before = scene.held(victim) if victim else "the lock was not granted without its replicas"

@@ -41,6 +41,23 @@ def lease_of(strategy: str) -> float:
     return 1.0 if getattr(lock, "renews", False) else 0.5  # the watchdog looks every 0.3 s
 
 
+def scaled(strategy: str, lease: float) -> dict[str, float]:
+    """Return the lock's other times in seconds: in the same proportion to its lease as published. A wait for
+    replicas is cut to 1 s."""
+    factory = factory_of(strategy)
+    if factory is None:
+        return {}
+    parameters = inspect.signature(factory).parameters  # type: ignore[arg-type]
+    published = {name: each.default for name, each in parameters.items() if isinstance(each.default, float)}
+    times = {}
+    if "lease" in published:
+        share = min(1.0, lease / published["lease"])
+        times = {name: published[name] * share for name in ("look", "below") if name in published}
+    if "confirm" in published:
+        times["confirm"] = min(1.0, published["confirm"])
+    return times
+
+
 def no_valkey(strategy: str) -> str | None:
     return None if asks_valkey(strategy) else "it asks no Valkey server"
 

@@ -180,7 +180,7 @@ class Following:
 
         from loadtest.servers.replication import NAME
 
-        return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=2, **options)
+        return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=4, **options)
 
 
 def main(pipe: Connection) -> None:

@@ -12,27 +12,40 @@ import psutil
 import pytest
 
 from ledger.addresses import BASE_DIR
+from loadtest.faults import HAZARDS
+from loadtest.faults.cell import Cell
+from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.site import private_servers
 
-#: two runs side by side → hazard → strategy → what must come out: controls that must fail, and what must not
-RUNS: tuple[dict[str, dict[str, str]], ...] = (
-    {
-        "crash-holding": {"setnx": "stalled", "select-for-update": "kept"},
-        "pause": {"token": "lost", "setnx": "kept", "select-for-update": "kept"},
-        "overrun": {"setnx-ttl": "lost", "watchdog": "kept", "select-for-update": "kept"},
-    },
-    {
-        "release-foreign": {"setnx": "lost", "token": "kept", "select-for-update": "not-run"},
-        "waiter-interrupted": {"setnx-ttl": "lost", "token": "kept"},
-        "renewal-dies": {"watchdog": "lost", "token": "not-run"},
-        "worker-dies-renewal-lives": {"watchdog": "stalled"},
-    },
-)
-CELLS = [
-    (number, hazard, strategy, word)
-    for number, run in enumerate(RUNS)
-    for hazard, words in run.items()
-    for strategy, word in words.items()
-]
+#: hazard → strategy → what must come out: controls that must fail, and what must not
+CELLS = {
+    "crash-holding": {"setnx": "stalled", "select-for-update": "kept"},
+    "pause": {"token": "lost", "setnx": "kept", "select-for-update": "kept"},
+    "overrun": {"setnx-ttl": "lost", "watchdog": "kept"},
+    "release-foreign": {"setnx": "lost", "token": "kept", "select-for-update": "not-run"},
+    "renewal-dies": {"watchdog": "lost", "token": "not-run"},
+    "worker-dies-renewal-lives": {"watchdog": "stalled"},
+    "waiter-interrupted": {"setnx-ttl": "lost", "token": "kept"},
+    "server-restart": {"token": "lost", "durable": "not-run"},
+    "server-restart-everysec": {"token": "lost"},
+    "server-restart-always": {"token": "kept"},
+    "failover": {"token": "lost", "replicated": "kept"},
+    "lost-reply": {"setnx": "stalled", "token": "kept"},
+    "eviction": {"token": "lost"},
+    "database-session-killed": {"select-for-update": "kept"},
+    "database-restart": {"select-for-update": "kept"},
+}
+
+
+class Few(Plan):
+    """Only the cells that are looked at, and their controls."""
+
+    def cells(self) -> list[Cell]:
+        return [
+            Cell(strategy, HAZARDS[hazard], self.seed)
+            for hazard, words in CELLS.items()
+            for strategy in ("no-lock", *words)
+        ]
 
 
 def start(output: Path, *options: str) -> "subprocess.Popen[str]":
@@ -48,41 +61,46 @@ def start(output: Path, *options: str) -> "subprocess.Popen[str]":
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two runs at the same time wrote."""
-    runs = []
-    for run in RUNS:
-        output = tmp_path_factory.mktemp("faults")
-        strategies = sorted({strategy for words in run.values() for strategy in words})
-        options = [f"--hazard={hazard}" for hazard in run] + [f"--strategy={each}" for each in strategies]
-        runs.append((start(output, *options), output))
-    found = []
-    for process, output in runs:
-        told, _ = process.communicate(timeout=240)
-        assert process.returncode in (0, 1), told
-        found.append(json.loads((output / "faults.json").read_text()))
-    return found
+def cells(django_db_setup: None, django_db_blocker: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    with django_db_blocker.unblock(), private_servers() as site:
+        plan = Few(strategies=(), hazards=(), seed=7)
+        return {(each["hazard"], each["strategy"]): each for each in matrix(plan, site)}
 
 
-@pytest.mark.parametrize(("number", "hazard", "strategy", "word"), CELLS)
+def test_every_hazard_has_a_case() -> None:
+    assert set(CELLS) == set(HAZARDS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("hazard", "strategy", "word"), [(h, s, word) for h, words in CELLS.items() for s, word in words.items()]
+)
 def test_what_comes_out(
-    reports: list[dict[str, Any]], number: int, hazard: str, strategy: str, word: str
+    cells: dict[tuple[str, str], dict[str, Any]], hazard: str, strategy: str, word: str
 ) -> None:
-    (cell,) = [
-        each
-        for each in reports[number]["results"]
-        if (each["hazard"], each["strategy"]) == (hazard, strategy)
-    ]
+    cell = cells[hazard, strategy]
     assert cell["verdict"] == word, cell
     if word == "not-run":
         assert cell["reason"]
     else:
-        assert cell["fired"][hazard]
+        assert cell["fired"][cell["word"]]
         assert cell["timeline"]
     assert cell["command"].endswith(f"--hazard {hazard} --strategy {strategy}")
     assert cell["agrees"] is not False
 
 
+@pytest.mark.timeout(300)
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    options = ("--strategy=setnx", "--hazard=pause")
+    runs = [(start(tmp_path / name, *options), tmp_path / name) for name in ("one", "two")]
+    for process, output in runs:
+        told, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, told
+        results = json.loads((output / "faults.json").read_text())["results"]
+        assert [each["verdict"] for each in results] == ["lost", "kept"]
+
+
+@pytest.mark.timeout(300)
 def test_ctrl_c_leaves_nothing_and_keeps_what_was_measured(tmp_path: Path) -> None:
     process = start(tmp_path, "--quick", "--hazard=crash-holding", "--hazard=pause")
     assert process.stdout
