@@ -11,11 +11,13 @@ from typing import Any
 from ledger.strategies import CONTROL, find
 from loadtest import workloads
 from loadtest.availability import missing
+from loadtest.imports.swarm import ImportingSwarm
 from loadtest.result import Result
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, run, skipped
 from loadtest.webserver import WebServer
 from loadtest.words import Word
+from loadtest.workloads.imports import Imports
 
 THINK = (0.0, 0.005)
 
@@ -101,6 +103,7 @@ def compare(
                 keep=keep,
                 tick=lambda fraction, strategy=trial.strategy: tick(strategy, fraction),
             )
-            result = run(trial, swarm, controls.get(trial.store))
+            callers = ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
+            result = run(trial, callers, controls.get(trial.store))
             controls.setdefault(trial.store, result.word)
             yield result

@@ -12,7 +12,7 @@ from loadtest.workloads import Legs, Opening, Workload
 class ImportFiles(Workload):
     """`openings`: the accounts of the fresh books; by default those that the files name."""
 
-    slug = "import"
+    slug = "imports"
     title = "Batch imports and the scheduled scan"
     law = "every posted line is in the balance exactly once"
 

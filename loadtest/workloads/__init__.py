@@ -6,6 +6,7 @@ from typing import Any
 
 from loadtest.workloads.base import Legs, Opening, Workload
 from loadtest.workloads.deposits import Deposits
+from loadtest.workloads.imports import Imports
 from loadtest.workloads.read_mostly import ReadMostly
 from loadtest.workloads.run_once import RunOnce
 from loadtest.workloads.stock import Stock
@@ -15,7 +16,7 @@ __all__ = ["WORKLOADS", "Legs", "Opening", "Workload", "find"]
 
 #: The only list.
 WORKLOADS: dict[str, type[Workload]] = {
-    workload.slug: workload for workload in (Deposits, Stock, Transfers, RunOnce, ReadMostly)
+    workload.slug: workload for workload in (Deposits, Imports, Stock, Transfers, RunOnce, ReadMostly)
 }
 
 

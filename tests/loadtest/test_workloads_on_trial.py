@@ -57,3 +57,13 @@ def test_run_once(ledger: str, tmp_path: Path) -> None:
     results = verdicts(ledger, tmp_path, "run-once", RIGHT, option=["days=8"])
     assert {slug: each["verdict"] for slug, each in results.items()} == {"no-lock": "created", RIGHT: "kept"}
     assert results[RIGHT]["acknowledged_operations"] >= 2  # days
+
+
+def test_imports(ledger: str, tmp_path: Path) -> None:
+    """Files, the API's callers and the scan on one account, from three kinds of processes."""
+    results = verdicts(ledger, tmp_path, "imports", RIGHT, option=["lines=10"])
+    assert {slug: each["verdict"] for slug, each in results.items()} == {"no-lock": "lost", RIGHT: "kept"}
+    kept = results[RIGHT]
+    assert kept["imported"]["ok"] >= 40  # 4 files of 10 lines, and what the scan charged
+    assert kept["operations"]["ok"] > kept["imported"]["ok"]  # and the API's
+    assert kept["drift"] == 0

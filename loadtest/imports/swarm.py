@@ -1,0 +1,87 @@
+"""The callers of the workload `imports`: a swarm on the API, and background workers that import files meanwhile."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ledger.imports.upload import Upload, start_import
+from ledger.models import Book, ImportRun
+from loadtest.background import BackgroundWorker
+from loadtest.evidence import Doubt
+from loadtest.history import History
+from loadtest.imports.comparison import history_of
+from loadtest.journal import SUFFIX
+from loadtest.swarm.run import Swarm
+from loadtest.trial import Trial, Witness
+from loadtest.workloads.imports import Imports
+
+WORKERS = 2  # processes
+LANES = 4
+#: seconds after the swarm's end in which an import has to be done
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportingSwarm:
+    """The import starts when the first caller of `swarm` is under way."""
+
+    swarm: Swarm
+
+    def __call__(self, trial: Trial, book: Book) -> Witness:
+        """Raises TypeError for another workload."""
+        if not isinstance(trial.workload, Imports):
+            raise TypeError(f"the workload {trial.workload.slug} has no files")
+        uploads = [Upload(name, content) for name, content in trial.workload.files().items()]
+        started: list[ImportRun] = []
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(BackgroundWorker(number=number)) for number in range(1, WORKERS + 1)
+            ]
+            folder = self.swarm.keep or Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-imports-"))
+            )
+
+            def tick(fraction: float) -> None:
+                journals = folder.glob(f"*{book.pk}/*{SUFFIX}")
+                if not started and any(path.stat().st_size for path in journals):
+                    started.append(start_import(book, uploads, workers=LANES))
+                self.swarm.tick(fraction)
+
+            seen = replace(self.swarm, keep=folder, tick=tick)(trial, book)
+            done = bool(started) and _finished(started[0])
+            if not done:  # one that hangs on a lock does not end politely
+                for worker in workers:
+                    worker.kill()
+        # the workers are dead: nobody writes to the book any more
+        imported = history_of(book)
+        calls = sorted([*seen.history.calls, *imported.calls], key=lambda call: call.started)
+        return replace(
+            seen,
+            history=History(calls),
+            unfinished=seen.unfinished + imported.counts()["unanswered"],
+            doubts=(*seen.doubts, *_doubts(started, done)),
+            facts={**seen.facts, "imported": imported.counts()},
+        )
+
+
+def _finished(run: ImportRun) -> bool:
+    """Wait for the import's end, but not for ever."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        run.refresh_from_db()
+        if run.finished:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _doubts(started: list[ImportRun], done: bool) -> list[Doubt]:
+    if not started:
+        return [Doubt("the import never began: no caller was seen under way", "more time for the swarm")]
+    if not done:
+        return [Doubt(f"the import had not finished {PATIENCE:g} s after the swarm", "fewer lines")]
+    return []
