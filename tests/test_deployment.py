@@ -3,20 +3,27 @@ linter, and the very same commands with the very same environment as plain proce
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 import yaml
-from tenacity import Retrying, stop_after_delay, wait_fixed
+from procrastinate.contrib.django.models import ProcrastinateJob
+from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
+
+from ledger.models import Entry
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -87,7 +94,7 @@ def test_check_deploy_complains_when_a_secret_is_missing(without: str) -> None:
     assert without in done.stderr
 
 
-@pytest.mark.parametrize("service", ["migrate", "web", "worker", "scan"])
+@pytest.mark.parametrize("service", ["migrate", "web", "worker", "scan", "locust-master", "locust-worker"])
 def test_each_command_names_a_program_and_files_that_exist(service: str) -> None:
     command = shlex.split(compose()["services"][service]["command"])
     assert (BIN / command[0]).exists()
@@ -138,3 +145,75 @@ def test_the_web_service_of_compose_serves_behind_its_proxy(web: str) -> None:
     assert get(web, static[0].decode(), **{"X-Forwarded-Proto": "https"})[0] == 200
     assert get(web, "/api/strategies")[0] == 401
     assert get(web, "/api/strategies", Authorization=f"Bearer {SECRETS['API_TOKEN']}")[0] == 200
+
+
+@contextmanager
+def service(name: str, folder: Path, **changed: str) -> Iterator[Path]:
+    """The service's own command with its environment, until the block ends; SIGTERM must end it. Yields its log.
+
+    Only names of hosts are others here: `web` and `locust-master` are this machine.
+    """
+    env = {**environment(name), **changed}
+    command = shlex.split(compose()["services"][name]["command"].replace("locust-master", "127.0.0.1"))
+    command = [changed.get("WEB", word) if word == "http://web:8000" else word for word in command]
+    command = ["127.0.0.1" if word == "0.0.0.0" else word for word in command]
+    log = folder / f"{name}.log"
+    with log.open("w") as file:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=file, stderr=file)
+    try:
+        yield log
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return str(taken.getsockname()[1])
+
+
+def wait_until(ask: Callable[[], Any], seconds: float = 60) -> Any:
+    """Ask until the answer is true; returns it."""
+    patient = Retrying(
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(0.2),
+        retry=retry_if_not_result(bool) | retry_if_exception_type(),
+    )
+    return patient(ask)
+
+
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize(("name", "queue"), [("worker", "imports"), ("scan", "scan")])
+def test_the_background_services_of_compose_work_on_their_queue(
+    name: str, queue: str, tmp_path: Path
+) -> None:
+    task = {"imports": "sweep_imports", "scan": "scheduled_scan"}[queue]
+    jobs = ProcrastinateJob.objects.filter(task_name=task)
+    last = max(jobs.values_list("pk", flat=True), default=0)
+    with service(name, tmp_path):  # its own periodic task comes every few seconds
+        wait_until(lambda: jobs.filter(pk__gt=last, status="succeeded").exists())
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_the_swarm_services_of_compose_attack_the_web_service(tmp_path: Path) -> None:
+    port, ui, link = free_port(), free_port(), free_port()
+    web = f"http://127.0.0.1:{port}"
+    ports = {
+        "WEB": web,
+        "LOCUST_WEB_PORT": ui,
+        "LOCUST_MASTER_BIND_PORT": link,
+        "LOCUST_MASTER_NODE_PORT": link,
+    }
+    static = {"STATIC_ROOT": str(tmp_path / "static"), "BIND": f"127.0.0.1:{port}", "WEB_WORKERS": "2"}
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static" / "staticfiles.json").write_text('{"version": "1.1", "paths": {}, "hash": ""}')
+    with ExitStack() as services:
+        services.enter_context(service("web", tmp_path, **static))
+        wait_until(lambda: urlopen(f"{web}/health/ready").status == 200)
+        for name in ("locust-master", "locust-worker"):
+            services.enter_context(service(name, tmp_path, **ports))
+        wait_until(lambda: json.load(urlopen(f"http://127.0.0.1:{ui}/stats/requests"))["worker_count"] == 1)
+        form = urlencode({"user_count": 2, "spawn_rate": 2, "strategy": "select-for-update", "host": web})
+        assert json.load(urlopen(f"http://127.0.0.1:{ui}/swarm", form.encode()))["success"]
+        before = Entry.objects.count()
+        wait_until(lambda: Entry.objects.count() > before)
