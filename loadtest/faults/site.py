@@ -60,7 +60,8 @@ class Site:
 @contextmanager
 def private_servers() -> Iterator[Site]:
     """PostgreSQL, Valkey and three Valkeys for majorities, migrated, and this process on them until the end."""
-    before = {name: os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "LAB_DIR")}
+    names = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "ZOOKEEPER_HOSTS", "LAB_DIR")
+    before = {name: os.environ.get(name) for name in names}
     with ExitStack() as stack:
         folder = Path(mkdtemp(prefix="lab-faults-"))
         REAPER.remove(folder)
@@ -77,6 +78,7 @@ def private_servers() -> Iterator[Site]:
                 "DATABASE_URL": postgres.url,
                 "REDIS_URL": valkey.url,
                 "REDIS_NODES": ",".join(node.url for node in nodes),
+                "ZOOKEEPER_HOSTS": settings.ZOOKEEPER_HOSTS or None,  # shared: no hazard here strikes it
                 "LAB_DIR": str(folder),
             }
         )
