@@ -1,4 +1,4 @@
-"""`manage.py bench PART`: measurements against peers and floors, in one run. Parts: locks."""
+"""`manage.py bench PART`: measurements against peers and floors, in one run: locks, strategies, lock-tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.core.management import BaseCommand
 from rich.console import Console
 from rich.markup import escape
 
-from loadtest.bench import locks, locks_table, output
+from loadtest.bench import locks, locks_table, output, sql_parts
 from loadtest.machine import machine
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
@@ -30,9 +30,13 @@ class Command(BaseCommand):
         part.add_argument("--rounds", type=int, help="of the uncontended part (9)")
         part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
         part.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
+        sql_parts.add_parsers(parts)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        getattr(self, options["part"])(options)
+        if options["part"] in sql_parts.PARTS:
+            sql_parts.handle(options, self.stdout)
+        else:
+            self.locks(options)
 
     def locks(self, options: dict[str, Any]) -> None:
         plan = locks.QUICK if options["quick"] else locks.Plan()

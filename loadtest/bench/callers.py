@@ -1,0 +1,93 @@
+"""Worker processes that post to one book by its strategy, as often as they can."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from django.db import connections
+from django.db.models import Sum
+
+from ledger.books import open_book
+from ledger.models import Account, Book
+from ledger.posting import Line, Posting
+from ledger.strategies import find
+from ledger.strategies.single_writer import SingleWriter
+from loadtest.bench.children import crew
+
+IDLE = {"think": [0.0, 0.0], "before": [0.0, 0.0]}  # no business between read and write: only the cost itself
+
+
+def fresh_book(strategy: str, accounts: int) -> Book:
+    """A book of its own, with accounts A0, A1, …"""
+    numbers = [(f"A{n}", 0, None) for n in range(accounts)]
+    return open_book(strategy, numbers, values=IDLE, name=f"bench {strategy}")
+
+
+def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[[Any], Any]]:
+    """In its own process. The order: (start, end) on time.monotonic(); the answer: postings that were applied.
+
+    `window`: so many postings are on their way at once (only `single-writer` can); 0: one after the other.
+    """
+
+    def prepare() -> Callable[[Any], Any]:
+        strategy = find(book.strategy)(book)
+        me, numbers, draw = uuid4().hex[:12], count(), random.Random()  # noqa: S311  (no secret)
+
+        def posting() -> Posting:
+            return Posting(f"{me}-{next(numbers)}", (Line(f"A{draw.randrange(accounts)}", 1),))
+
+        def once() -> int:
+            if not window:
+                strategy.apply(posting())
+                return 1
+            assert isinstance(strategy, SingleWriter)
+            answers = strategy.ask([posting() for _ in range(window)])
+            return sum(answer.word == "stored" for answer in answers)
+
+        def work(order: tuple[float, float]) -> int:
+            start, end = order
+            if time.monotonic() < start:
+                time.sleep(start - time.monotonic())
+            done = 0
+            while time.monotonic() < end:
+                done += once()
+            return done
+
+        return work
+
+    return prepare
+
+
+HEAD_START = 0.15  # seconds, so that all begin at the same moment
+WARM_UP = 0.25  # seconds: connections, plans, and the owner of a book
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Postings a second; `right`: the balances hold exactly what was acknowledged."""
+
+    per_s: float
+    right: bool
+
+
+def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: int = 0) -> Rate:
+    """Let `callers` processes post to a fresh book for so long."""
+    book = fresh_book(strategy, accounts)
+    connections.close_all()  # a connection that goes through a fork would be closed by each child
+    with crew(*[caller(book, accounts, window)] * callers) as processes:
+        acknowledged = 0
+        for length in (WARM_UP, seconds):
+            started = time.monotonic() + HEAD_START
+            for process in processes:
+                process.tell((started, started + length))
+            done = sum(process.answer() for process in processes)
+            passed = time.monotonic() - started
+            acknowledged += done
+    held = Account.objects.filter(book=book).aggregate(held=Sum("balance"))["held"]
+    return Rate(done / passed, held == acknowledged)

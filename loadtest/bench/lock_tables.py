@@ -1,0 +1,140 @@
+"""`manage.py bench lock-tables`: one central row against a hundred, with one lock's name and with many.
+
+The second article measured 50 × 100 threads: 8 s behind the central row, 5 s behind the segments. Here it is a
+ratio within one run: locks taken and released a second, by 8 processes, the contenders in turns.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import environ
+import pymysql
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+
+from ledger.lock_tables import LOCK_TABLES
+from loadtest.bench.children import crew
+from loadtest.bench.spread import spread
+from loadtest.servers import MariaDB, mariadb
+from locks import LockUnavailable
+
+Row = dict[str, Any]
+CENTRAL, CONTENDERS = "centre-lock", ("centre-lock", "segmented-lock", "segmented-lock-mended")
+ALIASES = {"mariadb": "mariadb", "postgres": "default"}
+NAMES = {"one name": 1, "many names": 1000}
+CALLERS = 8
+LEASE, POLL = 30.0, 0.001  # seconds
+HEAD_START = 0.15  # seconds, so that all begin at the same moment
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often, and the seconds for one contender in one round."""
+
+    rounds: int = 3
+    seconds: float = 1.0
+
+
+QUICK = Plan(rounds=1, seconds=0.2)
+
+
+def run(plan: Plan, told: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Return `results`, `goals` (the issue sets none) and `notes`. Without MariaDB its rows say what to install."""
+    rows: list[Row] = []
+    with maria() as missing:
+        for store, alias in ALIASES.items():
+            if store == "mariadb" and missing:
+                rows += [
+                    _about(slug, store) | {"verdict": "not-run", "reason": missing} for slug in CONTENDERS
+                ]
+                continue
+            for names in NAMES:
+                rows += _measure(plan, store, alias, names, told)
+    return {"results": rows, "goals": [], "notes": []}
+
+
+@contextmanager
+def maria() -> Iterator[str | None]:
+    """A MariaDB that Django knows as `mariadb`: the given one, else one of our own. Yields why there is none."""
+    if "mariadb" in settings.DATABASES:
+        yield None
+        return
+    if reason := mariadb.available():
+        yield reason
+        return
+    pymysql.install_as_MySQLdb()
+    with MariaDB() as server:
+        settings.DATABASES["mariadb"] = environ.Env.db_url_config(server.url)
+        connections.settings = connections.configure_settings(settings.DATABASES)
+        try:
+            call_command("migrate", database="mariadb", verbosity=0)
+            yield None
+        finally:
+            connections["mariadb"].close()
+            del connections["mariadb"], settings.DATABASES["mariadb"]
+
+
+def _measure(plan: Plan, store: str, alias: str, names: str, told: Callable[[str], None]) -> Iterator[Row]:
+    found: dict[str, list[float]] = {slug: [] for slug in CONTENDERS}
+    errors = dict.fromkeys(CONTENDERS, 0)
+    for turn in range(plan.rounds):
+        for slug in CONTENDERS:
+            told(f"{slug} on {store}, {names}, round {turn + 1} of {plan.rounds}")
+            per_s, failed = rate(slug, alias, NAMES[names], plan.seconds)
+            found[slug].append(per_s)
+            errors[slug] += failed
+    for slug, speeds in found.items():
+        yield _about(slug, store) | {
+            "names": names,
+            "per_s": spread(speeds),
+            "ratio": spread(its / other for its, other in zip(speeds, found[CENTRAL], strict=True)),
+            "errors": errors[slug],
+        }
+
+
+def _about(slug: str, store: str) -> Row:
+    return {"measure": "lock and unlock", "strategy": slug, "store": store, "callers": CALLERS}
+
+
+def rate(slug: str, alias: str, names: int, seconds: float) -> tuple[float, int]:
+    """Return locks taken and released a second by 8 processes, and how often the database refused (a deadlock)."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()  # a connection that goes through a fork would be closed by each child
+    with crew(*[_caller(slug, alias, names)] * CALLERS) as processes:
+        for length in (0.1, seconds):
+            started = time.monotonic() + HEAD_START
+            for process in processes:
+                process.tell((started, started + length))
+            answers = [process.answer() for process in processes]
+            passed = time.monotonic() - started
+    return sum(done for done, _ in answers) / passed, sum(failed for _, failed in answers)
+
+
+def _caller(slug: str, alias: str, names: int) -> Callable[[], Callable[[Any], Any]]:
+    def prepare() -> Callable[[Any], Any]:
+        draw, make = random.Random(), LOCK_TABLES[slug]  # noqa: S311  (no secret)
+
+        def work(order: tuple[float, float]) -> tuple[int, int]:
+            start, end = order
+            time.sleep(max(0.0, start - time.monotonic()))
+            done = failed = 0
+            while (left := end - time.monotonic()) > 0:
+                lock = make(f"bench-{draw.randrange(names)}", sql=alias, lease=LEASE, poll=POLL)  # type: ignore[call-arg]
+                try:
+                    if lock.acquire(left):
+                        lock.release()
+                        done += 1
+                except LockUnavailable:
+                    failed += 1
+            return done, failed
+
+        return work
+
+    return prepare

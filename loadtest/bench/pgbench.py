@@ -1,0 +1,67 @@
+"""pgbench as the limit: the same statement as `atomic-update`, from a C client, against the same tables."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.db import connection
+
+from ledger.models import Book
+from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
+from loadtest.servers.postgres import binaries
+
+#: what Django's cursor would fill in, as SQL that pgbench's sessions evaluate themselves
+FILLED = {
+    "entry": "gen_random_uuid()",
+    "amount": "1",
+    "key": "gen_random_uuid()::text",
+    "fingerprint": "repeat('f', 64)",
+    "worker": "'pgbench'",
+}
+RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
+
+
+class PgbenchFailed(RuntimeError):
+    """pgbench did not end well; the message is what it said."""
+
+
+def script(book: Book, accounts: int) -> str:
+    """Return a transaction: one statement on one of `accounts` accounts, the entry's id drawn once."""
+    filled: Mapping[str, str] = {
+        **FILLED,
+        "book": f"'{book.pk}'::uuid",
+        "number": "'A' || :account::text",
+        "entry": "(SELECT id FROM drawn)",
+    }
+    statement = STATEMENT.format(which=THIS_ONE) % filled
+    with_id = statement.replace("WITH written", "WITH drawn AS (SELECT gen_random_uuid() AS id), written", 1)
+    return f"\\set account random(0, {accounts - 1})\n" + " ".join(with_id.split()) + ";\n"
+
+
+def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: str = "prepared") -> float:
+    """Return transactions a second on `book`, of `clients` sessions. Raises PgbenchFailed."""
+    given = connection.get_connection_params()
+    variables = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password"}
+    environment = {name: str(given[key]) for name, key in variables.items() if given.get(key)}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "posting.sql"
+        file.write_text(script(book, accounts))
+        options = ["-n", "-f", str(file), "-c", str(clients), "-j", str(min(clients, os.cpu_count() or 1))]
+        options += ["-T", str(max(1, round(seconds))), "-M", protocol, str(given["dbname"])]
+        done = subprocess.run(
+            [binaries() / "pgbench", *options],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    found = RATE.search(done.stdout)
+    if done.returncode or not found:
+        raise PgbenchFailed(f"pgbench: {(done.stderr or done.stdout).strip()[-300:]}")
+    return float(found[1])

@@ -1,0 +1,87 @@
+"""The parts `strategies` and `lock-tables` of `manage.py bench`: their options, and what they print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from django.db import ProgrammingError
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ledger.addresses import NoServers
+from loadtest.bench import growth_plot, lock_tables, output, strategies, strategies_table
+from loadtest.bench.children import ChildFailed
+from loadtest.bench.pgbench import PgbenchFailed
+from loadtest.environment import environment
+from loadtest.servers import ServerError
+from loadtest.subjects import usage
+
+PARTS = {
+    "strategies": "what a posting costs by each strategy, beside pgbench with the same SQL; imports, reconcile",
+    "lock-tables": "the second article's measurement: one central row against a hundred, on MariaDB and PostgreSQL",
+}
+WRONG = 1
+
+
+def add_parsers(parts: Any) -> None:
+    """Add both to the subparsers of the command."""
+    for name, about in PARTS.items():
+        part = parts.add_parser(name, help=about, description=about)
+        part.add_argument(
+            "--quick", action="store_true", help="at most 30 s, for a look; its figures are rough"
+        )
+        part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
+        part.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
+
+
+def handle(options: dict[str, Any], out: Any) -> None:
+    """Measure, write bench.json and the drawings, print to `out`. Raises CommandError, and SystemExit(1) when a
+    balance does not hold what was acknowledged: a figure of a strategy that loses money is none."""
+    part, folder, notes = options["part"], options["output"], output.busy()
+    try:
+        with Console(stderr=True).status("starting") as status:
+            measured = _run(part, options["quick"], lambda text: status.update(escape(text)))
+        about = environment()
+    except (NoServers, ServerError, PgbenchFailed, ChildFailed) as error:
+        raise usage(error) from error
+    except ProgrammingError as error:
+        raise usage(f"run `python manage.py migrate` first: {error}") from error
+    measured["notes"] += notes
+    whole = output.write(part, measured, about, folder / "bench.json")
+    drawings = list(growth_plot.write(measured["results"], folder)) if part == "strategies" else []
+    if options["json"]:
+        out.write(json.dumps(whole, indent=1, ensure_ascii=False))
+    else:
+        _show(_tables(part, measured), [*measured["notes"], *_written(folder, drawings)], out)
+    if not all(row.get("right", True) for row in measured["results"]):
+        raise SystemExit(WRONG)
+
+
+def _run(part: str, quick: bool, told: Callable[[str], None]) -> dict[str, Any]:
+    if part == "strategies":
+        return strategies.run(strategies.QUICK if quick else strategies.Plan(), told)
+    return lock_tables.run(lock_tables.QUICK if quick else lock_tables.Plan(), told)
+
+
+def _tables(part: str, measured: dict[str, Any]) -> Iterable[Table]:
+    if part == "strategies":
+        return strategies_table.tables(measured["results"], measured["goals"])
+    return [strategies_table.lock_tables(measured["results"])]
+
+
+def _written(folder: Path, drawings: list[Path]) -> list[str]:
+    return [f"Written: {path}" for path in (folder / "bench.json", *drawings)]
+
+
+def _show(tables: Iterable[Table], notes: Iterable[str], out: Any) -> None:
+    console = Console(file=getattr(out, "_out", out))
+    if not console.is_terminal:
+        console.width = 120
+    for table in tables:
+        console.print(table)
+    for note in notes:
+        console.print(escape(note), highlight=False, soft_wrap=True)

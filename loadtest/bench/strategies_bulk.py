@@ -1,0 +1,96 @@
+"""Many lines at once: the set-based import beside Django's bulk_create, and reconcile of what was imported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+from django.db import transaction
+from django.utils import timezone
+
+from ledger.imports.set_based import BulkLine, post_lines
+from ledger.models import Account, Book, Entry
+from ledger.posting import Line, Posting, worker
+from loadtest.bench import reconcile_alone
+from loadtest.bench.callers import fresh_book
+from loadtest.bench.spread import spread
+
+Row = dict[str, Any]
+ACCOUNTS = 100
+SET_BASED, BULK_CREATE = "set-based import", "bulk_create"
+
+
+def lines(count: int, first: int = 0) -> list[BulkLine]:
+    return [BulkLine(f"line-{n:09}", f"A{n % ACCOUNTS}", n % 7 + 1) for n in range(first, first + count)]
+
+
+def by_bulk_create(book: Book, given: list[BulkLine]) -> None:
+    """The same entries as Django's documentation would write them: objects, bulk_create, bulk_update."""
+    with transaction.atomic():
+        rows = {
+            row.number: row
+            for row in Account.objects.select_for_update().filter(book=book).order_by("number")
+        }
+        entries, now, me = [], timezone.now(), worker()
+        for key, number, amount in given:
+            row = rows[number]
+            before, row.balance = row.balance, row.balance + amount
+            entry = Entry(
+                id=uuid4(),
+                book_id=book.pk,
+                account_id=row.pk,
+                key=key,
+                fingerprint=Posting(key, (Line(number, amount),)).fingerprint,
+                amount=amount,
+                balance_before=before,
+                balance_after=row.balance,
+                parent=row.head,
+                worker=me,
+                read_at=now,
+                written_at=now,
+            )
+            row.head, row.version = entry.id, row.version + 1
+            entries.append(entry)
+        Entry.objects.bulk_create(entries, batch_size=5000)
+        Account.objects.bulk_update(rows.values(), ["balance", "version", "head"])
+
+
+WAYS: dict[str, Callable[[Book, list[BulkLine]], Any]] = {SET_BASED: post_lines, BULK_CREATE: by_bulk_create}
+
+
+def imports(rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Row]:
+    """Yield a row for each way, in turns, each round into a fresh book: lines a second until the commit."""
+    found: dict[str, list[float]] = {name: [] for name in WAYS}
+    for turn in range(rounds):
+        for name, way in WAYS.items():
+            told(f"{name}: {count:,} lines, round {turn + 1} of {rounds}")
+            book, given = fresh_book("select-for-update", ACCOUNTS), lines(count)
+            started = time.perf_counter()
+            way(book, given)
+            found[name].append(count / (time.perf_counter() - started))
+    for name, speeds in found.items():
+        ratios = [its / other for its, other in zip(speeds, found[BULK_CREATE], strict=True)]
+        about = {"measure": "import", "strategy": name, "accounts": ACCOUNTS, "lines": count}
+        yield {**about, "per_s": spread(speeds), "ratio": spread(ratios)}
+
+
+def reconciles(counts: tuple[int, ...], chunk: int, told: Callable[[str], None]) -> Iterator[Row]:
+    """Yield a row for each of `counts` (ascending): one book that grows, reconciled in a process of its own."""
+    book, there = fresh_book("select-for-update", ACCOUNTS), 0
+    for count in counts:
+        while there < count:
+            told(f"reconcile: {there:,} of {count:,} entries imported")
+            there += post_lines(book, lines(min(chunk, count - there), there)).posted
+        told(f"reconcile of {count:,} entries")
+        seconds, mebibytes, right = reconcile_alone.measure(book.pk)
+        yield {
+            "measure": "reconcile",
+            "strategy": "reconcile",
+            "accounts": ACCOUNTS,
+            "entries": count,
+            "seconds": seconds,
+            "memory_mib": mebibytes,
+            "right": right,
+        }

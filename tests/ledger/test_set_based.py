@@ -1,0 +1,105 @@
+"""Set-based posting: the same books as line by line, keys once, floors kept, nothing half."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connection, connections, transaction
+
+from ledger.books import KeyReused, open_book, post
+from ledger.imports.set_based import BulkLine, Posted, post_lines
+from ledger.models import Account, Book, Entry
+from ledger.posting import Line, Posting, Refused
+from ledger.reconciliation import books_of
+from ledger.stores import KeyTaken
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+LINES = [BulkLine(f"k{n}", f"A{n % 3}", n - 4) for n in range(10)]
+
+
+@pytest.fixture
+def book() -> Book:
+    return open_book(
+        "select-for-update", [("A0", 100, None), ("A1", 100, 0), ("A2", 100, None), ('Ä"', 0, None)]
+    )
+
+
+def held(book: Book) -> dict[str, int]:
+    return dict(Account.objects.filter(book=book).values_list("number", "balance"))
+
+
+def test_it_leaves_the_same_books_as_line_by_line(book: Book) -> None:
+    other = open_book("select-for-update", [("A0", 100, None), ("A1", 100, 0), ("A2", 100, None)])
+    for line in LINES:
+        post(other, Posting(line.key, (Line(line.account, line.amount),)))
+    assert post_lines(book, LINES[:4]) == Posted(4, 0)
+    assert post_lines(book, LINES[4:]) == Posted(6, 0)
+    columns = ("key", "fingerprint", "amount", "balance_before", "balance_after", "account__number")
+    ours, theirs = (
+        list(Entry.objects.filter(book=each).order_by("seq").values_list(*columns)) for each in (book, other)
+    )
+    assert sorted(ours) == sorted(theirs)
+    assert books_of(book).right
+    versions = Account.objects.filter(book=book, number="A0").values_list("version", flat=True)
+    assert list(versions) == list(
+        Account.objects.filter(book=other, number="A0").values_list("version", flat=True)
+    )
+
+
+def test_a_key_that_came_before_is_left_out(book: Book) -> None:
+    post(book, Posting("k1", (Line("A1", -3),)))
+    post(book, Posting("ü", (Line('Ä"', 5),)))
+    assert post_lines(book, [*LINES, BulkLine("ü", 'Ä"', 5)]) == Posted(9, 2)
+    assert post_lines(book, LINES) == Posted(0, 10)
+    assert books_of(book).right
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (BulkLine("k1", "A1", 7), KeyReused),
+        (BulkLine("k1", "A2", -3), KeyReused),
+        (BulkLine("x", "A1", -500), Refused),
+        (BulkLine("x", "A9", 1), Refused),
+        (BulkLine("x", "A0", 2**63 - 1), Refused),
+        (BulkLine("k0", "A0", -4), KeyTaken),
+    ],
+)
+def test_one_wrong_line_refuses_its_chunk(book: Book, line: BulkLine, error: type[Exception]) -> None:
+    post_lines(book, [LINES[1]])
+    before = held(book)
+    with pytest.raises(error):
+        post_lines(book, [LINES[0], line])
+    assert held(book) == before
+    assert books_of(book).right
+
+
+def test_the_control_sees_a_wrong_parent(book: Book) -> None:
+    post_lines(book, LINES)
+    Account.objects.filter(book=book, number="A0").update(head=Entry.objects.filter(book=book).first().pk)
+    assert not books_of(book).right
+
+
+def test_it_waits_for_who_holds_an_account_and_reads_afterwards(book: Book) -> None:
+    done: list[Posted] = []
+
+    def chunk() -> None:
+        done.append(post_lines(book, LINES))
+        connections.close_all()
+
+    with transaction.atomic():
+        post(book, Posting("first", (Line("A1", 50),)))
+        thread = threading.Thread(target=chunk)
+        thread.start()
+        with connection.cursor() as cursor:
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+            for _ in range(100_000):
+                cursor.execute(waiting)
+                if cursor.fetchone()[0] or done:
+                    break
+        assert not done
+    thread.join()
+    assert done == [Posted(10, 0)]
+    assert books_of(book).right
+    assert held(book)["A1"] == 150 + sum(line.amount for line in LINES if line.account == "A1")
