@@ -72,8 +72,8 @@ def _client(address: str | int, gate: Gate, name: str | None) -> Redis:
 
 
 def lease_of(factory: Any) -> float:
-    """Seconds: short, and whole where the lock knows whole ones only."""
-    return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 else 0.4
+    """Seconds: short; whole where the lock knows whole ones only; longer where a thread must be in time for it."""
+    return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 or getattr(factory, "renews", False) else 0.4
 
 
 def built(factory: LockFactory, name: str, site: Site, gate: Gate, **settings: Any) -> Any:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from locks import Lock
-from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand, lease_of, wait_until
+from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand, wait_until
 from tests.contract.case import case
 
 
@@ -30,7 +30,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
 @case("renewal")
 def renewal(arena: Arena, lock: Any) -> None:
     """Ten leases long, by renewal of its own or by `extend`, the lock stays its holder's."""
-    with arena.fight(lock, lease=max(0.8, lease_of(lock))) as fight:
+    with arena.fight(lock) as fight:
         holder = fight.holder()
         if lock.renews:
             _renewed_by_itself(fight, holder)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
-from tests.contract.arena import FEW, Arena, Broken, Fight, Site, demand
+from tests.contract.arena import FEW, Arena, Broken, Fight, Party, Site, demand, wait_until
 from tests.contract.case import case
 from tests.contract.proxy import Proxy
 from tests.contract.workers import asks_a_server
@@ -51,11 +51,11 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     acquiring = party.begins(party.gets_in, stop_before=step)
     if not party.stands_at_the_gate(acquiring):
         return False
-    proxy.swallow()
-    party.gate.open()
+    _loses_the_reply(party, proxy)
     told = f"the reply to command {step + 1} of acquire got lost"
     try:
         granted = acquiring.result()
+        party.gate.open()
     except Exception:  # noqa: BLE001  (published locks raise anything)
         party.dies()  # its client gives up; it may have a thread that goes on
         fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
@@ -73,13 +73,21 @@ def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     releasing = party.begins(party.leaves, stop_before=step)
     if not party.stands_at_the_gate(releasing):
         return False
-    proxy.swallow()
-    party.gate.open()
+    _loses_the_reply(party, proxy)
     releasing.result()
+    party.gate.open()
     demand(not party.lock.held, "it was released without a reply, and believes that it holds it")
     told = f"the reply to command {step + 1} of release got lost"
     fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
     return True
+
+
+def _loses_the_reply(party: Party, proxy: Proxy) -> None:
+    """To the command before which the party stands: a renewal thread's command must not come in its place."""
+    party.gate.keep_others_out()
+    wait_until(lambda: not party.gate.under_way)
+    proxy.swallow()
+    party.gate.open_for_it()
 
 
 @case("typed-errors")

@@ -25,6 +25,7 @@ class Gate:
         self._news = threading.Condition()
         self._stop_before: int | None = None
         self._watched: int | None = None
+        self._alone: int | None = None
         self._closed = self._dead = self._standing = False
         self._under_way: set[int] = set()
         self.sent = 0
@@ -41,7 +42,17 @@ class Gate:
 
     def open(self) -> None:
         with self._news:
-            self._closed, self._stop_before, self._watched = False, None, None
+            self._closed, self._stop_before, self._watched, self._alone = False, None, None, None
+            self._news.notify_all()
+
+    def keep_others_out(self) -> None:
+        """Nobody passes now but the thread that stands here, also after `open_for_it`."""
+        with self._news:
+            self._alone = self._watched
+
+    def open_for_it(self) -> None:
+        with self._news:
+            self._closed, self._stop_before = False, None
             self._news.notify_all()
 
     def kill(self) -> None:
@@ -72,10 +83,21 @@ class Gate:
                 self._standing = False
                 if not opened:
                     raise Killed("nobody opened the gate")
+            self._lets_others_go_first()
             if self._dead:
                 raise Killed("this client is dead")
             self.sent += 1
             self._under_way.add(connection)
+
+    def connects(self, connection: int) -> None:
+        """A handshake is no command, but its replies pass the same proxy."""
+        with self._news:
+            self._lets_others_go_first()
+            self._under_way.add(connection)
+
+    def _lets_others_go_first(self) -> None:
+        if self._alone not in (None, threading.get_ident()):
+            self._news.wait_for(lambda: self._dead or self._alone is None, PATIENCE)
 
     def answered(self, connection: int) -> None:
         self._under_way.discard(connection)
@@ -88,10 +110,12 @@ class _Gated:
 
     def connect_check_health(self, *args: Any, **options: Any) -> Any:
         self._shaking_hands = True
+        self._gate.connects(id(self))
         try:
             return super().connect_check_health(*args, **options)  # type: ignore[misc]
         finally:
             self._shaking_hands = False
+            self._gate.answered(id(self))
 
     def send_packed_command(self, *args: Any, **options: Any) -> Any:
         if not self._shaking_hands:

@@ -21,11 +21,8 @@ from tests.contract.arena import Arena, Broken
 from tests.contract.case import CASES
 from tests.contract.controls import CONTROLS
 
-#: cases that wait for leases to end, one lock beside the other; nothing in them is measured to the millisecond
-SIDE_BY_SIDE = {
-    *("lease-expiry", "renewal", "renewal-of-anothers", "holder-crash", "crash-in-acquire"),
-    *("waiter-crash", "waiter-cancelled", "waiter-gives-up", "lost-reply"),
-}
+#: cases that measure time, or that touch a whole server: one lock after the other
+ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "failover"}
 
 CELLS = [
     pytest.param(case, lock, id=f"{slug}-{case}")
@@ -36,7 +33,7 @@ CELLS = [
 
 
 class Ahead:
-    """Runs cells; the first one of a case that mostly waits has all selected cells of it run, four at a time."""
+    """Runs cells; the first one of a case has all selected cells of it run, six at a time: they mostly wait."""
 
     def __init__(self, arena: Arena, selected: list[tuple[str, Any]], pool: Executor) -> None:
         self._arena, self._selected, self._pool = arena, selected, pool
@@ -44,7 +41,7 @@ class Ahead:
 
     def outcome(self, case: str, lock: Any) -> None:
         """Returns, or raises what the case raised."""
-        if case not in SIDE_BY_SIDE:
+        if case in ALONE:
             CASES[case](self._arena, lock)
             return
         if (case, lock) not in self._begun:
@@ -58,7 +55,7 @@ class Ahead:
 def ahead(arena: Arena, request: pytest.FixtureRequest) -> Iterator[Ahead]:
     tests = [item for item in request.session.items if getattr(item, "originalname", "") == "test_lock"]
     selected = [(item.callspec.params["case"], item.callspec.params["lock"]) for item in tests]
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with ThreadPoolExecutor(max_workers=6) as pool:
         yield Ahead(arena, selected, pool)
 
 
