@@ -44,10 +44,10 @@ class Transfers(Workload):
     law = "whoever looks, at any moment, sees the same total"
     options = {
         "opening": "balance of each account at the opening (10000)",
-        "looks": "share of operations that count all the money (0.1)",
+        "looks": "share of operations that count all the money (0.2)",
     }
 
-    def __init__(self, accounts: int = 3, opening: int = 10_000, looks: float = 0.1, **options: Any) -> None:
+    def __init__(self, accounts: int = 3, opening: int = 10_000, looks: float = 0.2, **options: Any) -> None:
         """`accounts`: at least 3 (fewer are taken as 3: the hot spot). `opening`: of each. `looks`: share of reads."""
         super().__init__(max(LEAST_ACCOUNTS, accounts), **options)
         if accounts > MOST_ACCOUNTS:
