@@ -37,7 +37,7 @@ class Failover(Adversary):
             asks = inspect.signature(lock).parameters.keys()  # type: ignore[arg-type]
             if "redis_nodes" in asks and "redis" not in asks:
                 return "its nodes are independent of each other: none follows another"
-            if "cache" in asks and "redis" not in asks:
+            if "cache" in asks:
                 return "Django's cache is configured with one address here: it follows no sentinel"
         return touch.no_valkey(strategy)
 

@@ -44,6 +44,8 @@ class ServerRestart(Adversary):
     def not_applicable(self, strategy: str) -> str | None:
         if strategy == "durable" and self.persistence is None:
             return "it grants nothing on a server without an append-only file"
+        if strategy == "durable" and self.power_cut:
+            return "it waits for the fsync (WAITAOF): nothing that it was granted can be cut off"
         return touch.no_valkey(strategy)
 
     @contextmanager
