@@ -35,6 +35,8 @@ class Server:
     stop_signal = signal.SIGTERM
     start_timeout = 30.0
     stop_timeout = 20.0
+    #: a replica: clients are given the address of what it follows
+    follows = False
 
     def __init__(self, data: Path | str | None = None) -> None:
         # Sockets live here and not under `data`: a socket's path has room for about 100 bytes.

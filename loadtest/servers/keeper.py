@@ -33,10 +33,17 @@ from .valkey import Valkey
 LOOK_EVERY = 0.2  # seconds
 LARGEST_LOG = 10_000_000  # bytes; a larger one starts anew with the server
 
+
+def _valkey(lab: Path) -> list[Server]:
+    """With an append-only file and a replica: `durable` and `replicated` grant nothing without them."""
+    primary = Valkey(lab / "valkey", port=0, persistence="everysec")
+    return [primary, Valkey(lab / "valkey-replica", config={"replicaof": ("127.0.0.1", primary.port)})]
+
+
 #: name of an order → (what the address is called, how to make its servers)
 SERVERS: dict[str, tuple[str, Callable[[Path], list[Server]]]] = {
     "postgres": ("DATABASE_URL", lambda lab: [Postgres(lab / "postgres")]),
-    "valkey": ("REDIS_URL", lambda lab: [Valkey(lab / "valkey")]),
+    "valkey": ("REDIS_URL", _valkey),
     "valkey-nodes": ("REDIS_NODES", lambda lab: [Valkey(lab / f"valkey-node-{n}") for n in (1, 2, 3)]),
     "mariadb": ("MARIADB_URL", lambda lab: [mariadb.MariaDB(lab / "mariadb")]),
     "zookeeper": ("ZOOKEEPER_HOSTS", lambda lab: [zookeeper.ZooKeeper(lab / "zookeeper")]),
@@ -85,7 +92,7 @@ class Keeper:
 
     def _write_state(self) -> None:
         state: dict[str, Any] = {
-            SERVERS[name][0]: ",".join(server.url for server in servers)
+            SERVERS[name][0]: ",".join(server.url for server in servers if not server.follows)
             for name, servers in self.running.items()
         }
         everyone = [server for servers in self.running.values() for server in servers]

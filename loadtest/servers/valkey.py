@@ -65,6 +65,7 @@ class Valkey(Server):
         if maxmemory is not None:
             self.config["maxmemory"] = maxmemory
         self.config |= config or {}
+        self.follows = "replicaof" in self.config
 
     @property
     def url(self) -> str:
