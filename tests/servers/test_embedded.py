@@ -69,7 +69,7 @@ def test_up_twice_used_down_and_up_again():
         assert connection.execute("SHOW fsync").fetchone() == ("on",)
         connection.execute("CREATE TABLE t AS SELECT 42 AS n")
     servers = processes()
-    assert len(servers) == 5
+    assert len(servers) == 6  # PostgreSQL, Valkey and its replica, three nodes
     with embedded.using():
         pass
     assert all(map(lives, servers))  # a user that leaves does not end what `up` started
