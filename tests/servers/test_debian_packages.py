@@ -77,7 +77,7 @@ def test_up_brings_them_up_beside_the_others(tmp_path, monkeypatch):
         addresses = embedded.up("mariadb", "zookeeper")
         assert addresses.keys() >= {"DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS"}
         servers = [psutil.Process(pid) for pid in embedded.status()["pids"].values()]
-        assert len(servers) == 7
+        assert len(servers) == 8
     finally:
         embedded.down()
     assert not any(server.is_running() for server in servers)
