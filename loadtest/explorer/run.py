@@ -126,6 +126,9 @@ class Run:
         """The task's code is at its end: hand the baton on."""
         if task.alive:
             task.state = State.DONE
+        if task.main:
+            others = (w for w in self.workers if w is not task.worker)
+            task.worker.alone = all(timeline.is_outside(other) for other in others)
         self.progress_at = self.now
         if not self.ending:
             self.notify(task)

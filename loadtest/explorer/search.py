@@ -136,9 +136,10 @@ class Search:
             return None
         result.complete += 1
 
-        judgement = self.stage.subject.judge(run.endings, run.stuck)
+        contents = timeline.shared(run)
+        judgement = self.stage.subject.judge(run.endings, run.stuck, contents)
         result.counts[judgement.verdict] = result.counts.get(judgement.verdict, 0) + 1
-        result.finals.add(timeline.shared(run))
+        result.finals.add(contents)
         found = Found(
             judgement,
             tuple(branch.taken for branch in self.path),

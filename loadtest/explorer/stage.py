@@ -60,14 +60,20 @@ class Hand:
 class Stage:
     """A context manager. `servers`: real ones, used by nobody else meanwhile."""
 
-    def __init__(self, subject: Subject, servers: Sequence[Server], bounds: Bounds) -> None:
-        self.subject, self.bounds = subject, bounds
+    def __init__(
+        self,
+        subject: Subject,
+        servers: Sequence[Server],
+        bounds: Bounds,
+        gates: Sequence[Callable[[Patches], None]] = (),
+    ) -> None:
+        self.subject, self.bounds, self.gates = subject, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
-        for install in GATES:
+        for install in (*GATES, *self.gates):
             install(self.patches)
         return self
 
@@ -133,6 +139,7 @@ class Stage:
             worker.result,
             worker.error,
             crashed=main.state is State.DEAD,
+            alone=worker.alone,
             waiting=main.state not in (State.DONE, State.DEAD),
         )
 
@@ -152,7 +159,7 @@ class Stage:
             for name, sessions in worker.sessions.items():
                 self._settle(name, list(sessions))
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            if worker.halted:
+            if worker.halted or run.spent:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 

@@ -19,6 +19,8 @@ class Ending:
     result: Any = None
     error: BaseException | None = None
     crashed: bool = False
+    #: when it ended, no other live worker was inside: all others had ended, or not begun, or waited in vain too
+    alone: bool = False
     waiting: bool = False
 
 
@@ -43,9 +45,9 @@ class Subject(Protocol):
     def settle(self, index: int) -> None:
         """Runs in the worker's thread after a run that ended it halfway: leave no half-done state in clients."""
 
-    def judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
-        """The verdict on one finished run, from what the servers hold now. `stuck`: no worker could go on, or
-        all that could did nothing but poll in vain."""
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
+        """The verdict on one finished run, from what the servers hold now (`contents`: the same, as a digest's
+        source). `stuck`: no worker could go on, or all that could did nothing but poll in vain."""
 
     def show(self) -> dict[str, str]:
         """What to show beside each step: the balance, the lock's key and its TTL …"""

@@ -119,6 +119,8 @@ class Worker:
     crashed: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False
+    #: when it ended, no other live worker was inside
+    alone: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
     random: random.Random = field(default_factory=random.Random)

@@ -184,6 +184,12 @@ def look_who_is_free(run: Run) -> None:
             run.wake(task, run.now)
 
 
+def is_outside(worker: Worker) -> bool:
+    """Has it ended, or not begun, or polls it in vain?"""
+    main = worker.main
+    return worker.finished or main.due is None or main.vain_since is not None
+
+
 def only_polls(run: Run) -> bool:
     """Has nothing but polls in vain happened for longer than any lease and the patience?"""
     if run.now - run.progress_at <= run.bounds.patience + run.longest_lease:

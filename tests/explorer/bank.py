@@ -69,7 +69,7 @@ class Bank:
     def settle(self, index: int) -> None:
         pass
 
-    def judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         balance = self.admin.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
         amounts = {e.worker: 10 * (ord(e.worker) - 64) for e in endings}
         done = sum(amounts[e.worker] for e in endings if e.result == "ok")

@@ -1,0 +1,80 @@
+"""The opening state, and the way back to it by cheap commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+from django.apps import apps
+
+#: what no strategy writes while it applies a posting
+_UNTOUCHED = ("ledger_book", "ledger_import")
+#: times of day and names of threads: told by clocks, no part of the books
+_LEFT_OUT = {"read_at", "written_at", "created", "worker", "holder", "until"}
+VACUUM_EVERY = 300
+
+
+def tables() -> list[Any]:
+    """The models that strategies write."""
+    models = apps.get_app_config("ledger").get_models()
+    return [
+        m
+        for m in models
+        if m._meta.db_table not in _UNTOUCHED and not m._meta.db_table.startswith("ledger_import")
+    ]
+
+
+def contents_sql() -> str:
+    """One query for all that strategies keep in SQL."""
+    parts = []
+    for model in tables():
+        table, key = model._meta.db_table, model._meta.pk.column
+        columns = ", ".join(f.column for f in model._meta.concrete_fields if f.column not in _LEFT_OUT)
+        parts.append(f"(SELECT array_agg(t::text ORDER BY {key}) FROM (SELECT {columns} FROM {table}) t)")
+    return "SELECT " + ", ".join(parts)
+
+
+class Opening:
+    """The servers as they are now. `nodes`: the Redis servers, whose keys are kept as DUMP gives them."""
+
+    def __init__(self, connection: Any, nodes: Sequence[redis.Redis]) -> None:
+        connection.ensure_connection()
+        self._raw = connection.connection.pgconn
+        self._statement = self._prepare()
+        self._nodes = [(node, [(key, node.dump(key)) for key in node.keys("*")]) for node in nodes]
+        self._since_vacuum = 0
+
+    def _prepare(self) -> bytes:
+        """Tables with rows get these rows back; the others are emptied. Triggers and foreign keys look away."""
+        parts = ["SET session_replication_role = replica"]
+        for model in tables():
+            table = model._meta.db_table
+            self._run(
+                f"CREATE SCHEMA IF NOT EXISTS opening; DROP TABLE IF EXISTS opening.{table}; "
+                f"CREATE TABLE opening.{table} AS SELECT * FROM {table}"
+            )
+            parts.append(f"DELETE FROM {table}")
+            parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")
+        parts.append("SELECT setval('ledger_entry_seq', 1, false)")
+        parts.append("SET session_replication_role = origin")
+        return ";".join(parts).encode()
+
+    def _run(self, statements: str | bytes) -> None:
+        done = self._raw.exec_(statements.encode() if isinstance(statements, str) else statements)
+        if done.error_message:
+            raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
+
+    def restore(self) -> None:
+        self._run(self._statement)
+        self._since_vacuum += 1
+        if self._since_vacuum >= VACUUM_EVERY:  # each run leaves dead rows, and the next ones step over them
+            self._since_vacuum = 0
+            for model in tables():
+                self._run(f"VACUUM {model._meta.db_table}")
+        for node, keys in self._nodes:
+            with node.pipeline(transaction=False) as pipe:
+                pipe.flushall()
+                for key, value in keys:
+                    pipe.restore(key, 0, value)
+                pipe.execute()

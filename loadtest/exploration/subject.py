@@ -1,0 +1,129 @@
+"""A strategy as a subject of the explorer: each worker calls `apply` once; the trial's own judge says the word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+from django.db import connection
+
+from ledger.books import open_book
+from ledger.models import Book
+from ledger.posting import Busy, Line, Posting, Refused
+from ledger.reconcile import Operation, Outcome
+from ledger.reconciliation import books_of
+from ledger.strategies import find
+from loadtest.exploration.restore import Opening
+from loadtest.exploration.workloads import Workload
+from loadtest.explorer.gates.clocks import EPOCH
+from loadtest.explorer.subject import Ending, Judgement
+from loadtest.laws import Breach, books_law, floor_law
+from loadtest.words import Word
+
+
+class LedgerSubject:
+    """One strategy on one workload. `settings`: those of the book, in seconds."""
+
+    def __init__(
+        self,
+        strategy: str,
+        workload: Workload,
+        store: str,
+        settings: dict[str, Any],
+        nodes: Sequence[redis.Redis],
+    ) -> None:
+        self.name, self.workload = strategy, workload
+        accounts = ((each.account, each.opening, each.floor) for each in workload.openings)
+        for node in nodes:
+            node.flushall()
+        self.book: Book = open_book(
+            strategy, accounts, store=store, name="exploration", values=settings, trusted=True
+        )
+        self.opening = Opening(connection, nodes)
+        self._judged: dict[Any, Judgement] = {}
+
+    def reset(self) -> None:
+        self.opening.restore()
+
+    def posting(self, index: int) -> Posting:
+        legs = self.workload.legs(index)
+        return Posting(
+            f"worker-{chr(ord('A') + index)}", tuple(Line(account, amount) for account, amount in legs)
+        )
+
+    def work(self, index: int) -> Any:
+        return find(self.book.strategy)(self.book).apply(self.posting(index))
+
+    def settle(self, index: int) -> None:
+        """Runs in the worker's thread: a block that was left halfway, or a lost connection, is no more."""
+        connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
+        connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
+        if connection.connection is not None and connection.connection.closed:
+            connection.connection = None
+        connection.ensure_connection()
+        if not connection.get_autocommit():
+            connection.set_autocommit(True)
+
+    # -- the verdict on one schedule --------------------------------------------------------------------------------
+
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
+        """The same contents and the same answers have the same verdict: it is worked out once."""
+        key = (contents, stuck, tuple((e.worker, *self._outcome(e), e.alone) for e in endings))
+        if key not in self._judged:
+            self._judged[key] = self._judge(endings, stuck)
+        return self._judged[key]
+
+    def _judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
+        books = books_of(self.book, self._operations(endings))
+        floors = {each.account: each.floor for each in self.workload.openings if each.floor is not None}
+        breaches = [*books_law(books), *floor_law(books, floors), *self._stalls(endings, stuck)]
+        if breaches:
+            breaches.sort(key=lambda breach: breach.word.gravity)
+            return Judgement(str(breaches[0].word), tuple(breach.sentence for breach in breaches))
+        if not books.balanced or books.drift:
+            why = books.problems[0] if books.problems else f"an unexplained drift of {books.drift:+}"
+            return Judgement(str(Word.INCONCLUSIVE), (why,))
+        if refused := [e.worker for e in endings if isinstance(e.error, Busy)]:
+            return Judgement(
+                str(Word.REFUSED), (f"{', '.join(refused)} was refused: {refused_why(endings)}",)
+            )
+        return Judgement(str(Word.KEPT))
+
+    def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
+        found: dict[str, list[Operation]] = {}
+        for index, ending in enumerate(endings):
+            for account, amount in self.workload.legs(index):
+                operation = Operation(
+                    self.posting(index).key, amount, self._outcome(ending)[0], EPOCH, EPOCH + 1, ending.worker
+                )
+                found.setdefault(account, []).append(operation)
+        return found
+
+    def _outcome(self, ending: Ending) -> tuple[Outcome, str]:
+        if ending.crashed or ending.waiting:
+            return Outcome.INFO, ""
+        if ending.error is None:
+            return Outcome.OK, ""
+        if isinstance(ending.error, Refused | Busy):
+            return Outcome.FAIL, type(ending.error).__name__
+        return Outcome.INFO, type(ending.error).__name__
+
+    def _stalls(self, endings: Sequence[Ending], stuck: bool) -> list[Breach]:
+        found = []
+        if stuck:
+            waiting = ", ".join(e.worker for e in endings if e.waiting)
+            found.append(f"{waiting} can never go on: whatever it waits for will not come")
+        for ending in endings:
+            if isinstance(ending.error, Busy) and ending.alone:
+                found.append(f"{ending.worker} gave up ({ending.error}) though no live worker was inside")
+            elif getattr(ending.error.__cause__ if ending.error else None, "sqlstate", "") == "40P01":
+                found.append(f"{ending.worker} was aborted by the database: deadlock")
+        return [Breach(Word.STALLED, sentence) for sentence in found]
+
+    def show(self) -> dict[str, str]:
+        return {}
+
+
+def refused_why(endings: Sequence[Ending]) -> str:
+    return "; ".join(str(e.error) for e in endings if isinstance(e.error, Busy))
