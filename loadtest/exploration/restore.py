@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import redis
 from django.apps import apps
+
+from loadtest.explorer.servers.postgres import NAME
 
 #: what no strategy writes while it applies a posting
 _UNTOUCHED = ("ledger_book", "ledger_import")
@@ -38,11 +40,13 @@ def contents_sql() -> str:
 class Opening:
     """The servers as they are now. `nodes`: the Redis servers, whose keys are kept as DUMP gives them."""
 
-    def __init__(self, connection: Any, nodes: Sequence[redis.Redis]) -> None:
+    def __init__(self, connection: Any, nodes: Mapping[str, redis.Redis]) -> None:
         connection.ensure_connection()
         self._raw = connection.connection.pgconn
         self._statement = self._prepare()
-        self._nodes = [(node, [(key, node.dump(key)) for key in node.keys("*")]) for node in nodes]
+        self._nodes = [
+            (name, node, [(key, node.dump(key)) for key in node.keys("*")]) for name, node in nodes.items()
+        ]
         self._since_vacuum = 0
 
     def _prepare(self) -> bytes:
@@ -65,14 +69,18 @@ class Opening:
         if done.error_message:
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
 
-    def restore(self) -> None:
-        self._run(self._statement)
+    def restore(self, changed: Collection[str]) -> None:
+        """`changed`: the servers that a run has changed."""
+        if NAME in changed:
+            self._run(self._statement)
         self._since_vacuum += 1
         if self._since_vacuum >= VACUUM_EVERY:  # each run leaves dead rows, and the next ones step over them
             self._since_vacuum = 0
             for model in tables():
                 self._run(f"VACUUM {model._meta.db_table}")
-        for node, keys in self._nodes:
+        for name, node, keys in self._nodes:
+            if name not in changed:
+                continue
             with node.pipeline(transaction=False) as pipe:
                 pipe.flushall()
                 for key, value in keys:

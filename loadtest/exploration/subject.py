@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import redis
@@ -31,20 +32,21 @@ class LedgerSubject:
         workload: Workload,
         store: str,
         settings: dict[str, Any],
-        nodes: Sequence[redis.Redis],
+        nodes: Mapping[str, redis.Redis],
     ) -> None:
         self.name, self.workload = strategy, workload
         accounts = ((each.account, each.opening, each.floor) for each in workload.openings)
-        for node in nodes:
+        for node in nodes.values():
             node.flushall()
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
         self.opening = Opening(connection, nodes)
+        self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
 
-    def reset(self) -> None:
-        self.opening.restore()
+    def reset(self, changed: Collection[str]) -> None:
+        self.opening.restore(changed)
 
     def posting(self, index: int) -> Posting:
         legs = self.workload.legs(index)
@@ -59,9 +61,10 @@ class LedgerSubject:
         """Runs in the worker's thread: a block that was left halfway, or a lost connection, is no more."""
         connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
         connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
-        if connection.connection is not None and connection.connection.closed:
-            connection.connection = None
+        if connection.connection is None or connection.connection.closed:
+            connection.connection = getattr(self._own, "connection", None)
         connection.ensure_connection()
+        self._own.connection = connection.connection
         if not connection.get_autocommit():
             connection.set_autocommit(True)
 
@@ -69,7 +72,11 @@ class LedgerSubject:
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         """The same contents and the same answers have the same verdict: it is worked out once."""
-        key = (contents, stuck, tuple((e.worker, *self._outcome(e), e.alone) for e in endings))
+        key = (
+            contents,
+            stuck,
+            tuple((e.worker, *self._outcome(e), e.alone and isinstance(e.error, Busy)) for e in endings),
+        )
         if key not in self._judged:
             self._judged[key] = self._judge(endings, stuck)
         return self._judged[key]

@@ -34,6 +34,7 @@ class Fault(StrEnum):
 class Bounds:
     """`slack`: how late a thread may act without a fault; `jump`: how far a clock jumps; `patience`: how long
     waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
+    `attempts`: how often a waiter whose attempts all change something is let try on.
     `budget`: seconds of real time, None: no limit."""
 
     workers: int = 2
@@ -41,6 +42,7 @@ class Bounds:
     slack: int = 100 * MS
     jump: int = 60 * SECOND
     patience: int = 10 * SECOND
+    attempts: int = 20
     kinds: frozenset[Fault] = frozenset(Fault)
     reduction: Reduction = Reduction.FULL
     budget: float | None = None

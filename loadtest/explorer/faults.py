@@ -67,7 +67,7 @@ def _seen_by_others(run: Run, worker: Worker) -> bool:
 def apply(run: Run, option: Option) -> None:
     """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
     run.spent += [Fault(option.kind.value)] * option.cost
-    run.progress_at = run.now
+    run.progress()
     if option.kind is Kind.PAUSE:
         for name in option.who.split("+"):
             _pause(run, run.worker(name))

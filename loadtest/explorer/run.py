@@ -97,7 +97,9 @@ class Run:
         task.period = micros or 0
         same = task.history.close(collapse=self.full and not timeline.held_back(self, task.worker))
         if not same:
-            task.vain_since, self.progress_at = None, self.now
+            task.vain_since = None
+            if not task.history.attempts:
+                self.progress_at = self.now
         elif task.vain_since is None and self.full:
             task.vain_since, task.seen = self.now, timeline.shared(self)
         self._stand(task)
@@ -129,13 +131,20 @@ class Run:
         if task.main:
             others = (w for w in self.workers if w is not task.worker)
             task.worker.alone = all(timeline.is_outside(other) for other in others)
-        self.progress_at = self.now
+        self.progress()
         if not self.ending:
             self.notify(task)
             self._pass_on(task)
 
+    def progress(self) -> None:
+        """Something has happened that was no poll in vain."""
+        self.progress_at = self.now
+        for task in self.tasks:
+            task.history.attempts = 0
+
     def told(self, task: Task, op: Op, reply: str) -> None:
         """Write down a step for those who read the schedule."""
+        task.history.verb(op.text)
         self.record(task.worker.name, task.name, "step", op.text, reply)
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 
 from loadtest.explorer import state, timeline
-from loadtest.explorer.bounds import Bounds, Fault
-from loadtest.explorer.ops import Step
 from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import CUT, Broken, Run
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.subject import GRAVITY, Judgement
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
@@ -30,53 +27,6 @@ class Branch:
     watched: dict[bytes, int]
     key: bytes = b""
     shape: bytes = b""
-
-
-@dataclass(slots=True)
-class Found:
-    """A finished schedule with its verdict: a counterexample, if the verdict is not `kept`."""
-
-    judgement: Judgement
-    choices: tuple[int, ...]
-    options: tuple[Option, ...]
-    steps: tuple[Step, ...]
-
-    @property
-    def faults(self) -> int:
-        return sum(option.cost for option in self.options)
-
-    @property
-    def switches(self) -> int:
-        who = [option.who for option in self.options if option.kind in (Kind.STEP, Kind.LOST_REPLY)]
-        return sum(1 for before, after in pairwise(who) if before != after)
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        return self.faults, self.switches, len(self.options)
-
-
-@dataclass
-class Result:
-    """What a search found. `exhausted`: every schedule within the bounds was covered."""
-
-    bounds: Bounds
-    exhausted: bool = False
-    cause: str = ""
-    schedules: int = 0
-    steps: int = 0
-    states: int = 0
-    seconds: float = 0.0
-    complete: int = 0
-    fired: set[Fault] = field(default_factory=set)
-    applicable: set[Fault] = field(default_factory=set)
-    found: dict[str, Found] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    finals: set[bytes] = field(default_factory=set)
-
-    @property
-    def worst(self) -> str:
-        """The gravest verdict of any schedule."""
-        return next((verdict for verdict in GRAVITY if verdict in self.counts), "kept")
 
 
 class Search:
@@ -134,21 +84,13 @@ class Search:
         result.applicable |= run.applicable
         if run.cut:
             return None
-        result.complete += 1
 
         contents = timeline.shared(run)
         judgement = self.stage.subject.judge(run.endings, run.stuck, contents)
-        result.counts[judgement.verdict] = result.counts.get(judgement.verdict, 0) + 1
         result.finals.add(contents)
-        found = Found(
-            judgement,
-            tuple(branch.taken for branch in self.path),
-            tuple(branch.options[branch.taken] for branch in self.path),
-            tuple(run.steps),
-        )
-        best = result.found.get(judgement.verdict)
-        if best is None or found.size < best.size:
-            result.found[judgement.verdict] = found
+        choices = tuple(branch.taken for branch in self.path)
+        options = tuple(branch.options[branch.taken] for branch in self.path)
+        result.add(Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps)))
         return None
 
     # -- choosing -------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Stage:
         trace: Callable[..., None] | None = None,
     ) -> Run:
         """Execute one schedule. Afterwards every thread has ended its work, every session is idle."""
-        self.subject.reset()
+        self.subject.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
             server.begin()
         workers = [self._worker(index) for index in range(self.bounds.workers)]
@@ -159,13 +159,14 @@ class Stage:
             for name, sessions in worker.sessions.items():
                 self._settle(name, list(sessions))
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            if worker.halted or run.spent:
+            if worker.halted or worker.error:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 
     def _settle(self, name: str, sessions: list[Any]) -> None:
         server = self.servers[name]
         if isinstance(server, PostgresServer):
+            server.mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):
             for session in sessions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,8 +35,8 @@ class Subject(Protocol):
 
     name: str
 
-    def reset(self) -> None:
-        """Bring every server back to the opening state, by cheap commands."""
+    def reset(self, changed: Collection[str]) -> None:
+        """Bring the servers that were `changed` (their names) back to the opening state, by cheap commands."""
 
     def work(self, index: int) -> Any:
         """Worker number `index` does its operation. Runs in that worker's own thread, which is kept for later

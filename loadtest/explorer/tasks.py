@@ -33,6 +33,10 @@ class History:
     base: bytes = b""
     round: list[bytes] = field(default_factory=list)
     last: tuple[bytes, ...] | None = None
+    #: the commands' names, in this round and in the one before; how many rounds running had the same
+    verbs: list[str] = field(default_factory=list)
+    last_verbs: list[str] = field(default_factory=list)
+    attempts: int = 0
     #: when it looked at its monotonic clock; such times only matter relative to now
     looks: list[int] = field(default_factory=list)
     last_from: int = 0
@@ -40,6 +44,9 @@ class History:
 
     def add(self, *parts: bytes) -> None:
         self.round.append(digest(*parts))
+
+    def verb(self, command: str) -> None:
+        self.verbs.append(command.split(" ", 1)[0])
 
     def look(self, now: int) -> None:
         if not self.looks or self.looks[-1] != now:
@@ -54,6 +61,8 @@ class History:
         else:
             self.base = digest(self.base, *done)
             self.last_from = self.round_from
+        self.attempts = self.attempts + 1 if self.verbs and self.verbs == self.last_verbs else 0
+        self.verbs, self.last_verbs = [], self.verbs
         self.round_from = len(self.looks)
         self.last = done
         self.round.clear()

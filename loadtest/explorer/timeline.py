@@ -124,7 +124,7 @@ def tick(run: Run) -> None:
         if run.leases_stand:
             break
         for key in server.advance(run.now):
-            run.progress_at = run.now
+            run.progress()
             run.record("", server.name, "lease", key, "its lease is over")
     wake_the_due(run)
 
@@ -147,7 +147,7 @@ def resume(run: Run, name: str) -> None:
     """A paused worker goes on: it is due from now on, and what it has slept through comes at once."""
     worker = run.worker(name)
     worker.paused, worker.offered = False, None
-    run.progress_at = run.now
+    run.progress()
     run.record(name, name, "resume", "goes on", "")
     for task in worker.tasks:
         if task.state is State.READY:
@@ -178,7 +178,7 @@ def look_who_is_free(run: Run) -> None:
     mark = shared(run) if dozing else b""
     for task in dozing:
         if task.seen != mark:  # a poller's phase is arbitrary: it may look as soon as there is something new
-            run.progress_at = run.now
+            run.progress()
             watch(run, task)
             task.vain_since = None
             run.wake(task, run.now)
@@ -191,8 +191,10 @@ def is_outside(worker: Worker) -> bool:
 
 
 def only_polls(run: Run) -> bool:
-    """Has nothing but polls in vain happened for longer than any lease and the patience?"""
-    if run.now - run.progress_at <= run.bounds.patience + run.longest_lease:
+    """Has nothing but polls in vain happened for longer than any lease and the patience? Or has a waiter made
+    so many attempts, each of which changed something, that they may go on for ever?"""
+    tried = max((t.history.attempts for t in run.tasks if t.alive), default=0)
+    if run.now - run.progress_at <= run.bounds.patience + run.longest_lease and tried < run.bounds.attempts:
         return False
     for task in run.tasks:
         watch(run, task)

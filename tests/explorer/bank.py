@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -59,9 +59,11 @@ class Bank:
             self.own.redis = redis.Redis.from_url(self.redis_url, retry=Retry(NoBackoff(), 0))
         return self.own.redis
 
-    def reset(self) -> None:
-        self.admin.execute(RESET)
-        self.admin_redis.flushall()
+    def reset(self, changed: Collection[str]) -> None:
+        if "postgres" in changed:
+            self.admin.execute(RESET)
+        if "redis" in changed:
+            self.admin_redis.flushall()
 
     def work(self, index: int) -> Any:
         return self.deposit(self, 10 * (index + 1))

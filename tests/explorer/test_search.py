@@ -32,7 +32,8 @@ def token(own: bank.Bank) -> Any:
 def test_without_a_lock_money_is_lost(explore: Explore) -> None:
     result = explore(bank.no_lock)
     assert (result.worst, result.exhausted) == ("lost", True)
-    loss = result.found["lost"]
+    loss = result.smallest("lost")
+    assert loss
     assert [(s.worker, s.command.split()[0]) for s in loss.steps] in (
         [("A", "SELECT"), ("B", "SELECT"), ("B", "UPDATE"), ("A", "UPDATE")],
         [("B", "SELECT"), ("A", "SELECT"), ("A", "UPDATE"), ("B", "UPDATE")],
@@ -54,7 +55,7 @@ def test_reading_before_locking_loses(explore: Explore) -> None:
 def test_opposite_order_deadlocks(explore: Explore) -> None:
     result = explore(bank.opposite_order)
     assert (result.worst, result.exhausted) == ("stalled", True)
-    assert "deadlock" in [step.kind for step in result.found["stalled"].steps]
+    assert "deadlock" in [step.kind for step in result.smallest("stalled").steps]
 
 
 def test_naive_lock_loses_without_a_fault(explore: Explore) -> None:

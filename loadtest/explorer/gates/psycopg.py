@@ -129,7 +129,7 @@ def _execute(
     run.told(task, op, shown)
     if op.lose_reply:
         server.end_sessions([connection])
-        connection.close()
+        server.cut(connection)
         run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
         task.history.add(b"lost")
         raise psycopg.OperationalError("server closed the connection unexpectedly")

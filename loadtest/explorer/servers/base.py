@@ -13,6 +13,8 @@ class Server(Protocol):
     """A real server, and the explorer's own way into it beside the workers' clients."""
 
     name: str
+    #: was anything changed there since `begin`?
+    changed: bool
 
     def begin(self) -> None:
         """The run starts: the subject has put the opening state there, time is 0."""

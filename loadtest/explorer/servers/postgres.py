@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 from loadtest.explorer.ops import Op
 from loadtest.explorer.tasks import Task
@@ -26,7 +27,7 @@ class PostgresServer:
         for name, query in ((b"contents", contents_sql), (b"blockers", BLOCKERS), (b"held", HELD)):
             self.admin.pgconn.prepare(name, query.encode())
         self._contents: bytes | None = None
-        self._ask = True
+        self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         #: sessions whose waiting may count as blocked
         self.known: set[int] = set()
@@ -40,10 +41,10 @@ class PostgresServer:
         return [tuple(result.get_value(row, c) for c in columns) for row in range(result.ntuples)]
 
     def begin(self) -> None:
-        self._contents, self._ask, self._blockers = None, True, {}
+        self._contents, self._ask, self._blockers, self.changed = None, True, {}, False
 
     def touched(self) -> None:
-        self._contents = None
+        self._contents, self.changed = None, True
 
     def before_step(self, op: Op) -> None:
         pass
@@ -114,6 +115,16 @@ class PostgresServer:
             connection.explorer_may_hold = False
         self._ask = True
 
+    def cut(self, connection: Any) -> None:
+        """Its client finds the connection closed. It gets it back after the run: connecting costs more than all
+        the rest of a schedule, and the session's end was played already (end_sessions)."""
+        connection.explorer_cut, connection.pgconn = connection.pgconn, _closed_connection()
+
+    def mend(self, sessions: Sequence[Any]) -> None:
+        for connection in sessions:
+            if real := getattr(connection, "explorer_cut", None):
+                connection.pgconn, connection.explorer_cut, connection._closed = real, None, False
+
     def cancel(self, pid: int) -> None:
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
 
@@ -141,6 +152,13 @@ class PostgresServer:
 
     def close(self) -> None:
         self.admin.close()
+
+
+@cache
+def _closed_connection() -> Any:
+    closed = PGconn.connect_start(b"")
+    closed.finish()
+    return closed
 
 
 def _array(numbers: Sequence[int]) -> bytes:

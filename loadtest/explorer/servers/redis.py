@@ -44,6 +44,7 @@ class RedisServer:
         self._expire_at: dict[str, bytes] = {}
         self._contents: bytes | None = None
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
+        self.changed = True
 
     def ask(self, *command: Any) -> Any:
         """One round trip beside the gates."""
@@ -57,10 +58,10 @@ class RedisServer:
     def begin(self) -> None:
         self._leases.clear()
         self._expire_at.clear()
-        self._contents, self._now, self._ask = None, 0, True
+        self._contents, self._now, self._ask, self.changed = None, 0, True, False
 
     def touched(self) -> None:
-        self._contents = None
+        self._contents, self.changed = None, True
 
     def before_step(self, op: Op) -> None:
         self._ask = True

@@ -1,0 +1,106 @@
+"""A schedule as a short text: the decisions that were not the first option, and how many first ones lie between."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Sequence
+
+from loadtest.explorer import timeline
+from loadtest.explorer.options import Option
+from loadtest.explorer.result import Found
+from loadtest.explorer.run import Run
+from loadtest.explorer.stage import Stage
+
+_LETTERS = string.ascii_letters
+_PART = re.compile(r"(\d*)([a-zA-Z])")
+
+
+def encode(choices: Sequence[int]) -> str:
+    """`12a3c`: twelve first options, then the second (a), three first ones, then the fourth (c)."""
+    text, zeros = [], 0
+    for choice in choices:
+        if choice == 0:
+            zeros += 1
+            continue
+        if choice > len(_LETTERS):
+            raise ValueError(f"a decision with more than {len(_LETTERS)} options has no short form")
+        text.append((str(zeros) if zeros else "") + _LETTERS[choice - 1])
+        zeros = 0
+    return "".join(text)
+
+
+def decode(text: str) -> list[int]:
+    """The inverse of `encode`, without the first options at the end. Raises ValueError."""
+    if _PART.sub("", text):
+        raise ValueError(f"{text!r} is no schedule: numbers and letters in turn, as 12a3c")
+    choices: list[int] = []
+    for zeros, letter in _PART.findall(text):
+        choices += [0] * int(zeros or 0) + [_LETTERS.index(letter) + 1]
+    return choices
+
+
+class Diverged(Exception):
+    """A replayed schedule came to a decision that has no such option."""
+
+
+def exactly(choices: Sequence[int]) -> Callable[[Run, Sequence[Option]], int]:
+    """A chooser that follows these decisions, and then always takes the first option."""
+    position = 0
+
+    def choose(run: Run, options: Sequence[Option]) -> int:
+        nonlocal position
+        choice = choices[position] if position < len(choices) else _default(run, options)
+        position += 1
+        if choice >= len(options):
+            raise Diverged(f"decision {position}: option {choice} of {[str(o) for o in options]}")
+        return choice
+
+    return choose
+
+
+def roughly(wanted: Sequence[Option]) -> Callable[[Run, Sequence[Option]], int]:
+    """A chooser that takes these options as far as they come up, in their order; else the first."""
+    rest = list(wanted)
+
+    def choose(run: Run, options: Sequence[Option]) -> int:
+        if len(options) == 1:
+            if rest and rest[0] == options[0]:
+                rest.pop(0)
+            return _default(run, options)
+        for place, option in enumerate(rest):
+            if option in options:
+                del rest[: place + 1]
+                return options.index(option)
+        return _default(run, options)
+
+    return choose
+
+
+def _default(run: Run, options: Sequence[Option]) -> int:
+    """Go on quietly; when only polls in vain are left, end the pause, or the run."""
+    if timeline.only_polls(run):
+        for place, option in enumerate(options):
+            if option.kind == "resume":
+                return place
+        run.stuck = True
+    return 0
+
+
+def play(
+    stage: Stage, watched: dict[bytes, int], choose: Callable[[Run, Sequence[Option]], int]
+) -> tuple[Found, Run]:
+    """Execute one schedule and judge it."""
+    options: list[Option] = []
+    choices: list[int] = []
+
+    def noting(run: Run, offered: Sequence[Option]) -> int:
+        choice = choose(run, offered)
+        choices.append(choice)
+        options.append(offered[choice])
+        return choice
+
+    run = stage.run(noting, watched)
+    judgement = stage.subject.judge(run.endings, run.stuck, timeline.shared(run))
+    spent = tuple(sorted(run.spent))
+    return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run
