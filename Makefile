@@ -39,6 +39,14 @@ compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="-
 faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
 	@$(PY) manage.py faults $(ARGS)
 
+.PHONY: explore
+explore: $(VENV)/base.stamp  ## every schedule of 2 workers with 1 fault, all strategies: make explore ARGS="--strategy token"
+	@$(PY) manage.py explore $(ARGS)
+
+.PHONY: explore-deep
+explore-deep: $(VENV)/base.stamp  ## the same with 3 workers, up to 10 minutes for each strategy
+	@$(PY) manage.py explore --workers 3 --budget 600 $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/base.stamp  ## what locks cost, against peers and the floor: make bench ARGS="--quick"
 	$(PY) manage.py bench locks $(ARGS)

@@ -33,8 +33,19 @@ def contents_sql() -> str:
     for model in tables():
         table, key = model._meta.db_table, model._meta.pk.column
         columns = ", ".join(f.column for f in model._meta.concrete_fields if f.column not in _LEFT_OUT)
-        parts.append(f"(SELECT array_agg(t::text ORDER BY {key}) FROM (SELECT {columns} FROM {table}) t)")
+        parts.append(f"(SELECT array_agg(t::text ORDER BY {key}) FROM (SELECT {columns} FROM {table}) t)")  # noqa: S608  (names of our own models)
     return "SELECT " + ", ".join(parts)
+
+
+def empty(connection: Any, nodes: Mapping[str, redis.Redis]) -> None:
+    """Nothing is there any more."""
+    names = ", ".join(["ledger_book", *(model._meta.db_table for model in tables())])
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(f"TRUNCATE {names} CASCADE")
+        cursor.execute("SET session_replication_role = origin")
+    for node in nodes.values():
+        node.flushall()
 
 
 class Opening:
@@ -55,11 +66,11 @@ class Opening:
         for model in tables():
             table = model._meta.db_table
             self._run(
-                f"CREATE SCHEMA IF NOT EXISTS opening; DROP TABLE IF EXISTS opening.{table}; "
+                f"CREATE SCHEMA IF NOT EXISTS opening; DROP TABLE IF EXISTS opening.{table}; "  # noqa: S608  (names of our own models)
                 f"CREATE TABLE opening.{table} AS SELECT * FROM {table}"
             )
-            parts.append(f"DELETE FROM {table}")
-            parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")
+            parts.append(f"DELETE FROM {table}")  # noqa: S608  (names of our own models)
+            parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")  # noqa: S608  (names of our own models)
         parts.append("SELECT setval('ledger_entry_seq', 1, false)")
         parts.append("SET session_replication_role = origin")
         return ";".join(parts).encode()

@@ -15,7 +15,7 @@ from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Operation, Outcome
 from ledger.reconciliation import books_of
 from ledger.strategies import find
-from loadtest.exploration.restore import Opening
+from loadtest.exploration.restore import Opening, empty
 from loadtest.exploration.workloads import Workload
 from loadtest.explorer.gates.clocks import EPOCH
 from loadtest.explorer.subject import Ending, Judgement
@@ -36,12 +36,13 @@ class LedgerSubject:
     ) -> None:
         self.name, self.workload = strategy, workload
         accounts = ((each.account, each.opening, each.floor) for each in workload.openings)
-        for node in nodes.values():
-            node.flushall()
+        empty(connection, nodes)  # the subject before this one has left its last schedule there
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
         self.opening = Opening(connection, nodes)
+        #: the most operations that one schedule acknowledged: without any, nothing was tried
+        self.acknowledged = 0
         self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
 
@@ -75,7 +76,7 @@ class LedgerSubject:
         key = (
             contents,
             stuck,
-            tuple((e.worker, *self._outcome(e), e.alone and isinstance(e.error, Busy)) for e in endings),
+            tuple((e.worker, e.struck, *self._outcome(e), e.alone and e.error is not None) for e in endings),
         )
         if key not in self._judged:
             self._judged[key] = self._judge(endings, stuck)
@@ -83,15 +84,20 @@ class LedgerSubject:
 
     def _judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
         books = books_of(self.book, self._operations(endings))
+        self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
         floors = {each.account: each.floor for each in self.workload.openings if each.floor is not None}
         breaches = [*books_law(books), *floor_law(books, floors), *self._stalls(endings, stuck)]
         if breaches:
             breaches.sort(key=lambda breach: breach.word.gravity)
             return Judgement(str(breaches[0].word), tuple(breach.sentence for breach in breaches))
+        surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
+        if surprised:
+            told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
+            return Judgement(str(Word.INCONCLUSIVE), (f"with no fault of its own {told}",))
         if not books.balanced or books.drift:
             why = books.problems[0] if books.problems else f"an unexplained drift of {books.drift:+}"
             return Judgement(str(Word.INCONCLUSIVE), (why,))
-        if refused := [e.worker for e in endings if isinstance(e.error, Busy)]:
+        if refused := [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck]:
             return Judgement(
                 str(Word.REFUSED), (f"{', '.join(refused)} was refused: {refused_why(endings)}",)
             )
@@ -122,7 +128,7 @@ class LedgerSubject:
             waiting = ", ".join(e.worker for e in endings if e.waiting)
             found.append(f"{waiting} can never go on: whatever it waits for will not come")
         for ending in endings:
-            if isinstance(ending.error, Busy) and ending.alone:
+            if isinstance(ending.error, Busy) and ending.alone and not ending.struck:
                 found.append(f"{ending.worker} gave up ({ending.error}) though no live worker was inside")
             elif getattr(ending.error.__cause__ if ending.error else None, "sqlstate", "") == "40P01":
                 found.append(f"{ending.worker} was aborted by the database: deadlock")
@@ -130,6 +136,11 @@ class LedgerSubject:
 
     def show(self) -> dict[str, str]:
         return {}
+
+
+def _expected(error: BaseException) -> bool:
+    """Is it an answer that a caller knows what to do with?"""
+    return isinstance(error, Refused | Busy)
 
 
 def refused_why(endings: Sequence[Ending]) -> str:

@@ -68,7 +68,9 @@ def apply(run: Run, option: Option) -> None:
     """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
     run.spent += [Fault(option.kind.value)] * option.cost
     run.progress()
-    if option.kind is Kind.PAUSE:
+    if option.kind is Kind.LOST_REPLY:
+        run.task(option.who).worker.struck = True
+    elif option.kind is Kind.PAUSE:
         for name in option.who.split("+"):
             _pause(run, run.worker(name))
     elif option.kind is Kind.CRASH:

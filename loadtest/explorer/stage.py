@@ -140,6 +140,7 @@ class Stage:
             worker.error,
             crashed=main.state is State.DEAD,
             alone=worker.alone,
+            struck=worker.struck,
             waiting=main.state not in (State.DONE, State.DEAD),
         )
 

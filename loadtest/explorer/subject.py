@@ -22,6 +22,8 @@ class Ending:
     #: when it ended, no other live worker was inside: all others had ended, or not begun, or waited in vain too
     alone: bool = False
     waiting: bool = False
+    #: a fault of its own struck it (a lost reply, a failover): its errors are no surprise
+    struck: bool = False
 
 
 @dataclass(frozen=True, slots=True)

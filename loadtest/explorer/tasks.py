@@ -128,6 +128,8 @@ class Worker:
     crashed: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False
+    #: a fault of its own struck it
+    struck: bool = False
     #: when it ended, no other live worker was inside
     alone: bool = False
     #: how far its wall clock is off, in µs

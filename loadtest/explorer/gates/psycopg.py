@@ -113,15 +113,12 @@ def _execute(
         task.history.add(server.contents())  # what this transaction can see or has seen
     try:
         result = _drive(place, server, connection, gen)
-    except psycopg.Error:
+    except psycopg.Error as raised:
         _after(server, connection, op)
-        if task.victim:
-            task.victim = False
-            error = psycopg.errors.DeadlockDetected("deadlock detected")
+        error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
+        task.victim = False
         task.history.add(op.identity, type(error).__name__.encode())
-        run.told(
-            task, op, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-        )
+        run.told(task, op, f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}")
         raise error from None
     _after(server, connection, op)
     reply, shown = _reply(cursor)

@@ -1,0 +1,84 @@
+"""All explorations of one command: in lanes side by side, into explore.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from loadtest.claims import Exit
+from loadtest.exploration.findings import not_run, with_control
+from loadtest.exploration.job import Job
+from loadtest.exploration.lanes import Lanes
+from loadtest.exploration.reach import out_of_reach
+from loadtest.words import Word
+
+
+class Campaign:
+    """`jobs`: one for each strategy; `lanes`: how many processes."""
+
+    def __init__(self, jobs: Sequence[Job], lanes: int) -> None:
+        if lanes < 1:
+            raise ValueError(f"lanes: 1 or more, not {lanes}")
+        self.jobs, self.lanes = list(jobs), lanes
+
+    def run(self, path: Path, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
+        """Explore everything and write the file, whole or not at all. Returns what it holds."""
+        started = datetime.now(UTC)
+        found: dict[str, dict[str, Any]] = {}
+        for job in self.jobs:
+            if lacking := out_of_reach(job):
+                found[job.strategy] = not_run(job, *lacking)
+        wanted = [job for job in self.jobs if job.strategy not in found]
+        environment: dict[str, Any] = {}
+        with Lanes(min(self.lanes, max(len(wanted), 1))) as lanes:
+            for job, answer in lanes.explore(wanted):
+                environment = answer.get("environment", environment)
+                found[job.strategy] = answer.get("result") or _failed(job, answer)
+                tick(found[job.strategy])
+        report = {
+            "command": "explore",
+            "started": started.isoformat(),
+            "ended": datetime.now(UTC).isoformat(),
+            "environment": environment,
+            "options": self.jobs[0].as_json(),
+            "results": with_control([found[job.strategy] for job in self.jobs]),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(f".{os.getpid()}.tmp")
+        half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+        half.replace(path)
+        return report
+
+    def replay(self) -> dict[str, Any]:
+        with Lanes(1) as lanes:
+            _, answer = next(iter(lanes.explore(self.jobs)))
+        if "error" in answer:
+            return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": answer["error"]}
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    @staticmethod
+    def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
+        """A disagreement outweighs a doubt."""
+        run = [r for r in results if r["verdict"] != Word.NOT_RUN]
+        if any(r["agrees"] is False for r in run):
+            return Exit.DISAGREES
+        return (
+            Exit.INCONCLUSIVE
+            if not run or any(r["verdict"] == Word.INCONCLUSIVE for r in run)
+            else Exit.AGREES
+        )
+
+
+def _failed(job: Job, answer: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **not_run(job, ""),
+        "verdict": str(Word.INCONCLUSIVE),
+        "cause": answer["error"],
+        "remedy": "look at the trace: it is a fault of the subject or of the explorer",
+        "trace": answer.get("trace", ""),
+    }

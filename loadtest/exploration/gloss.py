@@ -1,0 +1,72 @@
+"""Commands and replies as people read them: the lock and the tables by their names, the values in their places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadtest.explorer.ops import Step
+
+_UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
+_QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
+_TABLE = re.compile(r'"?ledger_(\w+)"?')
+_SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
+_INSERT = re.compile(r"INSERT INTO (\w+) \((.*?)\) VALUES \((.*?)\)", re.DOTALL)
+_BOOK = re.compile(r"\(?\s*book_id = \S+ AND (.*?)\)?$")
+#: columns worth reading, of those that the ORM always fetches
+_TOLD = ("balance", "version", "fence", "amount", "balance_before", "balance_after", "token", "owner")
+
+
+@dataclass(frozen=True, slots=True)
+class Gloss:
+    """`book`: the primary key that is part of every name."""
+
+    book: str
+
+    def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(
+            step._replace(command=command, reply=reply)
+            for step in steps
+            for command, reply in [self.of(step)]
+        )
+
+    def of(self, step: Step) -> tuple[str, str]:
+        command, reply = step.command.replace(f"{self.book}:", ""), step.reply.replace(self.book, "book")
+        command = command.replace(self.book, "book")
+        text, _, values = command.partition(" ← ")
+        if text.startswith(("SELECT", "UPDATE", "INSERT", "DELETE")):
+            command, reply = _sql(text, values.split(", ") if values else [], reply)
+        return _short(command), _short(reply)
+
+
+def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
+    text = _QUALIFIED.sub(r"\2", text)
+    text = _TABLE.sub(r"\1", text).replace('"', "")
+    for value in values:
+        text = text.replace("%s", value, 1)
+    if found := _SELECT.fullmatch(text):
+        columns = [column.split(".")[-1] for column in found[1].split(", ")]
+        return f"SELECT {_columns(columns)} FROM {found[2]}{found[3]}", _rows(columns, reply)  # noqa: S608
+    if found := _INSERT.match(text):
+        row = dict(zip(found[2].split(", "), found[3].split(", "), strict=False))
+        told = ", ".join(f"{name} {row[name]}" for name in _TOLD if name in row)
+        return f"INSERT {found[1]}" + (f" ({told})" if told else ""), "1 row" if reply else reply
+    return text, reply.replace("UPDATE ", "").replace("DELETE ", "") + (
+        " row" if reply.endswith(" 1") else " rows"
+    )
+
+
+def _columns(columns: list[str]) -> str:
+    return ", ".join(columns) if len(columns) < 4 else ", ".join(c for c in columns if c in _TOLD) or "…"
+
+
+def _rows(columns: list[str], reply: str) -> str:
+    rows = [dict(zip(columns, row.split(", "), strict=False)) for row in reply.split("; ") if row != "no row"]
+    told = ["; ".join(f"{c} {row[c]}" for c in _TOLD if c in row) for row in rows]
+    return " | ".join(told) if any(told) else reply
+
+
+def _short(text: str) -> str:
+    return _HEX.sub(r"\1…", _UUID.sub(r"\1…", text))

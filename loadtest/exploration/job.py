@@ -1,0 +1,69 @@
+"""One exploration as an order: what is explored, within which bounds. Plain values: it crosses processes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from loadtest.explorer.bounds import MS, Bounds
+from loadtest.explorer.replay import decode, encode
+
+WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused", "k": "kept"}
+_BOUNDS = re.compile(r"([closrk])((?:[wfmt]\d+)*)(stock|transfers)?")
+_REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule."""
+
+    strategy: str
+    workload: str = "deposits"
+    workers: int = 2
+    faults: int = 1
+    work: int = 0
+    slack: int = 100
+    budget: float | None = None
+    choices: tuple[int, ...] | None = None
+    expected: str = ""
+
+    @property
+    def bounds(self) -> Bounds:
+        """Raises ValueError for bounds that make no sense."""
+        return Bounds(workers=self.workers, faults=self.faults, slack=self.slack * MS, budget=self.budget)
+
+    def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
+        """A short text that repeats a schedule anywhere: only what is not the default is written down."""
+        letter = next(letter for letter, word in WORDS.items() if word == verdict)
+        values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
+        bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
+        workload = "" if self.workload == "deposits" else self.workload
+        return f"{self.strategy}/{letter}{bounds}{workload}/{encode(choices)}"
+
+    @classmethod
+    def of_replay_id(cls, text: str) -> Job:
+        """Raises ValueError that says what an id looks like."""
+        strategy, _, rest = text.partition("/") if text.count("/") == 2 else ("", "", "")
+        head, _, schedule = rest.partition("/")
+        found = _BOUNDS.fullmatch(head)
+        if not strategy or found is None:
+            raise ValueError(f"{text!r} is no id of a schedule: {_REMEDY}")
+        names = {"w": "workers", "f": "faults", "m": "work", "t": "slack"}
+        values: dict[str, Any] = {
+            names[name]: int(value) for name, value in re.findall(r"([wfmt])(\d+)", found[2])
+        }
+        if found[3]:
+            values["workload"] = found[3]
+        try:
+            choices = tuple(decode(schedule))
+        except ValueError as error:
+            raise ValueError(f"{text!r} is no id of a schedule: {error}. {_REMEDY}") from error
+        return cls(strategy=strategy, choices=choices, expected=WORDS[found[1]], **values)
+
+    def with_budget(self, seconds: float | None) -> Job:
+        return replace(self, budget=seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        values = asdict(self)
+        return {name: values[name] for name in ("workload", "workers", "faults", "work", "slack", "budget")}

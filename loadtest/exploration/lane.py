@@ -1,0 +1,40 @@
+"""One lane of explorations: servers and a database of its own, and a process that explores one job after another.
+
+The process has Django's settings for these servers; it is another one than that of the command, so that lanes
+run side by side, and a subject that brings its process down brings down nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+def main(pipe: Connection, environment: dict[str, str], path: list[str]) -> None:
+    """Explore what comes through the pipe, until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then ends this process
+    os.environ.update(environment)
+    sys.path[:] = path
+    import django
+
+    django.setup()
+    from loadtest.exploration.explore import explore
+
+    while True:
+        try:
+            job = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(_answer(explore, job))
+
+
+def _answer(explore: Any, job: Any) -> dict[str, Any]:
+    try:
+        return {"result": explore(job)}
+    except Exception as error:  # noqa: BLE001  (told to the command: a subject may raise anything)
+        import traceback
+
+        return {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}

@@ -1,0 +1,130 @@
+"""Lanes side by side: each with a Valkey and a database of its own, on one PostgreSQL that forgets on a crash."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from multiprocessing.connection import Connection, wait
+from typing import Any, Self
+
+import psycopg
+
+from ledger.addresses import BASE_DIR
+from loadtest.exploration import lane
+from loadtest.exploration.job import Job
+from loadtest.servers import Postgres, ServerError, Valkey
+
+#: no crash of the server is explored: what it writes need not reach the disk. Deadlocks are the explorer's own
+#: business (servers/postgres.py), and nothing may happen in the background
+SETTINGS = {
+    "deadlock_timeout": "1h",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+NODES = 3
+MARGIN = 120.0  # seconds beyond the budget before a lane is given up
+
+
+class Lanes:
+    """`count` processes; a context manager. `explore(jobs)` yields (job, answer) as they come."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._stack = ExitStack()
+        self._lanes: list[_Lane] = []
+
+    def __enter__(self) -> Self:
+        try:
+            postgres = self._stack.enter_context(Postgres(settings=SETTINGS))
+            _migrate(postgres.url)
+            for number in range(self.count):
+                self._lanes.append(_Lane(postgres, number, self._stack))
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._lanes:
+            each.end()
+        self._stack.close()
+
+    def explore(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+        rest, busy = list(jobs), {}
+        idle = list(self._lanes)
+        while rest or busy:
+            while rest and idle:
+                each = idle.pop()
+                each.begin(rest.pop(0))
+                busy[each.pipe] = each
+            for pipe in wait(list(busy)):
+                each = busy.pop(pipe)  # type: ignore[arg-type]
+                assert each.job is not None
+                yield each.job, each.answer()
+                idle.append(each)
+
+
+class _Lane:
+    def __init__(self, postgres: Postgres, number: int, stack: ExitStack) -> None:
+        database = f"lane_{number}"
+        with psycopg.connect(postgres.url.replace("/lab?", "/postgres?"), autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
+        nodes = [stack.enter_context(Valkey()) for _ in range(1 + NODES)]
+        self.environment = {
+            "DJANGO_SETTINGS_MODULE": "ledger.settings",
+            "DATABASE_URL": postgres.url.replace("/lab?", f"/{database}?"),
+            "REDIS_URL": nodes[0].url,
+            "REDIS_NODES": ",".join(node.url for node in nodes[1:]),
+        }
+        self.job: Job | None = None
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(
+            target=lane.main, args=(theirs, self.environment, sys.path), daemon=True
+        )
+        self.process.start()
+        theirs.close()
+
+    def begin(self, job: Job) -> None:
+        self.job = job
+        self.pipe.send(job)
+
+    def answer(self) -> dict[str, Any]:
+        """What the process says; one that died is replaced."""
+        try:
+            answer: dict[str, Any] = self.pipe.recv()
+        except (EOFError, OSError):
+            self.end()
+            answer = {"error": f"its process ended with code {self.process.exitcode}"}
+            self._start()
+        return answer
+
+    def end(self) -> None:
+        pipe: Connection = self.pipe
+        pipe.close()
+        if self.process.is_alive():
+            self.process.terminate()
+        self.process.join(10)
+
+
+def _migrate(url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity=0"],
+        check=False,
+        cwd=BASE_DIR,
+        env={**os.environ, "DATABASE_URL": url},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise ServerError(f"migrate failed:\n{done.stdout}{done.stderr}")

@@ -1,0 +1,70 @@
+"""Claim × finding, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from loadtest.exploration.findings import HAZARDS
+from loadtest.report.terminal import STYLE
+from loadtest.words import Word
+
+SHORT = {
+    "contention": "no fault",
+    "crash-holding": "crash",
+    "pause": "pause",
+    "renewal-dies": "renewal dies",
+    "worker-dies-renewal-lives": "orphan",
+    "failover": "failover",
+    "lost-reply": "lost reply",
+    "clock-jump": "clock",
+}
+
+
+def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
+    """One row for each strategy. A cell: what was found; `!` where the strategy claims to withstand it."""
+    drawn = Table(title="Every schedule: claim × finding", title_justify="left")
+    drawn.add_column("strategy", min_width=12, overflow="fold")
+    drawn.add_column("verdict", no_wrap=True)
+    for hazard in HAZARDS.values():
+        drawn.add_column(SHORT[str(hazard)], no_wrap=True)
+    drawn.add_column("schedules", justify="right", no_wrap=True)
+    drawn.add_column("", no_wrap=True)
+    for result in results:
+        cells = [_cell(result, str(hazard)) for hazard in HAZARDS.values()]
+        word = result["verdict"]
+        seen = f"{result['schedules']:,}" if result["schedules"] else "–"
+        done = "exhausted" if result["exhausted"] else ""
+        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{word}[/]", *cells, seen, done)
+    return drawn
+
+
+def _cell(result: Mapping[str, Any], hazard: str) -> str:
+    if hazard in result["not_applicable"]:
+        return "[dim]·[/]"
+    word = result["under"].get(hazard)
+    if word is None:
+        return "[dim]–[/]"
+    broken_claim = hazard in result["claims"] and word != Word.KEPT
+    return f"[{STYLE[word]}]{word}[/]" + ("[bold red]![/]" if broken_claim else "")
+
+
+def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each result that needs one, and the id of each counterexample."""
+    told = []
+    for result in results:
+        name = result["strategy"]
+        if result["verdict"] in ("inconclusive", "not-run"):
+            why = result.get("cause") or result.get("reason")
+            told.append(f"{name}: {why}." + (f" Remedy: {result['remedy']}." if result.get("remedy") else ""))
+        if example := result["counterexample"]:
+            told.append(
+                f"{name}: {result['verdict']}; again: python manage.py explore --replay {example['id']}"
+            )
+        if result["agrees"] is False:
+            broken = [h for h, word in result["under"].items() if h in result["claims"] and word != Word.KEPT]
+            told.append(f"{name} claims to withstand {', '.join(broken)}, and does not.")
+    return told

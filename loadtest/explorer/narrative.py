@@ -1,0 +1,56 @@
+"""A schedule in sentences, with the values that were read and written, and whose lock was deleted by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadtest.explorer.ops import Step
+
+MOST = 160
+_TAKING = {"SET", "SETNX", "GETSET", "HSET", "HSETNX"}
+_TAKEN = {"OK", "1", "True"}
+
+
+def told(steps: Sequence[Step]) -> list[str]:
+    """Return one sentence for each step, in order, with the time where it moves on."""
+    sentences, at = [], 0
+    owners: dict[str, str] = {}
+    for step in steps:
+        time = "" if step.at == at else f"after {step.at / 1_000_000:g} s: "
+        at = step.at
+        sentences.append(time + _sentence(step) + _whose(step, owners))
+    return sentences
+
+
+def _sentence(step: Step) -> str:
+    command, reply = shortened(step.command), shortened(step.reply)
+    who = step.task or "the server"
+    if step.kind == "step":
+        return f"{who} sends {command}" + (f" and hears {reply}" if reply else "")
+    if step.kind == "lease":
+        return f"the lease of {command} is over on {who}"
+    return f"{who} {command}" + (f": {reply}" if reply else "")
+
+
+def _whose(step: Step, owners: dict[str, str]) -> str:
+    """Keep in mind who wrote a key last; say so when somebody else deletes or overwrites it."""
+    words = step.command.split()
+    if step.kind == "lease":
+        owner = owners.pop(step.command, "")
+        return f": {owner} had set it" if owner else ""
+    if step.kind != "step" or len(words) < 2:
+        return ""
+    verb, key = words[0], words[1]
+    owner = owners.get(key, "")
+    if verb in _TAKING and step.reply in _TAKEN:
+        owners[key] = step.worker
+        return f": over the one that {owner} had set" if owner and owner != step.worker else ""
+    if verb in ("DEL", "UNLINK") and step.reply not in ("0", ""):
+        owners.pop(key, None)
+        return f": it was {owner}'s" if owner and owner != step.worker else ""
+    return ""
+
+
+def shortened(text: str, most: int = MOST) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

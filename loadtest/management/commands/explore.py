@@ -1,0 +1,126 @@
+"""`manage.py explore`: every schedule of the real strategies, on servers of its own, and the matrix."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import BaseCommand, CommandError
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ledger.strategies import STRATEGIES
+from loadtest import subjects
+from loadtest.claims import Exit
+from loadtest.exploration.campaign import Campaign
+from loadtest.exploration.job import Job
+from loadtest.exploration.matrix import matrix, remarks
+from loadtest.exploration.workloads import WORKLOADS
+from loadtest.explorer.diagram import diagram
+from loadtest.servers import ServerError
+
+
+class Command(BaseCommand):
+    help = "Explore every order of the commands of 2 or 3 workers, with faults as steps."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        subjects.add_arguments(parser)
+        parser.add_argument("--workers", type=int, default=2, help="how many workers (2)")
+        parser.add_argument("--faults", type=int, default=1, help="at most so many faults in a schedule (1)")
+        parser.add_argument(
+            "--work", type=int, default=0, metavar="MS", help="the business's own work (0 ms)"
+        )
+        parser.add_argument(
+            "--slack",
+            type=int,
+            default=100,
+            metavar="MS",
+            help="how late a worker may act without a fault (100)",
+        )
+        parser.add_argument(
+            "--workload", choices=WORKLOADS, default="deposits", help="what the workers do (deposits)"
+        )
+        parser.add_argument(
+            "--budget", type=float, metavar="SECONDS", help="at most so long for each strategy (300)"
+        )
+        parser.add_argument(
+            "--lanes", type=int, default=None, help="how many explorations at once (all cores)"
+        )
+        parser.add_argument(
+            "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["replay"]:
+                self._replay(Job.of_replay_id(options["replay"]), options)
+                return
+            campaign = Campaign(_jobs(options), options["lanes"] or os.cpu_count() or 1)
+        except ValueError as error:
+            raise subjects.usage(error) from error
+        try:
+            report = self._explore(campaign, options["output"])
+        except ServerError as error:
+            raise subjects.usage(error) from error
+        except KeyboardInterrupt:
+            raise CommandError("stopped: no results are written", returncode=130) from None
+        self._show(report, options)
+        if code := campaign.exit_code(report["results"]):
+            raise SystemExit(int(code))
+
+    def _explore(self, campaign: Campaign, output: Path) -> dict[str, Any]:
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("starting the servers", total=len(campaign.jobs))
+
+            def tick(result: dict[str, Any]) -> None:
+                progress.update(bar, advance=1, description=escape(result["strategy"]))
+                told = f"  {escape(result['strategy'])}: {result['verdict']}"
+                progress.console.print(told, highlight=False)
+
+            return campaign.run(output / "explore.json", tick)
+
+    def _show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
+        if options["json"]:
+            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            return
+        console = Console(file=self.stdout._out)
+        if not console.is_terminal:
+            console.width = 160  # a file or a pipe has no width of its own
+        console.print(matrix(report["results"]))
+        for sentence in remarks(report["results"]):
+            console.print(escape(sentence), soft_wrap=True, highlight=False)
+        console.print(f"Written: {options['output'] / 'explore.json'}", soft_wrap=True, highlight=False)
+
+    def _replay(self, job: Job, options: dict[str, Any]) -> None:
+        """Print the verdict's word, and the schedule above it."""
+        subjects.subjects(
+            {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
+        )
+        answer = Campaign([job], 1).replay()
+        if options["json"]:
+            self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
+        else:
+            if example := answer.get("counterexample"):
+                self.stdout.write(diagram(example["steps"]))
+                for sentence in example["sentences"]:
+                    self.stdout.write(sentence)
+            self.stdout.write(answer.get("cause", ""))
+            self.stdout.write(answer["verdict"])
+        if not answer["reproduced"]:
+            raise SystemExit(int(Exit.DISAGREES))
+
+
+def _jobs(options: dict[str, Any]) -> list[Job]:
+    """One for each strategy that was asked for, the control first; without any: all."""
+    shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
+    budget = 300.0 if options["budget"] is None else options["budget"]
+    slugs = subjects.subjects(options, tuple(STRATEGIES))
+    jobs = [Job(strategy=slug, budget=budget, **shared) for slug in slugs]
+    for job in jobs:
+        _ = job.bounds  # raises ValueError before any server starts
+    return jobs

@@ -1,0 +1,98 @@
+"""`manage.py explore` on the real strategies: the matrix, explore.json, and a replay that needs no file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger.addresses import BASE_DIR
+from loadtest.exploration.job import Job
+
+
+def explore(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", "explore", *arguments],
+        cwd=BASE_DIR,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def explored(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """naive-lock and select-for-update with their control, without a fault."""
+    folder = tmp_path_factory.mktemp("explored")
+    done = explore(
+        "--strategy", "naive-lock", "--strategy", "select-for-update", "--strategy", "in-process",
+        "--faults", "0", "--lanes", "1", "--output", str(folder),
+    )  # fmt: skip
+    return done, json.loads(Path(folder, "explore.json").read_text())
+
+
+def test_the_file_says_what_was_found(explored: Any) -> None:
+    done, report = explored
+    results = {each["strategy"]: each for each in report["results"]}
+    assert list(results) == ["no-lock", "naive-lock", "select-for-update", "in-process"]
+    assert [each["verdict"] for each in results.values()] == ["lost", "lost", "kept", "not-run"]
+    assert [each["exhausted"] for each in results.values()] == [True, True, True, False]
+    assert results["in-process"]["schedules"] == 0
+    assert results["in-process"]["reason"]
+    assert "naive-lock" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
+    _, report = explored
+    example = next(r for r in report["results"] if r["strategy"] == "naive-lock")["counterexample"]
+    assert example["confirmed"] == 10
+    assert {"worker", "command", "reply"} <= example["steps"][0].keys()
+    assert any(
+        "SET A0001" in sentence and "over the one that" in sentence for sentence in example["sentences"]
+    )
+    again = explore("--replay", example["id"])
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.split()[-1] == "lost"
+    assert explore("--replay", example["id"].replace("/l", "/s")).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--strategy", "nobody"),
+        ("--workers", "0"),
+        ("--faults", "9"),
+        ("--replay", "nonsense"),
+        ("--lock", "x"),
+    ],
+)
+def test_bad_usage_says_what_to_do(arguments: tuple[str, ...]) -> None:
+    done = explore(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job(strategy="token"),
+        Job(strategy="my.module:lock", workers=3, faults=2, work=60_000, slack=50),
+        Job(strategy="atomic-update", workload="transfers", faults=0),
+    ],
+)
+def test_an_id_holds_subject_bounds_and_schedule(job: Job) -> None:
+    again = Job.of_replay_id(job.replay_id("lost", (0, 0, 3, 0, 1)))
+    assert again == Job(**{**vars_of(job), "choices": (0, 0, 3, 0, 1), "expected": "lost"})
+
+
+def vars_of(job: Job) -> dict[str, Any]:
+    return {"strategy": job.strategy, **job.as_json()}
