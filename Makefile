@@ -53,9 +53,7 @@ bench: $(VENV)/base.stamp  ## what locks cost, against peers and the floor: make
 
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
-	@# the faults strike a session of their own: their forked workers want a young parent process
-	$(PY) -m pytest tests/loadtest/faults $(ARGS)
-	$(PY) -m pytest --ignore=tests/loadtest/faults $(ARGS)
+	$(PY) -m pytest $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter

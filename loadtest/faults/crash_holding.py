@@ -25,5 +25,5 @@ class CrashHolding(Adversary):
         if victim := scene.victim():
             held = scene.held(victim)
             victim.die()
-            scene.prove(f"SIGKILL of worker {victim.pid} (exit {victim.process.exitcode}) inside; {held}")
+            scene.prove(f"SIGKILL of worker {victim.pid} (exit {victim.exitcode}) inside; {held}")
             scene.rush()

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
 import time
 from contextlib import suppress
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from loadtest.faults.worker import main
-
-SETUP = "loadtest.preload"  # not in this package: Django must be set up before it is imported
+from loadtest.zygote import Zygote
 
 
 class Dead(Exception):
@@ -24,19 +20,17 @@ class Dead(Exception):
 class Worker:
     """One worker process."""
 
-    def __init__(self, context: ForkServerContext) -> None:
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=main, args=(theirs,), daemon=True)
-        self.process.start()
-        theirs.close()
+    def __init__(self, zygote: Zygote) -> None:
+        self._zygote = zygote
+        self.pid, self.pipe = zygote.fork()
+        self.exitcode: int | None = None
         self.busy = False
         self.answer: Any = None
         self.inside: dict[str, Any] | None = None
 
     @property
-    def pid(self) -> int:
-        assert self.process.pid
-        return self.process.pid
+    def lives(self) -> bool:
+        return self.exitcode is None and self.state() not in "ZX"
 
     def begins(self, *order: Any) -> None:
         """Give an order; `hears` tells what comes of it."""
@@ -96,8 +90,9 @@ class Worker:
 
     def die(self) -> None:
         """SIGKILL, and wait for its end."""
-        self.process.kill()
-        self.process.join(10)
+        if self.exitcode is None:
+            self.signal(signal.SIGKILL)  # its process id is its own until it is reaped
+            self.exitcode = self._zygote.reap(self.pid)
         self.busy = False
         self.pipe.close()
 
@@ -106,8 +101,7 @@ class Pool:
     """Workers that stand ready: their start takes longer than most cells. For several threads."""
 
     def __init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([SETUP])
+        self._zygote = Zygote()
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._gate = threading.Lock()
@@ -116,15 +110,15 @@ class Pool:
         with self._gate:
             while self._idle:
                 worker = self._idle.pop()
-                if worker.process.is_alive():
+                if worker.lives:
                     return worker
-            worker = Worker(self._context)
+            worker = Worker(self._zygote)
             self._all.add(worker)
             return worker
 
     def give_back(self, worker: Worker, *, clean: bool) -> None:
         """Take back an idle worker that nothing was done to; end any other one."""
-        if clean and not worker.busy and worker.process.is_alive():
+        if clean and not worker.busy and worker.lives:
             with self._gate:
                 self._idle.append(worker)
             return
@@ -139,3 +133,4 @@ class Pool:
                 worker.die()
         self._all.clear()
         self._idle.clear()
+        self._zygote.close()
