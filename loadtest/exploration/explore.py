@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import redis
@@ -29,6 +30,7 @@ from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.shrink import confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
+from loadtest.explorer.witness import witnessed
 
 
 def explore(job: Job) -> dict[str, Any]:
@@ -50,7 +52,9 @@ def explore(job: Job) -> dict[str, Any]:
 
 def _replay(job: Job, stage: Stage) -> dict[str, Any]:
     try:
-        found, _ = play(stage, watch_waiters(stage), exactly(job.choices or ()))
+        watched = watch_waiters(stage)
+        found, _ = play(stage, watched, exactly(job.choices or ()))
+        found = replace(found, states=witnessed(stage, watched, found))
     except Diverged as error:
         return {"verdict": "inconclusive", "reproduced": False, "cause": f"another schedule here: {error}"}
     return {
@@ -81,7 +85,8 @@ def _worth_showing(result: Result) -> dict[Any, Found]:
 
 def _confirmed(stage: Stage, search: Search, found: Found) -> tuple[Found, int]:
     small = shrink(stage, search.watched, found)
-    return small, confirmed(stage, search.watched, small)
+    times = confirmed(stage, search.watched, small)
+    return replace(small, states=witnessed(stage, search.watched, small)), times
 
 
 @contextmanager

@@ -71,13 +71,18 @@ def finding(job: Job, result: Result, shown: Mapping[str, tuple[Found, int]], gl
 def counterexample(job: Job, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
     """The schedule in all its forms: the id that repeats it, its steps, and sentences."""
     steps = gloss.steps(found.steps)
+    sentences = told(steps)
+    states = [gloss.state(state) for state in found.states] or [None] * len(steps)
     return {
         "id": job.replay_id(found.verdict, found.choices),
         "verdict": found.verdict,
         "faults": [str(HAZARDS[fault]) for fault in found.faults],
         "confirmed": confirmed,
-        "steps": [step._asdict() for step in steps],
-        "sentences": [*told(steps), *found.judgement.sentences],
+        "steps": [
+            {**step._asdict(), "sentence": sentence, "state": state}
+            for step, sentence, state in zip(steps, sentences, states, strict=True)
+        ],
+        "sentences": [*sentences, *map(gloss.sentence, found.judgement.sentences)],
     }
 
 

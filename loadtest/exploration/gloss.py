@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from loadtest.explorer.ops import Step
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
+_WORKER = re.compile(r"\S+?:100\d{4}:([A-H])\b")
 _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
@@ -32,9 +34,27 @@ class Gloss:
             for command, reply in [self.of(step)]
         )
 
+    def state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What the servers held after a step, in the same words."""
+        keys = [
+            {**row, "key": self._name(row["key"]), "value": _short(row["value"])} for row in state["keys"]
+        ]
+        rows = {self._name(name): value for name, value in state["rows"].items()}
+        waiting = {who: self.of_command(text) for who, text in state["waiting"].items()}
+        return {**state, "keys": keys, "rows": rows, "waiting": waiting}
+
+    def sentence(self, text: str) -> str:
+        """Workers by their names: the host and the process that a client reports are the same for all."""
+        return _WORKER.sub(r"\1", text)
+
+    def of_command(self, command: str) -> str:
+        return self.of(Step(0, "", "", "step", command, "", 0))[0]
+
+    def _name(self, text: str) -> str:
+        return text.replace(f"{{{self.book}}}:", "").replace(f"{self.book}:", "").replace(self.book, "book")
+
     def of(self, step: Step) -> tuple[str, str]:
-        command, reply = step.command.replace(f"{self.book}:", ""), step.reply.replace(self.book, "book")
-        command = command.replace(self.book, "book")
+        command, reply = self._name(step.command), step.reply.replace(self.book, "book")
         text, _, values = command.partition(" ← ")
         if text.startswith(("SELECT", "UPDATE", "INSERT", "DELETE")):
             command, reply = _sql(text, values.split(", ") if values else [], reply)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import redis
 from django.apps import apps
 
+from ledger.models import Book
 from loadtest.explorer.servers.postgres import NAME
 
 #: what no strategy writes while it applies a posting
@@ -80,6 +81,20 @@ class Opening:
         if done.error_message:
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
 
+    def shown(self, book: Book) -> dict[str, Any]:
+        """The committed balances, and the rows of lock tables; by libpq itself, which passes no gate."""
+        if book.store == "redis":
+            return {"balances": dict(_redis_balances(book, self._nodes[0][1])), "rows": {}}
+        return {
+            "balances": dict(self._rows("SELECT number, balance FROM ledger_account ORDER BY number")),
+            "rows": dict(self._rows("SELECT name, status FROM ledger_lockrecord ORDER BY name")),
+        }
+
+    def _rows(self, query: str) -> Iterator[tuple[str, int]]:
+        found = self._raw.exec_(query.encode())
+        for row in range(found.ntuples):
+            yield found.get_value(row, 0).decode(), int(found.get_value(row, 1))
+
     def restore(self, changed: Collection[str]) -> None:
         """`changed`: the servers that a run has changed."""
         if NAME in changed:
@@ -97,3 +112,9 @@ class Opening:
                 for key, value in keys:
                     pipe.restore(key, 0, value)
                 pipe.execute()
+
+
+def _redis_balances(book: Book, node: redis.Redis) -> Iterator[tuple[str, int]]:
+    prefix = f"ledger:{{{book.pk}}}:account:"
+    for key in sorted(node.keys(prefix + "*")):
+        yield key.decode().removeprefix(prefix), int(node.hget(key, "balance") or 0)

@@ -134,8 +134,8 @@ class LedgerSubject:
                 found.append(f"{ending.worker} was aborted by the database: deadlock")
         return [Breach(Word.STALLED, sentence) for sentence in found]
 
-    def show(self) -> dict[str, str]:
-        return {}
+    def show(self) -> dict[str, Any]:
+        return self.opening.shown(self.book)
 
 
 def _expected(error: BaseException) -> bool:

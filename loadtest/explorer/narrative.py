@@ -42,13 +42,19 @@ def _whose(step: Step, owners: dict[str, str]) -> str:
         return ""
     verb, key = words[0], words[1]
     owner = owners.get(key, "")
-    if verb in _TAKING and step.reply in _TAKEN:
+    if takes(step):
         owners[key] = step.worker
         return f": over the one that {owner} had set" if owner and owner != step.worker else ""
     if verb in ("DEL", "UNLINK") and step.reply not in ("0", ""):
         owners.pop(key, None)
         return f": it was {owner}'s" if owner and owner != step.worker else ""
     return ""
+
+
+def takes(step: Step) -> str:
+    """The key that this step has written, "" if it is none of the commands that take a lock."""
+    words = step.command.split()
+    return words[1] if len(words) > 1 and words[0] in _TAKING and step.reply in _TAKEN else ""
 
 
 def shortened(text: str, most: int = MOST) -> str:

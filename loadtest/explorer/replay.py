@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable, Sequence
 
 from loadtest.explorer import timeline
+from loadtest.explorer.ops import Step
 from loadtest.explorer.options import Option
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
@@ -88,9 +89,12 @@ def _default(run: Run, options: Sequence[Option]) -> int:
 
 
 def play(
-    stage: Stage, watched: dict[bytes, int], choose: Callable[[Run, Sequence[Option]], int]
+    stage: Stage,
+    watched: dict[bytes, int],
+    choose: Callable[[Run, Sequence[Option]], int],
+    trace: Callable[[Run, Step], None] | None = None,
 ) -> tuple[Found, Run]:
-    """Execute one schedule and judge it."""
+    """Execute one schedule and judge it. `trace` hears of each step when it was done."""
     options: list[Option] = []
     choices: list[int] = []
 
@@ -100,7 +104,7 @@ def play(
         options.append(offered[choice])
         return choice
 
-    run = stage.run(noting, watched)
+    run = stage.run(noting, watched, trace)
     judgement = stage.subject.judge(run.endings, run.stuck, timeline.shared(run))
     spent = tuple(sorted(run.spent))
     return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.ops import Step
@@ -23,6 +24,8 @@ class Found:
     choices: tuple[int, ...]
     options: tuple[Option, ...]
     steps: tuple[Step, ...]
+    #: what the servers held after each step, where somebody looked (witness.py)
+    states: tuple[dict[str, Any], ...] = ()
 
     @property
     def verdict(self) -> str:

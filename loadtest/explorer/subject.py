@@ -51,5 +51,6 @@ class Subject(Protocol):
         """The verdict on one finished run, from what the servers hold now (`contents`: the same, as a digest's
         source). `stuck`: no worker could go on, or all that could did nothing but poll in vain."""
 
-    def show(self) -> dict[str, str]:
-        """What to show beside each step: the balance, the lock's key and its TTL …"""
+    def show(self) -> dict[str, Any]:
+        """What to show beside each step, besides the keys of the servers: the balances. It is called in the middle
+        of a run, from any thread, and asks the servers by connections of its own."""

@@ -28,6 +28,9 @@ class Server(Protocol):
     def contents(self) -> bytes:
         """All that a new client could see there now, without the time that leases have left."""
 
+    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
+        """For people: (server, key, value, end of its lease in µs of virtual time) of what may be a lock."""
+
     def leases(self) -> Mapping[str, int]:
         """When each lease ends, in µs of virtual time."""
 

@@ -58,6 +58,9 @@ class PostgresServer:
             self._contents = repr(self.ask(b"contents")).encode()
         return self._contents
 
+    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
+        return ()
+
     def leases(self) -> Mapping[str, int]:
         return {}
 

@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.explorer.gates.here import beside
+from loadtest.explorer.gates.redis_commands import shown
 from loadtest.explorer.ops import Op
 from loadtest.explorer.tasks import Task
 
@@ -42,6 +43,7 @@ class RedisServer:
         self.reading = self._commands_that_only_read()
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}
+        self._rows: list[Any] = []
         self._contents: bytes | None = None
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
         self.changed = True
@@ -77,6 +79,11 @@ class RedisServer:
         assert self._contents is not None
         return self._contents
 
+    def listing(self) -> list[tuple[str, str, str, int | None]]:
+        leases = self.leases()
+        named = [(row[0].decode(errors="backslashreplace"), row) for row in self._rows if row[3] != -2]
+        return [(self.name, key, shown(row[2]), leases.get(key)) for key, row in named]
+
     def leases(self) -> Mapping[str, int]:
         if self._contents is None:
             self._look()
@@ -92,6 +99,7 @@ class RedisServer:
                 leases[key] = self._leases[key] if same else self._now + rounded(left) * 1000
                 expire_at[key] = at
         self._leases, self._expire_at = leases, expire_at
+        self._rows = rows
         self._contents = repr([row[:3] for row in rows if row[3] != -2]).encode()
 
     def _pin(self) -> None:

@@ -1,0 +1,58 @@
+"""What a schedule did to the servers, step by step: what the subject shows, every key with the time that its
+lease has left, and who waits in a server for whom to go on.
+
+It is taken in one more execution of a schedule that is known: the search itself does not look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtest.explorer.gates.here import beside
+from loadtest.explorer.narrative import takes
+from loadtest.explorer.ops import Step
+from loadtest.explorer.replay import exactly, play
+from loadtest.explorer.result import Found
+from loadtest.explorer.run import Run
+from loadtest.explorer.stage import Stage
+from loadtest.explorer.subject import Subject
+
+
+class Witness:
+    """Looks at the servers after each step, in virtual time. `states`: one for each step."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.states = subject, list[dict[str, Any]]()
+        self._values: dict[tuple[str, str], str] = {}
+        self._owners: dict[tuple[str, str], str] = {}
+
+    def __call__(self, run: Run, step: Step) -> None:
+        with beside():
+            keys = [row for server in run.servers.values() for row in server.listing()]
+            shown = self.subject.show()
+        told = [
+            {
+                "server": server,
+                "key": key,
+                "value": value,
+                "ttl_ms": None if ends is None else max(0, (ends - run.now) // 1000),
+                "by": self._by(step, (server, key), value),
+            }
+            for server, key, value, ends in keys
+        ]
+        self._values = {(server, key): value for server, key, value, _ in keys}
+        waiting = {task.name: task.op.text for task in run.waiting_line if task.op}
+        self.states.append({**shown, "keys": told, "waiting": waiting})
+
+    def _by(self, step: Step, place: tuple[str, str], value: str) -> str:
+        """Who wrote what the key holds now: whoever's step changed it, or wrote the same value over it."""
+        if self._values.get(place) != value or takes(step) == place[1]:
+            self._owners[place] = step.worker
+        return self._owners.get(place, "")
+
+
+def witnessed(stage: Stage, watched: dict[bytes, int], found: Found) -> tuple[dict[str, Any], ...]:
+    """Return the state after each step of `found`; nothing if it did not come again step by step."""
+    witness = Witness(stage.subject)
+    again, _ = play(stage, watched, exactly(found.choices), witness)
+    return tuple(witness.states) if again.steps == found.steps else ()
