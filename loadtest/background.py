@@ -21,11 +21,12 @@ class BackgroundWorker(Server):
     def __init__(self, data: Path | str | None = None, *, number: int = 1) -> None:
         super().__init__(data)
         self.number = number
+        self.label = f"worker-{number}"
 
     def command(self) -> list[str]:
         manage = [sys.executable, str(BASE_DIR / "manage.py"), "procrastinate", "worker"]
         options = {
-            "name": f"worker-{self.number}",
+            "name": self.label,
             "concurrency": CONCURRENCY,
             "delete-jobs": "successful",
             "shutdown-graceful-timeout": 2,

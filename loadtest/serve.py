@@ -1,4 +1,8 @@
-"""`make serve`: servers, web workers, background workers and the admin, until Ctrl-C."""
+"""`make serve`: servers, web workers, background workers and the admin, until Ctrl-C.
+
+What is killed is started again: web workers by gunicorn, gunicorn and the background workers by this process, the
+servers by their keeper (loadtest/servers/keeper.py).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from contextlib import ExitStack
 
 from loadtest.demo import SERVE_PORT, _as_ctrl_c
 from loadtest.servers import ServerError
-from loadtest.servers.base import tail
 from loadtest.servers.embedded import migrate, using
+from loadtest.servers.supervisor import Supervisor
 
 BACKGROUND_WORKERS = 3
 
@@ -35,7 +39,7 @@ def main() -> int:
 
 
 def serve(stack: ExitStack, port: int) -> None:
-    """Start everything in `stack`, say where it is, and stay until one of them dies (ServerError)."""
+    """Start everything in `stack`, say where it is, and start again what ends."""
     stack.enter_context(using())
     migrate()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
@@ -57,11 +61,11 @@ def serve(stack: ExitStack, port: int) -> None:
         f"Ctrl-C ends all of it.",
         flush=True,
     )
+    supervisor = Supervisor(lambda told: print(told, file=sys.stderr, flush=True))
+    supervisor.watch((web, *workers))
     while True:
-        for server in (web, *workers):
-            if not server.running:
-                raise ServerError(f"{server.name} has ended. {tail(server.log)}")
-        time.sleep(0.5)
+        supervisor.look()
+        time.sleep(0.2)
 
 
 def _free(port: int) -> bool:

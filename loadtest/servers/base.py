@@ -44,6 +44,8 @@ class Server:
         REAPER.remove(self.run)
         self.data = Path(data).absolute() if data else self.run / "data"
         self.log = self.data.with_suffix(".log") if data else self.run / f"{self.name}.log"
+        #: how messages call it
+        self.label = self.data.name if data else self.name
         self._process: subprocess.Popen[bytes] | None = None
 
     # -- what a server says about itself ------------------------------------------------------------------
@@ -76,6 +78,11 @@ class Server:
         return self._process.pid
 
     @property
+    def exit_code(self) -> int | None:
+        """Of a process that has ended and was not told to; negative: the signal. None otherwise."""
+        return self._process.poll() if self._process is not None else None
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -83,6 +90,18 @@ class Server:
         """Returns when the server answers. Raises ServerError with the end of its log if it does not."""
         if self.running:
             return self
+        self.spawn()
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def spawn(self) -> None:
+        """Start the process and do not wait for it."""
+        if self._process is not None:
+            self._ended()
         self.prepare()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -95,12 +114,6 @@ class Server:
                 start_new_session=True,  # Ctrl-C is for us; we then end the server in our own order
             )
         REAPER.watch(self._process.pid, self.stop_signal)
-        try:
-            self._wait_until_it_answers()
-        except BaseException:
-            self.kill()
-            raise
-        return self
 
     def stop(self, signum: int | None = None) -> None:
         """Polite end. Raises ServerError (and kills it) if it has not ended after `stop_timeout` seconds."""

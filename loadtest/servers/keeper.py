@@ -2,7 +2,7 @@
 
     user     flock(users.lock, shared) · order postgres, valkey ············· lock gone (left, killed, crashed)
     keeper     start them, write servers.json · look every 0.2 s ············ flock(users.lock, exclusive)
-                                                                              stop them, remove servers.json
+                                                one was killed: start it again   stop them, remove servers.json
 Started by embedded.py, which see. It ends the servers when nobody holds `users.lock` and nobody pinned them
 (`servers up`). The kernel drops the lock of a user that died in whatever way, so no count can be wrong. The
 servers are its children: they also end when the keeper itself is killed (reaper.py). While it stops them it
@@ -28,6 +28,7 @@ from .base import Server
 from .lab import Lab
 from .postgres import Postgres
 from .reaper import REAPER, end
+from .supervisor import Supervisor
 from .valkey import Valkey
 
 LOOK_EVERY = 0.2  # seconds
@@ -60,6 +61,7 @@ class Keeper:
         self.lab = lab
         self.running: dict[str, list[Server]] = {}
         self.stopping = threading.Event()
+        self.supervisor = Supervisor(lambda told: print(told, flush=True))
 
     def run(self) -> None:
         self._end_orphans()
@@ -69,6 +71,8 @@ class Keeper:
                 for name in SERVERS:
                     if name not in self.running and self.lab.order(name).exists():
                         self._start(name)
+                if self.supervisor.look():
+                    self._write_state()
                 if not self.lab.pin.exists() and _lock(users):
                     break
                 self.stopping.wait(LOOK_EVERY)
@@ -88,6 +92,7 @@ class Keeper:
             self.lab.refuse(name, f"{error}")
             return
         self.running[name] = servers
+        self.supervisor.watch(servers)
         self._write_state()
 
     def _write_state(self) -> None:
@@ -95,7 +100,7 @@ class Keeper:
             SERVERS[name][0]: ",".join(server.url for server in servers if not server.follows)
             for name, servers in self.running.items()
         }
-        everyone = [server for servers in self.running.values() for server in servers]
+        everyone = [server for servers in self.running.values() for server in servers if server.running]
         state["keeper"] = os.getpid()
         state["keeper_created"] = psutil.Process().create_time()
         state["processes"] = {s.data.name: [s.pid, psutil.Process(s.pid).create_time()] for s in everyone}
