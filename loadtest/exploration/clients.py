@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ledger import resources
@@ -15,11 +14,22 @@ class OwnClients:
 
     def __init__(self) -> None:
         self._shared: Any = resources.redis_client
-        self._made = cache(lambda worker, url: self._shared.__wrapped__(url))
+        self._made: dict[tuple[int, str], Any] = {}
 
     def redis_client(self, url: str = "") -> Any:
         place = anywhere()
-        return self._shared(url) if place is None else self._made(place.task.worker.index, url)
+        if place is None:
+            return self._shared(url)
+        key = place.task.worker.index, url
+        if key not in self._made:
+            self._made[key] = self._shared.__wrapped__(url)
+        return self._made[key]
+
+    def close(self, index: int) -> None:
+        """Close what worker number `index` has."""
+        for (owner, _), client in self._made.items():
+            if owner == index:
+                client.close()
 
     def install(self, patches: Patches) -> None:
         patches.everywhere(resources.redis_client, self.redis_client)

@@ -15,6 +15,7 @@ from redis.retry import Retry
 
 from ledger.strategies import find
 from loadtest.exploration.clients import OwnClients
+from loadtest.exploration.confirm import confirming
 from loadtest.exploration.findings import HAZARDS, counterexample, finding
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import Job
@@ -35,7 +36,7 @@ from loadtest.explorer.witness import witnessed
 
 def explore(job: Job) -> dict[str, Any]:
     """Return the object of explore.json; for a replay `{"verdict", "counterexample", "reproduced"}`."""
-    with _stage(job) as stage:
+    with _stage(job) as stage, confirming(stage, int(os.environ["REDIS_PORT"])):
         if job.choices is not None:
             return _replay(job, stage)
         search = Search(stage)
@@ -78,6 +79,8 @@ def _worth_showing(result: Result) -> dict[Any, Found]:
     found = {}
     for fault in HAZARDS:
         word = result.under(fault)
+        if fault and word == result.under(None):
+            continue  # it needs no fault
         if word not in ("kept", "inconclusive") and (smallest := result.smallest(word, fault)):
             found[fault] = smallest
     return found
@@ -97,11 +100,12 @@ def _stage(job: Job) -> Iterator[Stage]:
     urls |= {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     think = [job.work / 1000, job.work / 1000]
-    subject = LedgerSubject(job.strategy, workload, store, {"think": think}, nodes)
+    clients = OwnClients()
+    subject = LedgerSubject(job.strategy, workload, store, {"think": think}, nodes, clients)
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql())]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     try:
-        with Stage(subject, servers, job.bounds, [OwnClients().install]) as stage:
+        with Stage(subject, servers, job.bounds, [clients.install]) as stage:
             yield stage
     finally:
         for server in servers:

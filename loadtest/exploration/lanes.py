@@ -75,12 +75,14 @@ class _Lane:
         database = f"lane_{number}"
         with psycopg.connect(postgres.url.replace("/lab?", "/postgres?"), autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
-        nodes = [stack.enter_context(Valkey()) for _ in range(1 + NODES)]
+        primary = stack.enter_context(Valkey(port=0))  # its replicas, where a lock asks for one, come by TCP
+        nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "ledger.settings",
             "DATABASE_URL": postgres.url.replace("/lab?", f"/{database}?"),
-            "REDIS_URL": nodes[0].url,
-            "REDIS_NODES": ",".join(node.url for node in nodes[1:]),
+            "REDIS_URL": primary.url,
+            "REDIS_PORT": str(primary.port),
+            "REDIS_NODES": ",".join(node.url for node in nodes),
         }
         self.job: Job | None = None
         self._start()

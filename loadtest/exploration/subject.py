@@ -15,6 +15,7 @@ from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Operation, Outcome
 from ledger.reconciliation import books_of
 from ledger.strategies import find
+from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.restore import Opening, empty
 from loadtest.exploration.workloads import Workload
 from loadtest.explorer.gates.clocks import EPOCH
@@ -33,8 +34,9 @@ class LedgerSubject:
         store: str,
         settings: dict[str, Any],
         nodes: Mapping[str, redis.Redis],
+        clients: OwnClients,
     ) -> None:
-        self.name, self.workload = strategy, workload
+        self.name, self.workload, self.clients = strategy, workload, clients
         accounts = ((each.account, each.opening, each.floor) for each in workload.openings)
         empty(connection, nodes)  # the subject before this one has left its last schedule there
         self.book: Book = open_book(
@@ -68,6 +70,10 @@ class LedgerSubject:
         self._own.connection = connection.connection
         if not connection.get_autocommit():
             connection.set_autocommit(True)
+
+    def leave(self, index: int) -> None:
+        connection.close()
+        self.clients.close(index)
 
     # -- the verdict on one schedule --------------------------------------------------------------------------------
 

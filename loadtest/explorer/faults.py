@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from loadtest.explorer.bounds import SECOND, Fault
+from loadtest.explorer.ops import Op
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.tasks import State, Task, Worker
 
@@ -20,14 +21,18 @@ def options(run: Run, steppers: Sequence[Task]) -> list[Option]:
     gate: coming later, past the steps of others, it would lead to the same states.
     """
     possible = list(_possible(run, steppers))
-    run.applicable.update(Fault(option.kind.value) for option, _ in possible)
-    if len(run.spent) >= run.bounds.faults:
-        return []
-    kinds = run.bounds.kinds
-    offered = [o for o, seen in possible if Fault(o.kind.value) in kinds and (seen or not run.full)]
+    run.applicable.update(fault_of(option) for option, _ in possible)
+    offered = [Option(Kind.FAILOVER, server.name) for server in run.servers.values() if server.lags]
+    if len(run.spent) < run.bounds.faults:
+        kinds = run.bounds.kinds
+        offered += [o for o, seen in possible if fault_of(o) in kinds and (seen or not run.full)]
     for task in run.tasks:
         task.fresh = False
     return offered
+
+
+def fault_of(option: Option) -> Fault:
+    return Fault.FAILOVER if option.kind is Kind.LAG else Fault(option.kind.value)
 
 
 def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool]]:
@@ -50,11 +55,13 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
             yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
             yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
     for task in steppers:
-        if task.op and not task.op.local and task.due is not None:
+        if task.op and not task.op.local:
             yield Option(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
+        if task.op and not task.op.reads and run.servers[task.op.server].fails_over:
+            yield Option(Kind.LAG, task.name), True
     for server in run.servers.values():
-        for number in server.losable():
-            yield Option(Kind.FAILOVER, server.name, number), True
+        if server.leases():
+            yield Option(Kind.CLOCK_JUMP, server.name), True
 
 
 def _seen_by_others(run: Run, worker: Worker) -> bool:
@@ -66,7 +73,7 @@ def _seen_by_others(run: Run, worker: Worker) -> bool:
 
 def apply(run: Run, option: Option) -> None:
     """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
-    run.spent += [Fault(option.kind.value)] * option.cost
+    run.spent += [fault_of(option)] * option.cost
     run.progress()
     if option.kind is Kind.LOST_REPLY:
         run.task(option.who).worker.struck = True
@@ -85,13 +92,34 @@ def apply(run: Run, option: Option) -> None:
         _end_sessions(run, worker.tasks[:1])
         run.record(worker.name, worker.name, option.kind.value, "dies, its other threads go on", "")
     elif option.kind is Kind.CLOCK_JUMP:
-        worker = run.worker(option.who)
-        worker.offset += option.number * run.bounds.jump
-        text = f"its clock jumps by {option.number * run.bounds.jump / SECOND:+g} s"
-        run.record(worker.name, worker.name, option.kind.value, text, "")
-    elif option.kind is Kind.FAILOVER:
-        lost = run.servers[option.who].fail_over(option.number)
-        run.record("", option.who, option.kind.value, "the replica takes over", f"without {lost}")
+        _clock_jump(run, option)
+    elif option.kind is Kind.LAG:
+        server = run.servers[(run.task(option.who).op or Op("", "", b"")).server]
+        server.lag()
+        run.record("", server.name, option.kind.value, "the replica gets no more writes", "")
+
+
+def fail_over(run: Run, name: str) -> None:
+    """The replica that had fallen behind is the primary now; whoever was connected to the old one is cut off."""
+    server = run.servers[name]
+    for worker in run.workers:
+        worker.struck = worker.struck or name in worker.sessions
+        server.end_sessions(list(worker.sessions.get(name, ())))
+    lost = server.fail_over()
+    run.progress()
+    run.record("", name, Kind.FAILOVER.value, "the replica takes over", f"without {lost}")
+
+
+def _clock_jump(run: Run, option: Option) -> None:
+    seconds = f"{run.bounds.jump / SECOND:g} s"
+    if option.who in run.servers:
+        gone = run.servers[option.who].jump(run.bounds.jump)
+        run.record("", option.who, option.kind.value, f"its clock jumps ahead by {seconds}", f"gone: {gone}")
+        return
+    worker = run.worker(option.who)
+    worker.offset += option.number * run.bounds.jump
+    way = "ahead" if option.number > 0 else "back"
+    run.record(worker.name, worker.name, option.kind.value, f"its clock jumps {way} by {seconds}", "")
 
 
 def _pause(run: Run, worker: Worker) -> None:

@@ -17,11 +17,14 @@ class Kind(StrEnum):
     RENEWAL_DIES = "renewal-dies"
     RENEWAL_LIVES = "worker-dies-renewal-lives"
     LOST_REPLY = "lost-reply"  # the command is executed, the client sees an error
-    FAILOVER = "failover"
+    LAG = "lag"  # this write and all later ones do not reach the replica any more …
+    FAILOVER = "failover"  # … which takes over: part of the same fault
     CLOCK_JUMP = "clock-jump"
 
 
-FREE = frozenset({Kind.STEP, Kind.TICK, Kind.RESUME, Kind.VICTIM})
+FREE = frozenset({Kind.STEP, Kind.TICK, Kind.RESUME, Kind.VICTIM, Kind.FAILOVER})
+#: options that execute a task's pending command
+STEPS = frozenset({Kind.STEP, Kind.LOST_REPLY, Kind.LAG})
 
 
 class Option(NamedTuple):

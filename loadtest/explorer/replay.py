@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 
 from loadtest.explorer import timeline
 from loadtest.explorer.ops import Step
-from loadtest.explorer.options import Option
+from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 
+Chooser = Callable[[Run, Sequence[Option]], int]
 _LETTERS = string.ascii_letters
 _PART = re.compile(r"(\d*)([a-zA-Z])")
 
@@ -45,13 +46,13 @@ class Diverged(Exception):
     """A replayed schedule came to a decision that has no such option."""
 
 
-def exactly(choices: Sequence[int]) -> Callable[[Run, Sequence[Option]], int]:
+def exactly(choices: Sequence[int]) -> Chooser:
     """A chooser that follows these decisions, and then always takes the first option."""
     position = 0
 
     def choose(run: Run, options: Sequence[Option]) -> int:
         nonlocal position
-        choice = choices[position] if position < len(choices) else _default(run, options)
+        choice = choices[position] if position < len(choices) else _quietest(run, options)
         position += 1
         if choice >= len(options):
             raise Diverged(f"decision {position}: option {choice} of {[str(o) for o in options]}")
@@ -60,7 +61,7 @@ def exactly(choices: Sequence[int]) -> Callable[[Run, Sequence[Option]], int]:
     return choose
 
 
-def roughly(wanted: Sequence[Option]) -> Callable[[Run, Sequence[Option]], int]:
+def roughly(wanted: Sequence[Option]) -> Chooser:
     """A chooser that takes these options as far as they come up, in their order; else the first."""
     rest = list(wanted)
 
@@ -68,21 +69,21 @@ def roughly(wanted: Sequence[Option]) -> Callable[[Run, Sequence[Option]], int]:
         if len(options) == 1:
             if rest and rest[0] == options[0]:
                 rest.pop(0)
-            return _default(run, options)
+            return _quietest(run, options)
         for place, option in enumerate(rest):
             if option in options:
                 del rest[: place + 1]
                 return options.index(option)
-        return _default(run, options)
+        return _quietest(run, options)
 
     return choose
 
 
-def _default(run: Run, options: Sequence[Option]) -> int:
+def _quietest(run: Run, options: Sequence[Option]) -> int:
     """Go on quietly; when only polls in vain are left, end the pause, or the run."""
     if timeline.only_polls(run):
         for place, option in enumerate(options):
-            if option.kind == "resume":
+            if option.kind is Kind.RESUME:
                 return place
         run.stuck = True
     return 0
@@ -91,7 +92,7 @@ def _default(run: Run, options: Sequence[Option]) -> int:
 def play(
     stage: Stage,
     watched: dict[bytes, int],
-    choose: Callable[[Run, Sequence[Option]], int],
+    choose: Chooser,
     trace: Callable[[Run, Step], None] | None = None,
 ) -> tuple[Found, Run]:
     """Execute one schedule and judge it. `trace` hears of each step when it was done."""
@@ -100,6 +101,8 @@ def play(
 
     def noting(run: Run, offered: Sequence[Option]) -> int:
         choice = choose(run, offered)
+        if run.stuck:
+            return choice
         choices.append(choice)
         options.append(offered[choice])
         return choice

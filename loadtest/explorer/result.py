@@ -8,7 +8,7 @@ from typing import Any
 
 from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.ops import Step
-from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.options import STEPS, Option
 from loadtest.explorer.subject import GRAVITY, Judgement
 
 #: the faults of one schedule, sorted
@@ -34,7 +34,7 @@ class Found:
     @property
     def switches(self) -> int:
         """How often another worker goes on."""
-        who = [option.who for option in self.options if option.kind in (Kind.STEP, Kind.LOST_REPLY)]
+        who = [option.who for option in self.options if option.kind in STEPS]
         return sum(1 for before, after in pairwise(who) if before != after)
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from loadtest.explorer import faults, timeline
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
 from loadtest.explorer.ops import Op, Step
-from loadtest.explorer.options import FREE, Kind, Option
+from loadtest.explorer.options import FREE, STEPS, Kind, Option
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.subject import Ending
 from loadtest.explorer.tasks import Halt, State, Task, Worker
@@ -57,6 +57,7 @@ class Run:
         self.stuck = self.cut = self.ending = False
         self.cold = False  # a server had to be told something that it keeps: the next run will differ
         self.error: BaseException | None = None
+        self.around = ""  # who went around the gates
         self.endings: list[Ending] = []
         self.over = threading.Lock()
         self.over.acquire()
@@ -206,7 +207,9 @@ class Run:
             timeline.resume(self, option.who)
         elif option.kind is Kind.VICTIM:
             timeline.abort(self, self.task(option.who))
-        elif option.kind in (Kind.STEP, Kind.LOST_REPLY):
+        elif option.kind is Kind.FAILOVER:
+            faults.fail_over(self, option.who)
+        elif option.kind in STEPS:
             task = self.task(option.who)
             assert task.op is not None
             task.op.lose_reply = option.kind is Kind.LOST_REPLY

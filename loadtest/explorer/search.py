@@ -15,6 +15,7 @@ from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
+HOW = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 
 @dataclass(slots=True)
@@ -46,26 +47,29 @@ class Search:
     def explore(self) -> Result:
         result, begun = self.result, _now()
         gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
-        watched = watch_waiters(self.stage)
-        if self.full:
-            self.watched = watched
-        while True:
-            if self.bounds.budget and _now() - begun > self.bounds.budget:
-                result.cause = f"the budget of {self.bounds.budget:g} s ended"
-                break
-            self.depth = 0
-            try:
-                self._one()
-            except Broken as error:
-                result.cause = str(error)
-                break
-            if not self._backtrack():
-                result.exhausted = True
-                break
-        if gone_around := [a for s in self.stage.servers.values() if (a := s.around())]:
-            result.exhausted, result.cause = False, "; ".join(gone_around)
+        try:
+            watched = watch_waiters(self.stage)
+            self.watched = watched if self.full else {}
+            result.exhausted = self._walk(begun)
+        except Broken as error:
+            result.cause, result.remedy = str(error), HOW
+        finally:
+            gc.unfreeze()
+        if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
+            result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), HOW
         result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
         return result
+
+    def _walk(self, begun: float) -> bool:
+        """Schedule after schedule. → was it all?"""
+        while True:
+            if self.bounds.budget and _now() - begun > self.bounds.budget:
+                self.result.cause = f"the budget of {self.bounds.budget:g} s ended"
+                return False
+            self.depth = 0
+            self._one()
+            if not self._backtrack():
+                return True
 
     def _one(self) -> None:
         known = len(self.path)

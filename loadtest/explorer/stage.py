@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.gates import clocks, psycopg, redis, threads
-from loadtest.explorer.gates.here import Here, attach
+from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.options import Option
-from loadtest.explorer.run import Run
+from loadtest.explorer.run import Broken, Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
@@ -75,13 +75,17 @@ class Stage:
     def __enter__(self) -> Self:
         for install in (*GATES, *self.gates):
             install(self.patches)
+        for server in self.servers.values():
+            server.watch()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.patches.undo()
-        for hand in self.hands:
+        for index, hand in enumerate(self.hands):
+            hand.give(lambda index=index: self.subject.leave(index))  # type: ignore[misc]
+            hand.finish()
             hand.give(None)
 
     def run(
@@ -99,13 +103,17 @@ class Stage:
         run.trace = trace
         for worker, hand in zip(workers, self.hands, strict=True):
             hand.give(self._job(run, worker))
+        Active.run = run
         try:
             run.begin()
         finally:
+            Active.run = None
             endings = [self._ending(run, worker) for worker in workers]
             self._end(run)
         if run.error:
             raise run.error
+        if run.around:
+            raise Broken(run.around)
         run.endings = endings
         return run
 

@@ -24,7 +24,10 @@ def state(run: Run) -> bytes:
         return None if at is None else max(at - now, 0)
 
     leases = [sorted((k, v - now) for k, v in s.leases().items()) for s in run.servers.values()]
-    return digest(repr((_parts(run, moment, now), leases, now if run.wall_clock_read else 0)).encode())
+    hidden = [server.hidden() for server in run.servers.values()]
+    return digest(
+        repr((_parts(run, moment, now), leases, hidden, now if run.wall_clock_read else 0)).encode()
+    )
 
 
 def shape(run: Run) -> bytes:
@@ -44,6 +47,7 @@ def shape(run: Run) -> bytes:
 def _parts(run: Run, moment: Any, now: int | None) -> tuple[Any, ...]:
     return (
         len(run.spent),
+        [server.lags for server in run.servers.values()],
         [server.contents() for server in run.servers.values()],
         [
             (

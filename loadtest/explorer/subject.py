@@ -47,6 +47,9 @@ class Subject(Protocol):
     def settle(self, index: int) -> None:
         """Runs in the worker's thread after a run that ended it halfway: leave no half-done state in clients."""
 
+    def leave(self, index: int) -> None:
+        """Runs in the worker's thread when the stage is taken down: close its clients."""
+
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         """The verdict on one finished run, from what the servers hold now (`contents`: the same, as a digest's
         source). `stuck`: no worker could go on, or all that could did nothing but poll in vain."""

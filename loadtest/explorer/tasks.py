@@ -61,7 +61,7 @@ class History:
         else:
             self.base = digest(self.base, *done)
             self.last_from = self.round_from
-        self.attempts = self.attempts + 1 if self.verbs and self.verbs == self.last_verbs else 0
+        self.attempts = self.attempts + 1 if self.verbs and self.verbs == self.last_verbs and not same else 0
         self.verbs, self.last_verbs = [], self.verbs
         self.round_from = len(self.looks)
         self.last = done

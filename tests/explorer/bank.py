@@ -71,6 +71,10 @@ class Bank:
     def settle(self, index: int) -> None:
         pass
 
+    def leave(self, index: int) -> None:
+        for client in vars(self.own).values():
+            client.close()
+
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         balance = self.admin.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
         amounts = {e.worker: 10 * (ord(e.worker) - 64) for e in endings}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 
@@ -13,8 +12,8 @@ class Patches:
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
 
-    def method(self, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-        self._undo.append((owner, name, getattr(owner, name)))
+    def method(self, owner: Any, name: str, replacement: Any) -> None:
+        self._undo.append((owner, name, vars(owner).get(name, getattr(owner, name))))
         setattr(owner, name, replacement)
 
     def everywhere(self, original: Any, replacement: Any) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import select
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from loadtest.explorer.gates.here import Here, here
+from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from loadtest.explorer.tasks import Halt
 
 _wait = psycopg.Connection.wait
+_connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+_made: set[int] = set()
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
 
@@ -30,6 +34,8 @@ _CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNOR
 def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
     if place is None:
+        if Active.run is not None:
+            Active.stranger("a command to PostgreSQL")
         return _wait(connection, gen, *args, **keywords)
     status = connection.pgconn.transaction_status
     name = gen.__name__
@@ -182,5 +188,22 @@ def _reply(cursor: Any) -> tuple[bytes, str]:
     return repr(rows).encode(), shown or "no row"
 
 
+def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
+    connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
+    _made.add(connection.info.backend_pid)
+    return connection
+
+
+def made(look: bool = False) -> set[int]:
+    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
+    `look` for those that were there before."""
+    for thing in gc.get_objects() if look else ():
+        if isinstance(thing, psycopg.Connection) and not thing.closed:
+            _made.add(thing.info.backend_pid)
+    return _made
+
+
 def install(patches: Patches) -> None:
     patches.method(psycopg.Connection, "wait", wait)
+    patches.method(psycopg.Connection, "connect", classmethod(connect))
+    patches.everywhere(psycopg.connect, partial(connect, psycopg.Connection))

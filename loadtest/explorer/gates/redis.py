@@ -6,6 +6,7 @@ client reads their replies as it always does.
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import redis
 from redis.connection import AbstractConnection
 
 from loadtest.explorer.bounds import SECOND
-from loadtest.explorer.gates.here import Here, beside, here
+from loadtest.explorer.gates.here import Active, Here, beside, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import shown, split, time_out
 from loadtest.explorer.ops import Op
@@ -26,8 +27,12 @@ _read: Any = AbstractConnection.read_response
 _can_read: Any = AbstractConnection.can_read
 _connect: Any = AbstractConnection.connect_check_health
 
+#: address of a server → numbers of the connections that were made to it
+_made: dict[str, set[int]] = {}
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001
+#: how long real replicas, or a disk, may take to confirm
+CONFIRMED_WITHIN = 1.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = {b"PTTL", b"TTL"}
 
@@ -42,11 +47,15 @@ class Gated:
     op: Op | None = None
     #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
     mode: bytes = b""
+    #: fresh from the pool, nothing sent yet
+    checked_out: bool = False
 
 
 def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
     place = here()
     if place is None:
+        if Active.run is not None:
+            Active.stranger("a command to Redis")
         _send(connection, command, check_health)
         return
     if place.run.ending:
@@ -67,7 +76,8 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
         _deliver(place, connection, gated)
     op, gated.op = gated.op, None
     if op is None:  # a message of a subscription
-        seconds = keywords.get("timeout")
+        given = keywords.get("timeout")
+        seconds = given if isinstance(given, int | float) else None
         _await(place, connection, gated, seconds)
         if seconds is not None and not readable(connection):
             place.task.history.add(b"no message")
@@ -96,6 +106,8 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     place = here()
     gated = _known(connection)
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
+        if gated:
+            gated.checked_out = True  # so a pool looks whether the connection is still good
         return bool(_can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()
@@ -110,6 +122,25 @@ def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
     """The handshake touches nothing that anybody shares: no step."""
     with beside():
         _connect(connection, *args, **keywords)
+        connection.explorer_number = number = number_of(connection)
+        _made.setdefault(address(connection), set()).add(number)
+
+
+def number_of(connection: Any) -> int:
+    """CLIENT ID: by it the server's list of clients tells who went around the gates."""
+    _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
+    return int(_read(connection))
+
+
+def made(target: str, look: bool = False) -> set[int]:
+    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
+    were put up; `look` for those that were there before."""
+    for thing in gc.get_objects() if look else ():
+        if isinstance(thing, AbstractConnection) and thing._sock and not hasattr(thing, "explorer_number"):
+            known: Any = thing
+            known.explorer_number = number_of(known)
+            _made.setdefault(address(known), set()).add(known.explorer_number)
+    return _made.setdefault(target, set())
 
 
 # -- one command ------------------------------------------------------------------------------------------------
@@ -119,6 +150,9 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
     words, raw = gated.outbox.popleft()
     op = _describe(gated, words)
     place.run.gate(place.task, op)
+    if gated.number < 0 and gated.checked_out:
+        _connect_again(connection, gated)
+    gated.checked_out = False
     _send(connection, [raw], check_health=False)
     gated.op = op
     name = words[0].upper()
@@ -133,10 +167,22 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
             gated.server.touched()
 
 
+def _connect_again(connection: Any, gated: Gated) -> None:
+    """The server was replaced since the pool gave this connection out: a moment later it would have noticed."""
+    with beside():
+        connection.disconnect()
+        connection.connect()
+    gated.number, connection.explorer_socket = connection.explorer_number, connection._sock
+
+
 def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) -> None:
     """Return when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
     run, task = place.run, place.task
-    if connection._parser.can_read(NEWS_WITHIN):
+    op = gated.op
+    confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
+    if confirming and op:
+        gated.server.confirming.add(op.text.split(" ", 1)[0])
+    if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):
         return
     gated.server.barrier()
     over: list[bool] = []
@@ -185,9 +231,10 @@ def _gated(place: Here, connection: Any) -> Gated:
         with beside():
             if not connection._sock:
                 connection.connect()
-            _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
-            number = int(_read(connection))
-        known = Gated(_server(place, connection), number)
+            if not hasattr(connection, "explorer_number"):
+                connection.explorer_number = number_of(connection)
+                made(address(connection)).add(connection.explorer_number)
+        known = Gated(_server(place, connection), connection.explorer_number, checked_out=True)
         connection.explorer, connection.explorer_socket = known, connection._sock
     place.task.worker.sessions.setdefault(known.server.name, {})[connection] = place.task
     return known

@@ -32,7 +32,7 @@ def start(thread: threading.Thread) -> None:
         try:
             if not run.ending:
                 body()
-        except Halt:
+        except (Halt, Exception):  # noqa: BLE001, S110  (its last step tells why it ended)
             pass
         finally:
             run.finished(task)

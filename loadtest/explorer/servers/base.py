@@ -15,6 +15,9 @@ class Server(Protocol):
     name: str
     #: was anything changed there since `begin`?
     changed: bool
+    #: does it have a replica that may take over? Does that one lag?
+    fails_over: bool
+    lags: bool
 
     def begin(self) -> None:
         """The run starts: the subject has put the opening state there, time is 0."""
@@ -52,11 +55,20 @@ class Server(Protocol):
     def holds(self, sessions: Sequence[Any]) -> bool:
         """Might others see it when these sessions end?"""
 
-    def losable(self) -> Sequence[int]:
-        """How many of the last writes a failover could lose: the choices there are."""
+    def lag(self) -> None:
+        """From now on no write reaches the replica."""
 
-    def fail_over(self, number: int) -> str:
-        """Lose the last `number` writes. → which."""
+    def fail_over(self) -> str:
+        """The replica takes over: put back what was there when it began to lag. → the writes that are lost."""
 
-    def around(self) -> str | None:
-        """Who talked to this server past the gates? None: nobody."""
+    def jump(self, ahead: int) -> str:
+        """The server's clock jumps ahead by so many µs. → the keys whose leases it ends."""
+
+    def hidden(self) -> bytes:
+        """What else a state consists of: what the replica has."""
+
+    def watch(self) -> None:
+        """From now on somebody who talks to this server past the gates is noticed."""
+
+    def around(self) -> str:
+        """Who talked to this server past the gates since `watch`? "": nobody."""

@@ -14,6 +14,21 @@ from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
 BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
+#: an unlogged table, and a trigger that fires at every login
+WATCH = b"""
+CREATE SCHEMA IF NOT EXISTS explorer;
+CREATE UNLOGGED TABLE IF NOT EXISTS explorer.login (pid int, client text);
+TRUNCATE explorer.login;
+CREATE OR REPLACE FUNCTION explorer.note_login() RETURNS event_trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO explorer.login VALUES (pg_backend_pid(), current_setting('application_name')); END $$;
+DROP EVENT TRIGGER IF EXISTS explorer_login;
+CREATE EVENT TRIGGER explorer_login ON login EXECUTE FUNCTION explorer.note_login();
+"""
+SESSIONS = """
+SELECT pid, coalesce(nullif(application_name, ''), 'a client') || ' (process ' || pid || ', last: ' || left(query, 60)
+    || ', ' || coalesce(query_start::text, '') || ')'
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+"""
 HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
 
 
@@ -21,6 +36,7 @@ class PostgresServer:
     """`contents_sql`: one query whose rows are all that the subject keeps there, times of day left out."""
 
     name = NAME
+    fails_over = lags = False
 
     def __init__(self, url: str, contents_sql: LiteralString) -> None:
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
@@ -144,14 +160,38 @@ class PostgresServer:
         if held := self.ask(b"held", _array([session.info.backend_pid for session in sessions])):
             raise RuntimeError(f"sessions still hold locks after the run: {held}")
 
-    def losable(self) -> Sequence[int]:
-        return ()
-
-    def fail_over(self, number: int) -> str:
+    def lag(self) -> None:
         raise NotImplementedError
 
-    def around(self) -> str | None:
-        return None
+    def fail_over(self) -> str:
+        raise NotImplementedError
+
+    def jump(self, ahead: int) -> str:
+        raise NotImplementedError
+
+    def hidden(self) -> bytes:
+        return b""
+
+    def watch(self) -> None:
+        """Each new session writes itself down; of the old ones it is remembered what they have done so far."""
+        from loadtest.explorer.gates.psycopg import made
+
+        self._ours = made
+        done = self.admin.pgconn.exec_(WATCH)
+        if done.status != ExecStatus.COMMAND_OK:
+            raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
+        made(look=True)
+        self._before = self._sessions()
+
+    def around(self) -> str:
+        ours, now = self._ours(), self._sessions()
+        strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
+        logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
+        strangers += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
+        return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
+
+    def _sessions(self) -> dict[int, str]:
+        return dict(self.admin.execute(SESSIONS).fetchall())
 
     def close(self) -> None:
         self.admin.close()

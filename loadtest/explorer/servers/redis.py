@@ -7,6 +7,8 @@ removes the key (PEXPIRE with 0).
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -47,6 +49,13 @@ class RedisServer:
         self._contents: bytes | None = None
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
         self.changed = True
+        #: process ids of real replicas; WAIT is answered by them
+        self.replicas: list[int] = []
+        self.fails_over = True
+        self.lost: list[str] = []
+        self._replica: tuple[list[tuple[bytes, bytes]], dict[str, int], bytes] | None = None
+        #: commands that only a replica, or a disk, can answer were seen
+        self.confirming: set[str] = set()
 
     def ask(self, *command: Any) -> Any:
         """One round trip beside the gates."""
@@ -61,12 +70,17 @@ class RedisServer:
         self._leases.clear()
         self._expire_at.clear()
         self._contents, self._now, self._ask, self.changed = None, 0, True, False
+        self._replica, self.lost = None, []
+        for process in self.replicas:
+            os.kill(process, signal.SIGCONT)
 
     def touched(self) -> None:
         self._contents, self.changed = None, True
 
     def before_step(self, op: Op) -> None:
         self._ask = True
+        if self.lags and not op.reads:
+            self.lost.append(op.text)
         self.leases()
         if self._leases and (
             self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
@@ -155,14 +169,89 @@ class RedisServer:
     def holds(self, sessions: Sequence[Any]) -> bool:
         return any(getattr(s, "explorer", None) and s.explorer.mode == b"SUBSCRIBE" for s in sessions)
 
-    def losable(self) -> Sequence[int]:
-        return ()
+    # -- the replica ----------------------------------------------------------------------------------------------
 
-    def fail_over(self, number: int) -> str:
-        raise NotImplementedError
+    @property
+    def lags(self) -> bool:
+        return self._replica is not None
 
-    def around(self) -> str | None:
-        return None
+    def lag(self) -> None:
+        """What the replica has is kept here, as DUMP gives it: to execute a failover costs a second."""
+        self.contents()
+        keys = [row[0] for row in self.ask("EVALSHA", self._scripts["contents.lua"], 0)]
+        self._replica = [(key, self.ask("DUMP", key)) for key in keys], dict(self._leases), self.contents()
+        self.stop_replicas()
+
+    def fail_over(self) -> str:
+        assert self._replica is not None
+        had, leases, contents = self._replica
+        self.ask("FLUSHALL")
+        for key, value in had:
+            self.ask("RESTORE", key, 0, value)
+        self._contents, self._leases = contents, {k: end for k, end in leases.items() if end > self._now}
+        for name in leases.keys() - self._leases.keys():
+            self.ask("DEL", name)
+        self._replica, self.changed, self._ask = None, True, True
+        if self._leases:
+            self._pin()
+        self.touched()
+        return ", ".join(self.lost) or "nothing"
+
+    def jump(self, ahead: int) -> str:
+        gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
+        for key in self._leases:
+            self._leases[key] -= ahead
+        self._pin()
+        self.touched()
+        self._ask = True
+        return ", ".join(gone) or "nothing"
+
+    def hidden(self) -> bytes:
+        if self._replica is None:
+            return b""
+        _, leases, contents = self._replica
+        return contents + repr(sorted((key, end - self._now) for key, end in leases.items())).encode()
+
+    def stop_replicas(self) -> None:
+        """Real replicas (for WAIT) stand still as well."""
+        for process in self.replicas:
+            os.kill(process, signal.SIGSTOP)
+
+    def watch(self) -> None:
+        """Remember how many clients came so far, and what those that are here have done."""
+        self._ours(look=True)
+        self._before = self._clients()
+        self._received = self._connections_received()
+        self._known = set(self._ours())
+
+    def around(self) -> str:
+        ours, now = self._ours(), self._clients()
+        strangers = [c for number, c in now.items() if number not in ours and self._before.get(number) != c]
+        if strangers:
+            client = strangers[0]
+            who = client.get("lib-name") or client.get("name") or "a client"
+            return f"{who} (client {client['id']}, last command {client['cmd']}) talked to {self.name} past the gates"
+        unknown = self._connections_received() - self._received - len(ours - self._known)
+        return f"{unknown} clients came to {self.name} past the gates, and left again" if unknown > 0 else ""
+
+    def _ours(self, look: bool = False) -> set[int]:
+        from loadtest.explorer.gates.redis import made
+
+        return made(self.address, look)
+
+    def _clients(self) -> dict[int, dict[str, str]]:
+        """Number → what CLIENT LIST says of it, without what changes by itself."""
+        found = {}
+        for line in self.ask("CLIENT", "LIST").decode().splitlines():
+            client = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            found[int(client["id"])] = {
+                k: v for k, v in client.items() if k in ("id", "cmd", "lib-name", "tot-cmds")
+            }
+        return found
+
+    def _connections_received(self) -> int:
+        info = self.ask("INFO", "stats").decode()
+        return int(info.split("total_connections_received:")[1].split("\r\n")[0])
 
     def close(self) -> None:
         self._connection.disconnect()
@@ -176,7 +265,11 @@ def address(connection: Any) -> str:
 
 
 def readable(connection: Any) -> bool:
-    return bool(connection._sock) and bool(connection._parser.can_read(0))
+    """Is there something to read, or the end of the connection?"""
+    try:
+        return not connection._sock or bool(connection._parser.can_read(0))
+    except redis.ConnectionError:
+        return True
 
 
 def rounded(milliseconds: int) -> int:

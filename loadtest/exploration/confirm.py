@@ -1,0 +1,35 @@
+"""WAIT and WAITAOF are answered by real replicas and a real disk. They are there only for locks that ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from loadtest.explorer.replay import exactly
+from loadtest.explorer.servers.redis import RedisServer
+from loadtest.explorer.stage import Stage
+from loadtest.servers import Valkey
+
+REPLICA = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 1}
+
+
+@contextmanager
+def confirming(stage: Stage, port: int) -> Iterator[None]:
+    """Try one schedule; if it waits for a replica or for the disk, give the primary at `port` what it needs."""
+    stage.run(exactly(()), {})
+    primary = next(s for s in stage.servers.values() if isinstance(s, RedisServer))
+    with ExitStack() as stack:
+        if "WAITAOF" in primary.confirming:
+            primary.ask("CONFIG", "SET", "appendfsync", "always")
+            primary.ask("CONFIG", "SET", "appendonly", "yes")
+            stack.callback(primary.ask, "CONFIG", "SET", "appendonly", "no")
+        if "WAIT" in primary.confirming:
+            replica = stack.enter_context(Valkey(config={**REPLICA, "replicaof": ("127.0.0.1", port)}))
+            with replica.client() as client:
+                while client.info("replication")["master_link_status"] != "up":
+                    pass
+            primary.replicas.append(replica.pid)
+            stack.callback(primary.replicas.clear)
+            stack.callback(replica.resume)
+        primary.watch()  # the replica's link is nobody's client
+        yield

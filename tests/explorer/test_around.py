@@ -1,0 +1,68 @@
+"""A client that goes around the gates is noticed: the search then says `inconclusive`, and never `kept`."""
+
+from __future__ import annotations
+
+import _thread
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import pq
+
+from loadtest.explorer.result import Result
+from tests.explorer import bank
+
+Explore = Callable[..., Result]
+
+
+def by_raw_socket(own: bank.Bank, amount: int) -> str:
+    """Locks by a client that nobody hooked: the explorer does not see these commands."""
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(own.redis_url.removeprefix("unix://").split("?")[0])
+        wire.sendall(b"PING\r\n")
+        wire.recv(100)
+    return bank.select_for_update(own, amount)
+
+
+def by_libpq(own: bank.Bank, amount: int) -> str:
+    """Reads by libpq itself, in a session of its own."""
+    raw = pq.PGconn.connect(own.database.encode())
+    raw.exec_(b"SELECT balance FROM account")
+    raw.finish()
+    return bank.select_for_update(own, amount)
+
+
+def by_a_thread_nobody_knows(own: bank.Bank, amount: int) -> str:
+    done = threading.Lock()
+    done.acquire()
+
+    def ask() -> None:
+        own.admin_redis.get("key")
+        done.release()
+
+    _thread.start_new_thread(ask, ())
+    done.acquire()
+    return bank.select_for_update(own, amount)
+
+
+@pytest.mark.parametrize("deposit", [by_raw_socket, by_libpq, by_a_thread_nobody_knows])
+def test_who_goes_around_the_gates_is_named(explore: Explore, deposit: Any) -> None:
+    result = explore(deposit)
+    assert not result.exhausted
+    assert "past the gates" in result.cause or "belongs to no worker" in result.cause
+
+
+def test_an_open_session_that_wakes_up_is_noticed(explore: Explore, explorer_urls: tuple[str, str]) -> None:
+    with psycopg.connect(explorer_urls[0], autocommit=True):  # hooked: known
+        raw = pq.PGconn.connect(explorer_urls[0].encode())
+
+        def by_old_session(own: bank.Bank, amount: int) -> str:
+            raw.exec_(b"SELECT 1")
+            return bank.select_for_update(own, amount)
+
+        assert "past the gates" in explore(by_old_session).cause
+        raw.finish()
+    assert explore(bank.select_for_update).cause == ""
