@@ -38,7 +38,8 @@ class Evidence:
     counts as one that did not fire). `control`: the control's verdict in the
     same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `refused`:
     operations turned away because a lock or a server was not available (not those that the business refuses,
-    such as "out of stock"). `unavailable`: a sentence, if the trial saw the subject unavailable.
+    such as "out of stock"). `unavailable`: a sentence, if the trial saw the subject unavailable. `covered`: a
+    sentence, if the trial was a search: what it went through.
     """
 
     books: Books | None
@@ -52,6 +53,7 @@ class Evidence:
     stall: Stall | None = None
     refused: int = 0
     unavailable: str = ""
+    covered: str = ""
     unfinished: int = 0
     doubts: tuple[Doubt, ...] = ()
 

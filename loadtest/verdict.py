@@ -109,7 +109,8 @@ def _refusals(evidence: Evidence) -> list[Breach]:
 def _how_it_was_kept(evidence: Evidence) -> str:
     observed = evidence.observed
     fired = f"; fired: {', '.join(sorted(evidence.fired))}" if evidence.fired else ""
-    return (
-        f"{observed.acknowledged} operations acknowledged and each of them kept; {observed.overlaps} operations "
-        f"overlapped another; the control came out as {evidence.control}{fired}"
+    kept = evidence.covered or (
+        f"{observed.acknowledged} operations acknowledged and each of them kept; "
+        f"{observed.overlaps} operations overlapped another"
     )
+    return f"{kept}; the control came out as {evidence.control}{fired}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ledger.strategies import CONTROL
 from loadtest.claims import Exit
-from loadtest.exploration.findings import not_run, with_control
+from loadtest.exploration.findings import finding, not_run, verdict_on
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
 from loadtest.exploration.reach import out_of_reach
@@ -18,7 +19,7 @@ from loadtest.words import Word
 
 
 class Campaign:
-    """`jobs`: one for each strategy; `lanes`: how many processes."""
+    """`jobs`: one for each strategy, the control first; `lanes`: how many processes."""
 
     def __init__(self, jobs: Sequence[Job], lanes: int) -> None:
         if lanes < 1:
@@ -28,30 +29,44 @@ class Campaign:
     def run(self, path: Path, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
         """Explore everything and write the file, whole or not at all. Returns what it holds."""
         started = datetime.now(UTC)
-        found: dict[str, dict[str, Any]] = {}
-        for job in self.jobs:
-            if lacking := out_of_reach(job):
-                found[job.strategy] = not_run(job, *lacking)
-        wanted = [job for job in self.jobs if job.strategy not in found]
+        lacking = {job.strategy: why for job in self.jobs if (why := out_of_reach(job))}
+        found = {
+            job.strategy: not_run(job, *lacking[job.strategy]) for job in self.jobs if job.strategy in lacking
+        }
         environment: dict[str, Any] = {}
-        with Lanes(min(self.lanes, max(len(wanted), 1))) as lanes:
-            for job, answer in lanes.explore(wanted):
-                environment = answer.get("environment", environment)
-                found[job.strategy] = answer.get("result") or _failed(job, answer)
-                tick(found[job.strategy])
+        for result in self._explored([job for job in self.jobs if job.strategy not in lacking], environment):
+            found[result["strategy"]] = result
+            tick(result)
         report = {
             "command": "explore",
             "started": started.isoformat(),
             "ended": datetime.now(UTC).isoformat(),
             "environment": environment,
             "options": self.jobs[0].as_json(),
-            "results": with_control([found[job.strategy] for job in self.jobs]),
+            "results": [found[job.strategy] for job in self.jobs],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         half = path.with_suffix(f".{os.getpid()}.tmp")
         half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
         half.replace(path)
         return report
+
+    def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The results as they come, but none before the control's: nothing is judged without it."""
+        control: Word | None = None
+        early = []
+        with Lanes(min(self.lanes, max(len(jobs), 1))) as lanes:
+            for job, answer in lanes.explore(jobs):
+                early.append((job, answer))
+                environment.update(answer["environment"])
+                if job.strategy == CONTROL:
+                    control = (
+                        verdict_on(answer["result"], None).word if "result" in answer else Word.INCONCLUSIVE
+                    )
+                if control is not None:
+                    yield from (_result(*each, control) for each in early)
+                    early.clear()
+        yield from (_result(*each, control) for each in early)
 
     def replay(self) -> dict[str, Any]:
         with Lanes(1) as lanes:
@@ -74,7 +89,9 @@ class Campaign:
         )
 
 
-def _failed(job: Job, answer: dict[str, Any]) -> dict[str, Any]:
+def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str, Any]:
+    if "result" in answer:
+        return finding(answer["result"], control)
     return {
         **not_run(job, ""),
         "verdict": str(Word.INCONCLUSIVE),

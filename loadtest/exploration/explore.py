@@ -16,53 +16,49 @@ from redis.retry import Retry
 from ledger.strategies import find
 from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.confirm import confirming
-from loadtest.exploration.findings import HAZARDS, counterexample, finding
+from loadtest.exploration.counterexample import counterexample, counterexamples
+from loadtest.exploration.explored import Explored, explored
 from loadtest.exploration.gloss import Gloss
-from loadtest.exploration.job import Job
+from loadtest.exploration.job import WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.replay import Diverged, exactly, play
-from loadtest.explorer.result import Found, Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
-from loadtest.explorer.shrink import confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 from loadtest.explorer.witness import witnessed
+from loadtest.words import Word
 
 
-def explore(job: Job) -> dict[str, Any]:
-    """Return the object of explore.json; for a replay `{"verdict", "counterexample", "reproduced"}`."""
-    with _stage(job) as stage, confirming(stage, int(os.environ["REDIS_PORT"])):
-        if job.choices is not None:
-            return _replay(job, stage)
+def explore(job: Job) -> Explored:
+    with _stage(job) as stage:
         search = Search(stage)
         result = search.explore()
-        if result.exhausted and not _subject(stage).acknowledged:
-            result.exhausted, result.cause = False, "no operation was acknowledged in any schedule"
-            result.remedy = "look at the errors of the workers"
-        shown = {
-            str(HAZARDS[fault]): _confirmed(stage, search, found)
-            for fault, found in _worth_showing(result).items()
-        }
-        return finding(job, result, shown, _gloss(stage))
+        shown = counterexamples(job, stage, search, _gloss(stage))
+        return explored(job, result, _subject(stage).acknowledged, shown)
 
 
-def _replay(job: Job, stage: Stage) -> dict[str, Any]:
-    try:
-        watched = watch_waiters(stage)
-        found, _ = play(stage, watched, exactly(job.choices or ()))
-        found = replace(found, states=witnessed(stage, watched, found))
-    except Diverged as error:
-        return {"verdict": "inconclusive", "reproduced": False, "cause": f"another schedule here: {error}"}
-    return {
-        "verdict": found.verdict,
-        "reproduced": found.verdict == job.expected,
-        "counterexample": counterexample(job, found, 1, _gloss(stage)),
-    }
+def replay(job: Job) -> dict[str, Any]:
+    """Repeat the job's schedule: `{"verdict", "counterexample", "reproduced"}`."""
+    with _stage(job) as stage:
+        try:
+            watched = watch_waiters(stage)
+            found, _ = play(stage, watched, exactly(job.choices or ()))
+            found = replace(found, states=witnessed(stage, watched, found))
+        except Diverged as error:
+            return _not_the_same(f"another schedule here: {error}")
+        shown = counterexample(job, found, 1, _gloss(stage))
+        if found.word not in WORDS.values():
+            return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
+        return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
+
+
+def _not_the_same(cause: str) -> dict[str, Any]:
+    return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": cause}
 
 
 def _subject(stage: Stage) -> LedgerSubject:
@@ -72,24 +68,6 @@ def _subject(stage: Stage) -> LedgerSubject:
 
 def _gloss(stage: Stage) -> Gloss:
     return Gloss(str(_subject(stage).book.pk))
-
-
-def _worth_showing(result: Result) -> dict[Any, Found]:
-    """The smallest counterexample under each fault alone, and of the gravest verdict."""
-    found = {}
-    for fault in HAZARDS:
-        word = result.under(fault)
-        if fault and word == result.under(None):
-            continue  # it needs no fault
-        if word not in ("kept", "inconclusive") and (smallest := result.smallest(word, fault)):
-            found[fault] = smallest
-    return found
-
-
-def _confirmed(stage: Stage, search: Search, found: Found) -> tuple[Found, int]:
-    small = shrink(stage, search.watched, found)
-    times = confirmed(stage, search.watched, small)
-    return replace(small, states=witnessed(stage, search.watched, small)), times
 
 
 @contextmanager
@@ -105,7 +83,10 @@ def _stage(job: Job) -> Iterator[Stage]:
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql())]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     try:
-        with Stage(subject, servers, job.bounds, [clients.install]) as stage:
+        with (
+            Stage(subject, servers, job.bounds, [clients.install]) as stage,
+            confirming(stage, int(os.environ["REDIS_PORT"])),
+        ):
             yield stage
     finally:
         for server in servers:

@@ -9,8 +9,8 @@ from typing import Any
 from loadtest.explorer.bounds import MS, Bounds
 from loadtest.explorer.replay import decode, encode
 
-WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused", "k": "kept"}
-_BOUNDS = re.compile(r"([closrk])((?:[wfmt]\d+)*)(stock|transfers)?")
+WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused"}
+_BOUNDS = re.compile(r"([closr])((?:[wfmt]\d+)*)(stock|transfers)?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
 

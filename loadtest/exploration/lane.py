@@ -21,19 +21,23 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str]) -> None
     import django
 
     django.setup()
-    from loadtest.exploration.explore import explore
+    from loadtest.environment import environment
+    from loadtest.exploration.explore import explore, replay
+
+    measured_at = environment()
 
     while True:
         try:
             job = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(_answer(explore, job))
+        answer = _answer(explore if job.choices is None else replay, job)
+        pipe.send({**answer, "environment": measured_at})
 
 
-def _answer(explore: Any, job: Any) -> dict[str, Any]:
+def _answer(do: Any, job: Any) -> dict[str, Any]:
     try:
-        return {"result": explore(job)}
+        return {"result": do(job)}
     except Exception as error:  # noqa: BLE001  (told to the command: a subject may raise anything)
         import traceback
 

@@ -106,7 +106,7 @@ class _Lane:
             answer: dict[str, Any] = self.pipe.recv()
         except (EOFError, OSError):
             self.end()
-            answer = {"error": f"its process ended with code {self.process.exitcode}"}
+            answer = {"error": f"its process ended with code {self.process.exitcode}", "environment": {}}
             self._start()
         return answer
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from loadtest.exploration.findings import HAZARDS
+from loadtest.exploration.explored import HAZARDS
 from loadtest.report.terminal import STYLE
 from loadtest.words import Word
 

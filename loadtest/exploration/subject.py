@@ -1,4 +1,4 @@
-"""A strategy as a subject of the explorer: each worker calls `apply` once; the trial's own judge says the word."""
+"""A strategy as a subject of the explorer: each worker calls `apply` once; the trial's own laws say what it came to."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.restore import Opening, empty
 from loadtest.exploration.workloads import Workload
 from loadtest.explorer.gates.clocks import EPOCH
-from loadtest.explorer.subject import Ending, Judgement
+from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from loadtest.laws import Breach, books_law, floor_law
 from loadtest.words import Word
+
+DEADLOCK = "40P01"
 
 
 class LedgerSubject:
@@ -75,14 +77,14 @@ class LedgerSubject:
         connection.close()
         self.clients.close(index)
 
-    # -- the verdict on one schedule --------------------------------------------------------------------------------
+    # -- what one schedule came to -------------------------------------------------------------------------------------
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
-        """The same contents and the same answers have the same verdict: it is worked out once."""
+        """The same contents and the same answers come to the same: it is worked out once."""
         key = (
             contents,
             stuck,
-            tuple((e.worker, e.struck, *self._outcome(e), e.alone and e.error is not None) for e in endings),
+            tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _sqlstate(e)) for e in endings),
         )
         if key not in self._judged:
             self._judged[key] = self._judge(endings, stuck)
@@ -107,7 +109,7 @@ class LedgerSubject:
             return Judgement(
                 str(Word.REFUSED), (f"{', '.join(refused)} was refused: {refused_why(endings)}",)
             )
-        return Judgement(str(Word.KEPT))
+        return Judgement(UNBROKEN)
 
     def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
         found: dict[str, list[Operation]] = {}
@@ -136,7 +138,7 @@ class LedgerSubject:
         for ending in endings:
             if isinstance(ending.error, Busy) and ending.alone and not ending.struck:
                 found.append(f"{ending.worker} gave up ({ending.error}) though no live worker was inside")
-            elif getattr(ending.error.__cause__ if ending.error else None, "sqlstate", "") == "40P01":
+            elif _sqlstate(ending) == DEADLOCK:
                 found.append(f"{ending.worker} was aborted by the database: deadlock")
         return [Breach(Word.STALLED, sentence) for sentence in found]
 
@@ -147,6 +149,11 @@ class LedgerSubject:
 def _expected(error: BaseException) -> bool:
     """Is it an answer that a caller knows what to do with?"""
     return isinstance(error, Refused | Busy)
+
+
+def _sqlstate(ending: Ending) -> str:
+    """The database's own word for why the worker failed."""
+    return getattr(ending.error.__cause__ if ending.error else None, "sqlstate", None) or ""
 
 
 def refused_why(endings: Sequence[Ending]) -> str:

@@ -1,7 +1,8 @@
-"""What a search has found: verdicts, counterexamples, and how far it got."""
+"""What a search has found: broken laws, counterexamples, and how far it got."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.ops import Step
 from loadtest.explorer.options import STEPS, Option
-from loadtest.explorer.subject import GRAVITY, Judgement
+from loadtest.explorer.subject import GRAVITY, UNBROKEN, Judgement
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
@@ -17,7 +18,7 @@ Faults = tuple[Fault, ...]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finished schedule with its verdict: a counterexample, if the verdict is not `kept`."""
+    """A finished schedule and what it came to: a counterexample, if a law is broken."""
 
     judgement: Judgement
     faults: Faults
@@ -28,8 +29,8 @@ class Found:
     states: tuple[dict[str, Any], ...] = ()
 
     @property
-    def verdict(self) -> str:
-        return self.judgement.verdict
+    def word(self) -> str:
+        return self.judgement.word
 
     @property
     def switches(self) -> int:
@@ -47,7 +48,7 @@ class Found:
 class Result:
     """`exhausted`: every schedule within the bounds was covered; if not, `cause` says what cut it short.
 
-    `counts`: how many finished schedules had this verdict under these faults. `found`: the smallest of each.
+    `counts`: how many finished schedules came to this word under these faults. `found`: the smallest of each.
     """
 
     bounds: Bounds
@@ -63,40 +64,43 @@ class Result:
     counts: dict[tuple[str, Faults], int] = field(default_factory=dict)
     found: dict[tuple[str, Faults], Found] = field(default_factory=dict)
     finals: set[bytes] = field(default_factory=set)
+    #: finished schedules in which one worker came between two steps of another
+    overlapping: int = 0
 
     def add(self, found: Found) -> None:
-        key = found.verdict, found.faults
+        key = found.word, found.faults
         self.counts[key] = self.counts.get(key, 0) + 1
+        self.overlapping += found.switches >= self.bounds.workers
         if key not in self.found or found.size < self.found[key].size:
             self.found[key] = found
 
     @property
-    def verdicts(self) -> dict[str, int]:
-        """How many finished schedules had which verdict."""
+    def words(self) -> dict[str, int]:
+        """How many finished schedules came to which word."""
         sums: dict[str, int] = {}
-        for (verdict, _), count in self.counts.items():
-            sums[verdict] = sums.get(verdict, 0) + count
+        for (word, _), count in self.counts.items():
+            sums[word] = sums.get(word, 0) + count
         return sums
 
     @property
     def worst(self) -> str:
-        """The gravest verdict of any schedule."""
-        return gravest(self.verdicts)
+        """The gravest word of any schedule."""
+        return gravest(self.words)
 
     def under(self, fault: Fault | None) -> str:
-        """The gravest verdict of schedules with no other fault than this (None: with no fault at all)."""
-        return gravest(v for v, faults in self.counts if set(faults) == ({fault} if fault else set()))
+        """The gravest word of schedules with no other fault than this (None: with no fault at all)."""
+        return gravest(word for word, faults in self.counts if set(faults) == ({fault} if fault else set()))
 
-    def smallest(self, verdict: str, fault: Fault | str | None = "any") -> Found | None:
-        """The smallest schedule with this verdict; `fault` as in `under`, "any": whatever the faults."""
+    def smallest(self, word: str, fault: Fault | str | None = "any") -> Found | None:
+        """The smallest schedule with this word; `fault` as in `under`, "any": whatever the faults."""
         wanted = None if fault == "any" else ({fault} if fault else set())
         fitting = [
-            f for (v, faults), f in self.found.items() if v == verdict and wanted in (None, set(faults))
+            f for (its, faults), f in self.found.items() if its == word and wanted in (None, set(faults))
         ]
         return min(fitting, key=lambda found: found.size, default=None)
 
 
-def gravest(verdicts: object) -> str:
-    """The gravest of these words; `kept` if there are none."""
-    present = set(verdicts)  # type: ignore[call-overload]
-    return next((word for word in GRAVITY if word in present), "kept")
+def gravest(words: Iterable[str]) -> str:
+    """The gravest of these words; `unbroken` if there are none."""
+    present = set(words)
+    return next((word for word in GRAVITY if word in present), UNBROKEN)

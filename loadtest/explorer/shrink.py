@@ -1,6 +1,6 @@
 """Make a counterexample smaller: fewer changes of worker, then fewer steps; the same faults.
 
-The search has covered every schedule with fewer faults before one with more is shown for that verdict.
+The search has covered every schedule with fewer faults before one with more is shown for that word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIMES = 10
 
 
 def shrink(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
-    """Return a schedule of the same verdict that is no larger; each was really executed.
+    """Return a schedule of the same word that is no larger; each was really executed.
 
     Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps.
     """
@@ -29,8 +29,8 @@ def shrink(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
         for candidate in _candidates(best):
             tries += 1
             smaller, _ = play(stage, watched, roughly(candidate))
-            if (smaller.verdict, smaller.faults) == (
-                found.verdict,
+            if (smaller.word, smaller.faults) == (
+                found.word,
                 found.faults,
             ) and smaller.size < best.size:
                 best, better = smaller, True
@@ -41,11 +41,11 @@ def shrink(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
 
 
 def confirmed(stage: Stage, watched: dict[bytes, int], found: Found) -> int:
-    """How many of ten repetitions had the same verdict with the same steps."""
+    """How many of ten repetitions came to the same word with the same steps."""
     same = 0
     for _ in range(TIMES):
         again, _ = play(stage, watched, exactly(found.choices))
-        same += again.verdict == found.verdict and again.options == found.options
+        same += again.word == found.word and again.options == found.options
     return same
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from loadtest.explorer.bounds import Bounds
-from loadtest.explorer.gates import clocks, psycopg, redis, threads
+from loadtest.explorer.gates import clocks, psycopg, redis, redis_connections, threads
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.options import Option
@@ -179,4 +179,4 @@ class Stage:
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):
             for session in sessions:
-                redis.reset(session)
+                redis_connections.reset(session)

@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: gravest first, as in DESIGN.md
-GRAVITY = ("created", "lost", "oversold", "stalled", "refused", "inconclusive", "kept")
+#: no law was broken in this schedule: what that is worth, only the judge of the whole search can say
+UNBROKEN = "unbroken"
+#: gravest first
+GRAVITY = ("created", "lost", "oversold", "stalled", "refused", "inconclusive", UNBROKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,9 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    verdict: str
+    """What one finished schedule came to: a word of GRAVITY, and the proof."""
+
+    word: str
     sentences: tuple[str, ...] = ()
 
 
@@ -51,7 +55,7 @@ class Subject(Protocol):
         """Runs in the worker's thread when the stage is taken down: close its clients."""
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
-        """The verdict on one finished run, from what the servers hold now (`contents`: the same, as a digest's
+        """What one finished run came to, from what the servers hold now (`contents`: the same, as a digest's
         source). `stuck`: no worker could go on, or all that could did nothing but poll in vain."""
 
     def show(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.subject import Ending, Judgement
+from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks import LockLost
 
 SCHEMA = """
@@ -87,7 +87,7 @@ class Bank:
             return Judgement("lost", (f"{OPENING} + {done} became {balance}",))
         if stuck or any(isinstance(e.error, GaveUp | psycopg.errors.DeadlockDetected) for e in endings):
             return Judgement("stalled", ("nobody could go on",))
-        return Judgement("kept")
+        return Judgement(UNBROKEN)
 
     def show(self) -> dict[str, str]:
         return {"balance": str(self.admin.execute(CONTENTS).fetchall())}

@@ -42,7 +42,7 @@ def test_shrunk_confirmed_replayed(
     assert small.switches == switches
     assert confirmed(played, search.watched, small) == TIMES
     again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
-    assert (again.verdict, again.options) == ("lost", small.options)
+    assert (again.word, again.options) == ("lost", small.options)
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.search import Result
+from loadtest.explorer.subject import UNBROKEN
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
@@ -44,7 +45,7 @@ def test_without_a_lock_money_is_lost(explore: Explore) -> None:
 @pytest.mark.parametrize("deposit", [bank.select_for_update, bank.hidden_for_update, bank.optimistic])
 def test_right_ones_are_exhausted_and_kept_under_one_fault(explore: Explore, deposit: Any) -> None:
     result = explore(deposit, faults=1)
-    assert (result.worst, result.exhausted, result.cause) == ("kept", True, "")
+    assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
     assert {Fault.CRASH, Fault.LOST_REPLY} <= result.fired == result.applicable
 
 
@@ -64,13 +65,13 @@ def test_naive_lock_loses_without_a_fault(explore: Explore) -> None:
 
 
 def test_setnx_and_a_crash_stall_everyone(explore: Explore) -> None:
-    assert explore(bank.locked_by(setnx)).worst == "kept"
+    assert explore(bank.locked_by(setnx)).worst == UNBROKEN
     result = explore(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.CRASH}))
     assert (result.worst, result.exhausted) == ("stalled", True)
 
 
 def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
-    assert explore(bank.locked_by(token)).worst == "kept"
+    assert explore(bank.locked_by(token)).worst == UNBROKEN
     result = explore(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
     assert (result.worst, result.exhausted) == ("lost", True)
 

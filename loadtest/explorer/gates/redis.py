@@ -6,49 +6,36 @@ client reads their replies as it always does.
 
 from __future__ import annotations
 
-import gc
-from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
 import redis
 from redis.connection import AbstractConnection
 
 from loadtest.explorer.bounds import SECOND
-from loadtest.explorer.gates.here import Active, Here, beside, here
+from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import shown, split, time_out
+from loadtest.explorer.gates.redis_connections import (
+    Gated,
+    connect_again,
+    connect_check_health,
+    gate_of,
+    known,
+)
 from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.redis import RedisServer, address, readable, rounded
+from loadtest.explorer.servers.redis_wire import readable, rounded
 from loadtest.explorer.tasks import Halt
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response
 _can_read: Any = AbstractConnection.can_read
-_connect: Any = AbstractConnection.connect_check_health
 
-#: address of a server → numbers of the connections that were made to it
-_made: dict[str, set[int]] = {}
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001
 #: how long real replicas, or a disk, may take to confirm
 CONFIRMED_WITHIN = 1.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = {b"PTTL", b"TTL"}
-
-
-@dataclass(slots=True)
-class Gated:
-    """What the gate knows of one connection."""
-
-    server: RedisServer
-    number: int  # CLIENT ID
-    outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
-    op: Op | None = None
-    #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
-    mode: bytes = b""
-    #: fresh from the pool, nothing sent yet
-    checked_out: bool = False
 
 
 def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
@@ -60,7 +47,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         return
     if place.run.ending:
         raise Halt
-    gated = _gated(place, connection)
+    gated = gate_of(place, connection)
     if check_health:
         connection.check_health()
     gated.outbox.extend(split(command))
@@ -69,7 +56,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
 
 def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
-    gated = _known(connection)
+    gated = known(connection)
     if place is None or gated is None:
         return _read(connection, *args, **keywords)
     if gated.op is None and gated.outbox:
@@ -104,7 +91,7 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
 
 def can_read(connection: Any, timeout: float = 0) -> bool:
     place = here()
-    gated = _known(connection)
+    gated = known(connection)
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
         if gated:
             gated.checked_out = True  # so a pool looks whether the connection is still good
@@ -118,31 +105,6 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     return found
 
 
-def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
-    """The handshake touches nothing that anybody shares: no step."""
-    with beside():
-        _connect(connection, *args, **keywords)
-        connection.explorer_number = number = number_of(connection)
-        _made.setdefault(address(connection), set()).add(number)
-
-
-def number_of(connection: Any) -> int:
-    """CLIENT ID: by it the server's list of clients tells who went around the gates."""
-    _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
-    return int(_read(connection))
-
-
-def made(target: str, look: bool = False) -> set[int]:
-    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
-    were put up; `look` for those that were there before."""
-    for thing in gc.get_objects() if look else ():
-        if isinstance(thing, AbstractConnection) and thing._sock and not hasattr(thing, "explorer_number"):
-            known: Any = thing
-            known.explorer_number = number_of(known)
-            _made.setdefault(address(known), set()).add(known.explorer_number)
-    return _made.setdefault(target, set())
-
-
 # -- one command ------------------------------------------------------------------------------------------------
 
 
@@ -151,7 +113,7 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
     op = _describe(gated, words)
     place.run.gate(place.task, op)
     if gated.number < 0 and gated.checked_out:
-        _connect_again(connection, gated)
+        connect_again(connection, gated)
     gated.checked_out = False
     _send(connection, [raw], check_health=False)
     gated.op = op
@@ -165,14 +127,6 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
     finally:
         if not op.reads:
             gated.server.touched()
-
-
-def _connect_again(connection: Any, gated: Gated) -> None:
-    """The server was replaced since the pool gave this connection out: a moment later it would have noticed."""
-    with beside():
-        connection.disconnect()
-        connection.connect()
-    gated.number, connection.explorer_socket = connection.explorer_number, connection._sock
 
 
 def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) -> None:
@@ -215,48 +169,6 @@ def _describe(gated: Gated, words: list[bytes]) -> Op:
 def _told(place: Here, op: Op, reply: str, exact: bytes) -> None:
     place.task.history.add(op.identity, exact)
     place.run.told(place.task, op, reply)
-
-
-# -- connections ------------------------------------------------------------------------------------------------
-
-
-def _known(connection: Any) -> Gated | None:
-    return getattr(connection, "explorer", None) if connection._sock else None
-
-
-def _gated(place: Here, connection: Any) -> Gated:
-    """The connection's gate; a new connection shakes hands first, which is no step."""
-    known = _known(connection)
-    if known is None or connection.explorer_socket is not connection._sock:
-        with beside():
-            if not connection._sock:
-                connection.connect()
-            if not hasattr(connection, "explorer_number"):
-                connection.explorer_number = number_of(connection)
-                made(address(connection)).add(connection.explorer_number)
-        known = Gated(_server(place, connection), connection.explorer_number, checked_out=True)
-        connection.explorer, connection.explorer_socket = known, connection._sock
-    place.task.worker.sessions.setdefault(known.server.name, {})[connection] = place.task
-    return known
-
-
-def _server(place: Here, connection: Any) -> RedisServer:
-    target = address(connection)
-    for server in place.run.servers.values():
-        if isinstance(server, RedisServer) and server.address == target:
-            return server
-    raise LookupError(f"a worker talks to a Redis at {target}, which the explorer was not given")
-
-
-def reset(connection: Any) -> None:
-    """After a run: a connection that was left in the middle of something is not used again."""
-    gated: Gated | None = getattr(connection, "explorer", None)
-    if gated is None:
-        return
-    if gated.outbox or gated.op or gated.mode or gated.number < 0 or not connection._sock:
-        gated.outbox.clear()
-        connection.explorer = None
-        connection.disconnect()
 
 
 def install(patches: Patches) -> None:

@@ -22,11 +22,11 @@ from redis.retry import Retry
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import shown
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.redis_strangers import Strangers
+from loadtest.explorer.servers.redis_wire import address, readable, rounded
 from loadtest.explorer.tasks import Task
 
 _perf = time.perf_counter
-#: leases are whole hundredths of a second: what the server has counted down since is given back
-GRAIN_MS = 10
 
 
 def _script(name: str) -> str:
@@ -41,6 +41,7 @@ class RedisServer:
         self.admin = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
+        self._strangers = Strangers(self.ask, name, self.address)
         self._scripts = {n: self.ask("SCRIPT", "LOAD", _script(n)) for n in ("contents.lua", "pin.lua")}
         self.reading = self._commands_that_only_read()
         self._leases: dict[str, int] = {}
@@ -132,6 +133,12 @@ class RedisServer:
             self._ask = True
         return gone
 
+    def watch(self) -> None:
+        self._strangers.watch()
+
+    def around(self) -> str:
+        return self._strangers.around()
+
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def barrier(self) -> None:
@@ -217,60 +224,6 @@ class RedisServer:
         for process in self.replicas:
             os.kill(process, signal.SIGSTOP)
 
-    def watch(self) -> None:
-        """Remember how many clients came so far, and what those that are here have done."""
-        self._ours(look=True)
-        self._before = self._clients()
-        self._received = self._connections_received()
-        self._known = set(self._ours())
-
-    def around(self) -> str:
-        ours, now = self._ours(), self._clients()
-        strangers = [c for number, c in now.items() if number not in ours and self._before.get(number) != c]
-        if strangers:
-            client = strangers[0]
-            who = client.get("lib-name") or client.get("name") or "a client"
-            return f"{who} (client {client['id']}, last command {client['cmd']}) talked to {self.name} past the gates"
-        unknown = self._connections_received() - self._received - len(ours - self._known)
-        return f"{unknown} clients came to {self.name} past the gates, and left again" if unknown > 0 else ""
-
-    def _ours(self, look: bool = False) -> set[int]:
-        from loadtest.explorer.gates.redis import made
-
-        return made(self.address, look)
-
-    def _clients(self) -> dict[int, dict[str, str]]:
-        """Number → what CLIENT LIST says of it, without what changes by itself."""
-        found = {}
-        for line in self.ask("CLIENT", "LIST").decode().splitlines():
-            client = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            found[int(client["id"])] = {
-                k: v for k, v in client.items() if k in ("id", "cmd", "lib-name", "tot-cmds")
-            }
-        return found
-
-    def _connections_received(self) -> int:
-        info = self.ask("INFO", "stats").decode()
-        return int(info.split("total_connections_received:")[1].split("\r\n")[0])
-
     def close(self) -> None:
         self._connection.disconnect()
         self.admin.close()
-
-
-def address(connection: Any) -> str:
-    """Where a client's connection goes."""
-    path = getattr(connection, "path", None)
-    return path or f"{connection.host}:{connection.port}"
-
-
-def readable(connection: Any) -> bool:
-    """Is there something to read, or the end of the connection?"""
-    try:
-        return not connection._sock or bool(connection._parser.can_read(0))
-    except redis.ConnectionError:
-        return True
-
-
-def rounded(milliseconds: int) -> int:
-    return -(-milliseconds // GRAIN_MS) * GRAIN_MS if milliseconds > 10 * GRAIN_MS else milliseconds

@@ -1,0 +1,97 @@
+"""What a lane hands back of one search. It has no verdict: what the control came to is not known there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loadtest.exploration.job import Job
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.result import Result
+from locks.hazards import Hazard
+
+#: the explorer's fault → the word of claims and evidence
+HAZARDS: dict[Fault | None, Hazard] = {
+    None: Hazard.CONTENTION,
+    Fault.CRASH: Hazard.CRASH,
+    Fault.PAUSE: Hazard.PAUSE,
+    Fault.RENEWAL_DIES: Hazard.RENEWAL_DIES,
+    Fault.RENEWAL_LIVES: Hazard.RENEWAL_LIVES,
+    Fault.FAILOVER: Hazard.FAILOVER,
+    Fault.LOST_REPLY: Hazard.LOST_REPLY,
+    Fault.CLOCK_JUMP: Hazard.CLOCK_JUMP,
+}
+WHY_NOT = {
+    Fault.PAUSE: "nothing there ends by itself while a worker stands still: no lease, no time-out",
+    Fault.RENEWAL_DIES: "no worker has a second thread",
+    Fault.RENEWAL_LIVES: "no worker has a second thread",
+    Fault.FAILOVER: "nothing is kept on a server that fails over",
+    Fault.CLOCK_JUMP: "no worker looks at a wall clock",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explored:
+    """Plain values: they cross processes.
+
+    `came_to`: for each hazard that fired alone, for contention, and for all ("") the gravest word of the
+    schedules, with its proof. `words`: how many schedules came to which. `acknowledged`: the most operations
+    that one schedule acknowledged. `overlapping`: schedules in which one worker came between another's steps.
+    """
+
+    job: Job
+    exhausted: bool
+    cause: str
+    remedy: str
+    figures: Mapping[str, Any]
+    overlapping: int
+    acknowledged: int
+    came_to: Mapping[str, tuple[str, str]]
+    words: Mapping[str, int]
+    fired: Mapping[str, str]
+    not_applicable: Mapping[str, str]
+    counterexamples: Mapping[str, dict[str, Any]]
+
+
+def explored(
+    job: Job, result: Result, acknowledged: int, counterexamples: Mapping[str, dict[str, Any]]
+) -> Explored:
+    fired = sorted(result.fired)
+    return Explored(
+        job=job,
+        exhausted=result.exhausted,
+        cause=result.cause,
+        remedy=result.remedy,
+        figures={
+            "schedules": result.schedules,
+            "states": result.states,
+            "steps": result.steps,
+            "seconds": round(result.seconds, 3),
+            "schedules_per_s": round(result.schedules / result.seconds, 1) if result.seconds else 0.0,
+        },
+        overlapping=result.overlapping,
+        acknowledged=acknowledged,
+        came_to={
+            "": _came_to(result, "any"),
+            **{str(HAZARDS[fault]): _came_to(result, fault) for fault in (None, *fired)},
+        },
+        words=dict(sorted(result.words.items())),
+        fired={str(HAZARDS[fault]): _proof(result, fault) for fault in fired},
+        not_applicable={
+            str(HAZARDS[fault]): WHY_NOT.get(fault, "it cannot touch the subject")
+            for fault in sorted(set(Fault) - result.applicable)
+        },
+        counterexamples=counterexamples,
+    )
+
+
+def _came_to(result: Result, fault: Any) -> tuple[str, str]:
+    word = result.worst if fault == "any" else result.under(fault)
+    found = result.smallest(word, fault)
+    return word, "; ".join(found.judgement.sentences) if found else ""
+
+
+def _proof(result: Result, fault: Fault) -> str:
+    count = sum(number for (_, faults), number in result.counts.items() if fault in faults)
+    return f"in {count} finished schedules"

@@ -1,0 +1,108 @@
+"""The connections of redis-py that pass the gates: their numbers on the server, and what is known of each."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.connection import AbstractConnection
+
+from loadtest.explorer.gates.here import Here, beside
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.redis import RedisServer
+from loadtest.explorer.servers.redis_wire import address
+
+_send: Any = AbstractConnection.send_packed_command
+_read: Any = AbstractConnection.read_response
+_connect: Any = AbstractConnection.connect_check_health
+
+#: address of a server → numbers of the connections that were made to it
+_made: dict[str, set[int]] = {}
+
+
+@dataclass(slots=True)
+class Gated:
+    """What the gate knows of one connection."""
+
+    server: RedisServer
+    number: int  # CLIENT ID
+    outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
+    op: Op | None = None
+    #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
+    mode: bytes = b""
+    #: fresh from the pool, nothing sent yet
+    checked_out: bool = False
+
+
+def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
+    """The handshake touches nothing that anybody shares: no step."""
+    with beside():
+        _connect(connection, *args, **keywords)
+        connection.explorer_number = number = number_of(connection)
+        _made.setdefault(address(connection), set()).add(number)
+
+
+def number_of(connection: Any) -> int:
+    """CLIENT ID: by it the server's list of clients tells who went around the gates."""
+    _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
+    return int(_read(connection))
+
+
+def made(target: str, look: bool = False) -> set[int]:
+    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
+    were put up; `look` for those that were there before."""
+    for thing in gc.get_objects() if look else ():
+        if isinstance(thing, AbstractConnection) and thing._sock and not hasattr(thing, "explorer_number"):
+            known: Any = thing
+            known.explorer_number = number_of(known)
+            _made.setdefault(address(known), set()).add(known.explorer_number)
+    return _made.setdefault(target, set())
+
+
+def connect_again(connection: Any, gate: Gated) -> None:
+    """The server was replaced since the pool gave this connection out: a moment later it would have noticed."""
+    with beside():
+        connection.disconnect()
+        connection.connect()
+    gate.number, connection.explorer_socket = connection.explorer_number, connection._sock
+
+
+def known(connection: Any) -> Gated | None:
+    return getattr(connection, "explorer", None) if connection._sock else None
+
+
+def gate_of(place: Here, connection: Any) -> Gated:
+    """The connection's gate; a new connection shakes hands first, which is no step."""
+    found = known(connection)
+    if found is None or connection.explorer_socket is not connection._sock:
+        with beside():
+            if not connection._sock:
+                connection.connect()
+            if not hasattr(connection, "explorer_number"):
+                connection.explorer_number = number_of(connection)
+                made(address(connection)).add(connection.explorer_number)
+        found = Gated(_server(place, connection), connection.explorer_number, checked_out=True)
+        connection.explorer, connection.explorer_socket = found, connection._sock
+    place.task.worker.sessions.setdefault(found.server.name, {})[connection] = place.task
+    return found
+
+
+def _server(place: Here, connection: Any) -> RedisServer:
+    target = address(connection)
+    for server in place.run.servers.values():
+        if isinstance(server, RedisServer) and server.address == target:
+            return server
+    raise LookupError(f"a worker talks to a Redis at {target}, which the explorer was not given")
+
+
+def reset(connection: Any) -> None:
+    """After a run: a connection that was left in the middle of something is not used again."""
+    gate: Gated | None = getattr(connection, "explorer", None)
+    if gate is None:
+        return
+    if gate.outbox or gate.op or gate.mode or gate.number < 0 or not connection._sock:
+        gate.outbox.clear()
+        connection.explorer = None
+        connection.disconnect()

@@ -1,0 +1,89 @@
+"""What a search may be called: `kept` needs all of its schedules, all of its faults, and a control that lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loadtest.exploration.explored import HAZARDS, Explored
+from loadtest.exploration.findings import finding, verdict_on
+from loadtest.exploration.job import Job
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.subject import UNBROKEN
+from loadtest.words import Word
+
+ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARDS.items() if fault}
+SOUND = Explored(
+    job=Job(strategy="token"),
+    exhausted=True,
+    cause="",
+    remedy="",
+    figures={"schedules": 40, "states": 90, "steps": 400, "seconds": 1.0, "schedules_per_s": 40.0},
+    overlapping=30,
+    acknowledged=2,
+    came_to={"": (UNBROKEN, ""), "contention": (UNBROKEN, ""), "crash-holding": (UNBROKEN, "")},
+    words={UNBROKEN: 40},
+    fired=ALL,
+    not_applicable={},
+    counterexamples={},
+)
+
+
+def test_every_schedule_and_a_control_that_lost() -> None:
+    verdict = verdict_on(SOUND, Word.LOST)
+    assert verdict.word == "kept"
+    assert verdict.cause.startswith("every one of 40 schedules within the bounds kept the money")
+    assert finding(SOUND, Word.LOST)["under"] == {"contention": "kept", "crash-holding": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"exhausted": False, "cause": "the budget of 3 s ended"}, "the budget of 3 s ended"),
+        ({"exhausted": False, "cause": "a client talked to redis past the gates"}, "past the gates"),
+        ({"fired": {k: v for k, v in ALL.items() if k != "pause"}}, "did not fire: pause"),
+        ({"acknowledged": 0}, "no operation was acknowledged"),
+        ({"overlapping": 0}, "no two operations overlapped"),
+        ({"came_to": {**SOUND.came_to, "": ("inconclusive", "A raised KeyError")}}, "A raised KeyError"),
+    ],
+)
+def test_anything_less_is_inconclusive_with_its_cause(change: dict[str, Any], cause: str) -> None:
+    verdict = verdict_on(replace(SOUND, **change), Word.LOST)
+    assert verdict.word == "inconclusive"
+    assert cause in verdict.cause
+    assert verdict.remedy
+
+
+@pytest.mark.parametrize("control", [None, Word.KEPT, Word.STALLED, Word.INCONCLUSIVE])
+def test_nothing_is_kept_unless_the_control_lost_money(control: Word | None) -> None:
+    found = finding(SOUND, control)
+    assert found["verdict"] == "inconclusive"
+    assert set(found["under"].values()) == {"inconclusive"}
+    assert found["agrees"] is None
+
+
+def test_what_cannot_touch_the_subject_need_not_fire() -> None:
+    fired = {k: v for k, v in ALL.items() if k != "renewal-dies"}
+    assert (
+        verdict_on(replace(SOUND, fired=fired, not_applicable={"renewal-dies": "one thread"}), Word.LOST).word
+        == "kept"
+    )
+
+
+def test_a_broken_law_is_told_however_far_the_search_came() -> None:
+    lost = replace(
+        SOUND,
+        exhausted=False,
+        cause="the budget ended",
+        came_to={"": ("lost", "10 lost"), "contention": (UNBROKEN, ""), "crash-holding": ("lost", "10 lost")},
+    )
+    found = finding(lost, Word.LOST)
+    assert (found["verdict"], found["cause"]) == ("lost", "10 lost")
+    assert found["under"] == {"contention": "inconclusive", "crash-holding": "lost"}
+    assert found["agrees"] is False
+
+
+def test_each_fault_has_its_hazard() -> None:
+    assert set(HAZARDS) == {None, *Fault}
