@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.witness import witnessed
@@ -12,7 +13,7 @@ from tests.explorer.test_search import naive, token
 
 
 def test_the_lease_runs_down_in_virtual_time(stage: Callable[..., Stage]) -> None:
-    played = stage(bank.locked_by(token), faults=1)
+    played = stage(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
