@@ -8,6 +8,7 @@ from typing import Any
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
+from loadtest.explorer.folding import folded
 from loadtest.explorer.narrative import told
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.search import Search
@@ -42,16 +43,20 @@ def _worth_showing(result: Result) -> dict[Any, Found]:
 def counterexample(job: Job, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
     """The schedule in all its forms: the id that repeats it, its steps, and sentences."""
     steps = gloss.steps(found.steps)
-    sentences = told(steps)
-    states = [gloss.state(state) for state in found.states] or [None] * len(steps)
+    opening, *states = [gloss.state(s) for s in found.states] or [None] * (1 + len(steps))
+    shown = [
+        {**step._asdict(), "sentence": sentence, "state": state}
+        for step, sentence, state in zip(steps, told(steps), states, strict=True)
+    ]
     return {
         "id": job.replay_id(found.word, found.choices) if found.word in WORDS.values() else "",
         "verdict": found.word,
         "faults": [str(HAZARDS[fault]) for fault in found.faults],
         "confirmed": confirmed,
-        "steps": [
-            {**step._asdict(), "sentence": sentence, "state": state}
-            for step, sentence, state in zip(steps, sentences, states, strict=True)
+        "opening": opening,
+        "steps": shown,
+        "sentences": [
+            *(step["sentence"] for step in folded(shown)),
+            *map(gloss.sentence, found.judgement.sentences),
         ],
-        "sentences": [*sentences, *map(gloss.sentence, found.judgement.sentences)],
     }

@@ -16,7 +16,10 @@ _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
 _INSERT = re.compile(r"INSERT INTO (\w+) \((.*?)\) VALUES \((.*?)\)", re.DOTALL)
-_BOOK = re.compile(r"\(?\s*book_id = \S+ AND (.*?)\)?$")
+_UPDATE = re.compile(r"UPDATE (\w+) SET (.*?)( WHERE .*)?", re.DOTALL)
+#: every statement asks for the one book that there is
+_BOOK = re.compile(r"\((?:\w+\.)?book_id = book AND ([^()]*(?:\([^()]*\))?[^()]*)\)")
+_ORDER = re.compile(r" ORDER BY [\w., ]+? ASC(?= FOR|$)")
 #: columns worth reading, of those that the ORM always fetches
 _TOLD = ("balance", "version", "fence", "amount", "balance_before", "balance_after", "token", "owner")
 
@@ -66,6 +69,9 @@ def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
     text = _TABLE.sub(r"\1", text).replace('"', "")
     for value in values:
         text = text.replace("%s", value, 1)
+    text = _ORDER.sub("", _BOOK.sub(r"\1", text))
+    if found := _UPDATE.fullmatch(text):
+        text = f"UPDATE {found[1]} SET {_assignments(found[2])}{found[3] or ''}"  # noqa: S608  (only shown)
     if found := _SELECT.fullmatch(text):
         columns = [column.split(".")[-1] for column in found[1].split(", ")]
         return f"SELECT {_columns(columns)} FROM {found[2]}{found[3]}", _rows(columns, reply)  # noqa: S608
@@ -76,6 +82,11 @@ def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
     return text, reply.replace("UPDATE ", "").replace("DELETE ", "") + (
         " row" if reply.endswith(" 1") else " rows"
     )
+
+
+def _assignments(text: str) -> str:
+    told = [each for each in text.split(", ") if each.split(" = ")[0] in _TOLD]
+    return ", ".join(told) or text
 
 
 def _columns(columns: list[str]) -> str:

@@ -6,6 +6,7 @@ It is taken in one more execution of a schedule that is known: the search itself
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from loadtest.explorer.gates.here import beside
@@ -14,35 +15,45 @@ from loadtest.explorer.ops import Step
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
+from loadtest.explorer.servers.base import Server
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.subject import Subject
 
 
 class Witness:
-    """Looks at the servers after each step, in virtual time. `states`: one for each step."""
+    """Looks at the servers after each step, in virtual time. `states`: the opening, and one for each step."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject, self.states = subject, list[dict[str, Any]]()
         self._values: dict[tuple[str, str], str] = {}
         self._owners: dict[tuple[str, str], str] = {}
 
+    def opening(self, servers: Mapping[str, Server]) -> None:
+        """The state before the first step."""
+        self.subject.reset(set(servers))
+        for server in servers.values():
+            server.begin()
+        self._look(servers, 0, Step(0, "", "", "opening", "", "", 0), {})
+
     def __call__(self, run: Run, step: Step) -> None:
+        waiting = {task.name: task.op.text for task in run.waiting_line if task.op}
         with beside():
-            keys = [row for server in run.servers.values() for row in server.listing()]
-            shown = self.subject.show()
+            self._look(run.servers, run.now, step, waiting)
+
+    def _look(self, servers: Mapping[str, Server], now: int, step: Step, waiting: dict[str, str]) -> None:
+        keys = [row for server in servers.values() for row in server.listing()]
         told = [
             {
                 "server": server,
                 "key": key,
                 "value": value,
-                "ttl_ms": None if ends is None else max(0, (ends - run.now) // 1000),
+                "ttl_ms": None if ends is None else max(0, (ends - now) // 1000),
                 "by": self._by(step, (server, key), value),
             }
             for server, key, value, ends in keys
         ]
         self._values = {(server, key): value for server, key, value, _ in keys}
-        waiting = {task.name: task.op.text for task in run.waiting_line if task.op}
-        self.states.append({**shown, "keys": told, "waiting": waiting})
+        self.states.append({**self.subject.show(), "keys": told, "waiting": waiting})
 
     def _by(self, step: Step, place: tuple[str, str], value: str) -> str:
         """Who wrote what the key holds now: whoever's step changed it, or wrote the same value over it."""
@@ -52,7 +63,8 @@ class Witness:
 
 
 def witnessed(stage: Stage, watched: dict[bytes, int], found: Found) -> tuple[dict[str, Any], ...]:
-    """Return the state after each step of `found`; nothing if it did not come again step by step."""
+    """Return the state before the first step of `found` and after each; nothing if it did not come again."""
     witness = Witness(stage.subject)
+    witness.opening(stage.servers)
     again, _ = play(stage, watched, exactly(found.choices), witness)
     return tuple(witness.states) if again.steps == found.steps else ()

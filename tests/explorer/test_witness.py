@@ -17,7 +17,8 @@ def test_the_lease_runs_down_in_virtual_time(stage: Callable[..., Stage]) -> Non
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
-    states = witnessed(played, search.watched, found)
+    opening, *states = witnessed(played, search.watched, found)
+    assert opening["keys"] == []
     assert len(states) == len(found.steps)
     left = [row["ttl_ms"] for state in states for row in state["keys"] if row["key"] == "lock"]
     assert max(left) == 2000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
             if example := answer.get("counterexample"):
-                self.stdout.write(diagram(example["steps"]))
+                width = shutil.get_terminal_size((140, 40)).columns
+                self.stdout.write(diagram(example["steps"], example["opening"], width))
                 for sentence in example["sentences"]:
                     self.stdout.write(sentence)
             self.stdout.write(answer.get("cause", ""))
