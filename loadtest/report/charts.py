@@ -8,6 +8,8 @@ from xml.etree import ElementTree as ET
 import pygal
 from pygal.style import Style
 
+from loadtest.report.labels import labels
+
 #: validated pair: blue for what should be, orange for what is
 STYLE = Style(
     background="transparent",
@@ -64,7 +66,7 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
         return ""
     rows.reverse()  # pygal draws the first at the bottom
     chart = _chart(height=90 + 62 * len(rows), width=760, value_formatter=lambda value: f"{value:,.0f}")
-    chart.x_labels = [row["strategy"] for row in rows]
+    chart.x_labels = labels(rows)
     chart.add("expected", [row["expected"] for row in rows])
     chart.add(
         "final", [{"value": r["final"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
@@ -84,7 +86,7 @@ def throughput(results: list[dict[str, Any]]) -> str:
         show_legend=False,
         value_formatter=lambda value: f"{value:,.0f}/s",
     )
-    chart.x_labels = [row["strategy"] for row in rows]
+    chart.x_labels = labels(rows)
     bars = [{"value": r["ops_per_s"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
     chart.add("postings/s", bars)
     return _markup(chart)

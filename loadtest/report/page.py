@@ -12,6 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from loadtest.report import charts
 from loadtest.report import faults as matrix
+from loadtest.report.labels import labels
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it
@@ -69,7 +70,10 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "compare": compare,
         "hazards": len(Hazard),
-        "results": [{**r, "drawn": drawing(r), "claim": claim(r.get("claims", []))} for r in results],
+        "results": [
+            {**r, "label": label, "drawn": drawing(r), "claim": claim(r.get("claims", []))}
+            for label, r in zip(labels(results), results, strict=True)
+        ],
         "balances": mark_safe(charts.final_against_expected(results)),  # noqa: S308  (our own drawing)
         "throughput": mark_safe(charts.throughput(results)),  # noqa: S308
         "faults": matrix.context(evidence.get("faults")),

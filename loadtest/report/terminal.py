@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
+
+from loadtest.report.labels import labels
 
 STYLE = {
     "created": "bold red",
@@ -36,7 +38,7 @@ WIDE_ONLY = {"p95 ms", "p99 ms", "retries"}
 WIDE = 118
 
 
-def table(results: Iterable[Mapping[str, Any]], width: int = WIDE) -> Table:
+def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
     """Return one row for each result: what should be there, what is, and at which price."""
     drawn = Table(title="Which lock can I trust with money?", title_justify="left")
     drawn.add_column("strategy", min_width=18, overflow="fold")  # a module:callable may be longer
@@ -44,10 +46,10 @@ def table(results: Iterable[Mapping[str, Any]], width: int = WIDE) -> Table:
     columns = {name: path for name, path in COLUMNS.items() if width >= WIDE or name not in WIDE_ONLY}
     for name in columns:
         drawn.add_column(name, justify="right", no_wrap=True)
-    for result in results:
+    for name, result in zip(labels(results), results, strict=True):
         word = result["verdict"]
         cells = (_cell(result, path) for path in columns.values())
-        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{word}[/]", *cells)
+        drawn.add_row(escape(name), f"[{STYLE[word]}]{word}[/]", *cells)
     return drawn
 
 

@@ -53,6 +53,15 @@ def test_the_page_has_the_table_the_charts_and_the_loss(tmp_path: Path) -> None:
         assert wanted in html
 
 
+def test_two_controls_on_two_stores_are_told_apart(tmp_path: Path) -> None:
+    write(tmp_path, result("no-lock", store="redis"), result("no-lock", store="postgres"))
+    html = page(tmp_path)
+    assert "no-lock on redis" in html
+    assert "no-lock on postgres" in html
+    write(tmp_path, result("no-lock", store="redis"))
+    assert "no-lock on redis" not in page(tmp_path)
+
+
 def test_no_request_leaves_the_page_and_no_script_runs(tmp_path: Path) -> None:
     write(tmp_path, result("no-lock"))
     html = page(tmp_path)
