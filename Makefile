@@ -39,6 +39,14 @@ compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="-
 faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
 	@$(PY) manage.py faults $(ARGS)
 
+.PHONY: soak
+soak: $(VENV)/base.stamp  ## 100,000 postings while the service is killed at random: make soak ARGS="--seed 7"
+	@$(PY) -m loadtest.soak $(ARGS)
+
+.PHONY: soak-quick
+soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 10 strikes: about a minute
+	@$(PY) -m loadtest.soak --postings 1500 --strikes 10 --imports 2 --lines 50 $(ARGS)
+
 .PHONY: explore
 explore: $(VENV)/base.stamp  ## every schedule of 2 workers with 1 fault, all strategies: make explore ARGS="--strategy token"
 	@$(PY) manage.py explore $(ARGS)

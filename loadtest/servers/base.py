@@ -99,8 +99,11 @@ class Server:
         return self
 
     def spawn(self) -> None:
-        """Start the process and do not wait for it."""
+        """Start the process and do not wait for it. What one that has ended left behind is ended first: gunicorn's
+        orphaned workers would hold its port for seconds."""
         if self._process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._ended()
         self.prepare()
         with self.log.open("ab") as log:

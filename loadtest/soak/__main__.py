@@ -1,0 +1,109 @@
+"""`make soak`: the service on servers of its own, killed at random under load, and what is left of the money."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from loadtest.demo import _as_ctrl_c
+from loadtest.servers import ServerError
+from loadtest.servers.embedded import using
+from loadtest.servers.reaper import REAPER
+from loadtest.soak.plan import STRATEGIES, Plan
+from loadtest.soak.service import Service
+
+
+def main() -> int:
+    options = _options()
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    try:
+        with private_lab(options.keep) as folder, using(), Service(folder / "serve") as service:
+            return soak(options, folder, service)
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped. Nothing keeps running.", file=sys.stderr)
+        return 130
+
+
+def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
+    """Returns the exit code: 0 when every strategy kept its book and both controls were caught."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
+    import django  # only now: the settings read the addresses of the servers when they are imported
+
+    django.setup()
+    from loadtest import records
+    from loadtest.soak.run import Soak
+    from loadtest.soak.table import exit_code, show
+
+    plan = _plan(options)
+    told = plan.as_json()
+    row = records.begin("soak", workload="deposits", store="postgres", adversary="soak", plan=told)
+    course = Soak(plan, service, folder, lambda told: print(told, file=sys.stderr, flush=True))
+    results = course.run()
+    row.options["strikes"] = [each.as_json() for each in course.strikes]
+    report = records.finish(row, results, options.output / "soak.json")
+    show(report)
+    print(f"Written: {options.output / 'soak.json'}")
+    return int(exit_code(results))
+
+
+@contextmanager
+def private_lab(keep: bool) -> Iterator[Path]:
+    """Servers that nobody else uses: what is killed here is nobody else's."""
+    folder = Path(tempfile.mkdtemp(prefix="lab-soak-"))
+    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS"):
+        os.environ.pop(name, None)
+    os.environ["LAB_DIR"] = str(folder / "lab")
+    if not keep:
+        REAPER.remove(folder)
+    try:
+        yield folder
+    finally:
+        if keep:
+            print(f"Kept: {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            REAPER.keep(folder)
+
+
+def _options() -> argparse.Namespace:
+    usual = Plan()
+    parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
+    parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="repeatable")
+    parser.add_argument("--postings", type=int, default=usual.postings, help="of all clients (%(default)s)")
+    parser.add_argument("--strikes", type=int, default=usual.strikes, help="in number (%(default)s)")
+    parser.add_argument(
+        "--imports", type=int, default=usual.imports, help="files into each book (%(default)s)"
+    )
+    parser.add_argument("--lines", type=int, default=usual.lines, help="of each file (%(default)s)")
+    parser.add_argument(
+        "--drop", type=int, default=usual.drop, help="a client loses one reply in so many (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, help="of strikes and amounts (random; it is recorded)")
+    parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR")
+    parser.add_argument("--keep", action="store_true", help="keep logs and histories, and say where")
+    return parser.parse_args()
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    given: dict[str, Any] = {
+        n: getattr(options, n) for n in ("postings", "strikes", "imports", "lines", "drop")
+    }
+    seed = options.seed if options.seed is not None else random.randrange(2**31)  # noqa: S311
+    return replace(Plan(seed=seed, **given), strategies=tuple(options.strategy or STRATEGIES))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

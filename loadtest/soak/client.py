@@ -1,0 +1,115 @@
+"""One client process: `python -m loadtest.soak.client ORDER`, ORDER being JSON. Knows HTTP only, no Django.
+
+A careful caller asks again with the same key until it has an answer, and notes one operation. A careless one takes
+a new key for each try, and notes each try. Each completed posting is one byte on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ledger.reconcile import Outcome
+from loadtest.journal import Journal
+from loadtest.soak.link import Link
+
+PATIENCE = 60.0  # seconds until a caller gives an operation up
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+BUSY = 503
+
+
+class Caller:
+    """One thread: one posting after the other, to one book."""
+
+    def __init__(self, order: dict[str, Any], book: dict[str, Any], seat: int, journal: Journal) -> None:
+        self.order, self.book, self.journal = order, book, journal
+        self.name = f"client-{os.getpid()}:caller-{seat}"
+        self.intents = (f"{book['name']}-{os.getpid()}-{seat}-{n}" for n in count())
+        self.chance = random.Random(f"{order['seed']}:{book['name']}:{order['number']}:{seat}")  # noqa: S311
+        self.link = Link(order["host"], order["port"])
+        self.path = f"/api/books/{book['id']}/postings"
+        self.counts: Counter[str] = Counter()
+        self.asked = 0
+
+    def run(self, take: Callable[[], bool]) -> None:
+        while take():
+            account = f"A{self.chance.randrange(self.order['accounts']) + 1:04d}"
+            legs = ((account, self.chance.randint(1, 10_000)),)
+            (self.careful if self.book["careful"] else self.careless)(next(self.intents), legs)
+            os.write(1, b".")
+
+    def careful(self, intent: str, legs: Any) -> None:
+        """One operation, one key, asked until there is an answer."""
+        self.journal.invoke(intent, legs, self.name)
+        told: dict[str, Any] = {}
+        for tries, (outcome, said) in enumerate(self.tries(lambda _: intent, legs)):
+            told = {"retries": tries, "error": told.get("error", "")}
+            if outcome is not Outcome.OK:
+                told["error"] = str(said["detail"])
+            self.counts["replayed"] += bool(said.get("replayed"))
+        self.journal.complete(intent, outcome, **told)
+
+    def careless(self, intent: str, legs: Any) -> None:
+        """One operation, and a new key for each try."""
+
+        def key(number: int) -> str:
+            self.journal.invoke(f"{intent}.{number}", legs, self.name)
+            return f"{intent}.{number}"
+
+        for number, (outcome, said) in enumerate(self.tries(key, legs)):
+            self.journal.complete(f"{intent}.{number}", outcome, error=str(said.get("detail", "")))
+
+    def tries(self, key: Callable[[int], str], legs: Any) -> Any:
+        """Yield what came of each try, until one is answered for good or patience ends."""
+        body = {"account": legs[0][0], "amount": legs[0][1]}
+        self.asked += 1
+        dropped = (
+            bool(self.order["drop"]) and self.asked % self.order["drop"] == 2
+        )  # early: the slow ones too
+        end, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
+        for number in count():
+            outcome, said = self.link.post(self.path, body, key(number), drop=dropped and number == 0)
+            self.counts["dropped"] += bool(said.get("dropped"))
+            yield outcome, said
+            again = outcome is Outcome.INFO or said.get("status") == BUSY
+            if not again or time.monotonic() > end:
+                return
+            time.sleep(pause * self.chance.uniform(0.5, 1.5))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    numbers = count()
+    quota = order["postings"]
+    callers = []
+    for book in order["books"]:
+        journal = Journal(book["folder"])
+        callers += [Caller(order, book, seat, journal) for seat in range(order["callers"])]
+    threads = [
+        threading.Thread(target=each.run, args=(lambda: next(numbers) < quota,), daemon=True)
+        for each in callers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in {each.book["name"] for each in callers}:
+        counts = sum((each.counts for each in callers if each.book["name"] == name), Counter())
+        folder = next(each.book["folder"] for each in callers if each.book["name"] == name)
+        half = Path(folder, f"{os.getpid()}.counts.half")
+        half.write_text(json.dumps(counts))
+        half.rename(half.with_suffix(".json"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""All client processes, as one: started together, counted by the bytes that they write, ended together."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any, Self
+
+from ledger.addresses import BASE_DIR
+from loadtest.servers.reaper import REAPER
+
+
+class Crowd:
+    """`orders`: one for each process (see client.py). As a context manager: started … ended."""
+
+    def __init__(self, orders: list[dict[str, Any]]) -> None:
+        self.orders, self.done = orders, 0
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._pipes = selectors.DefaultSelector()
+
+    def __enter__(self) -> Self:
+        for order in self.orders:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "loadtest.soak.client", json.dumps(order)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                cwd=BASE_DIR,
+                start_new_session=True,
+            )
+            REAPER.watch(process.pid, signal.SIGKILL)
+            self.processes.append(process)
+            self._pipes.register(process.stdout, selectors.EVENT_READ)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for process in self.processes:
+            with suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+            REAPER.forget(process.pid)
+        self._pipes.close()
+
+    def wait_for(self, count: int, quiet: float) -> bool:
+        """Wait until `count` postings are completed, or all clients have ended. False: none for `quiet` seconds."""
+        last = time.monotonic()
+        while self.done < count and self._pipes.get_map():
+            for key, _ in self._pipes.select(1.0):
+                if said := os.read(key.fd, 65536):
+                    self.done += len(said)
+                    last = time.monotonic()
+                else:
+                    self._pipes.unregister(key.fileobj)
+            if time.monotonic() - last > quiet:
+                return False
+        return True

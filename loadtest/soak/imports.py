@@ -1,0 +1,76 @@
+"""The batch imports of a soak: files into each book while everything is killed, and whether each came out whole."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ledger.imports.upload import Upload, start_import
+from ledger.models import Book, Entry, ImportLine, ImportRun
+from loadtest.laws import Breach, count_law
+from loadtest.soak.patience import patiently
+from loadtest.words import Word
+
+LANES = 2
+#: seconds after the last posting within which every import has to be finished, without a human
+PATIENCE = 180.0
+
+
+class Files:
+    """The files that were given to the books, and the keys of their lines."""
+
+    def __init__(self, lines: int, accounts: int, seed: int) -> None:
+        self.lines, self.accounts = lines, accounts
+        self.chance = random.Random(seed)  # noqa: S311  (no secret)
+        self.keys: list[str] = []
+        self.count = 0
+
+    def start(self, books: Sequence[Book]) -> None:
+        """Import one more file into each book. Started twice, it is known by its bytes and posts nothing."""
+        self.count += 1
+        rows = ["seller,account,amount,reference"]
+        for number in range(1, self.lines + 1):
+            account = f"A{self.chance.randrange(self.accounts) + 1:04d}"
+            rows.append(f"soak,{account},{self.chance.randint(1, 999)},f{self.count}-{number}")
+        upload = Upload(f"soak-{self.count}.csv", ("\n".join(rows) + "\n").encode())
+        self.keys += [line.key for line in upload.parsed.good]
+        for book in books:
+            patiently(lambda book=book: start_import(book, [upload], workers=LANES))
+
+    def breaches(self, book: Book) -> list[Breach]:
+        """Every line is posted, and is in the books once."""
+        lines = dict(ImportLine.objects.filter(book=book, key__in=self.keys).values_list("key", "state"))
+        left = Counter(lines.get(key, "missing") for key in self.keys)
+        posted = left.pop("posted", 0)
+        found = Counter(Entry.objects.filter(book=book, key__in=self.keys).values_list("key", flat=True))
+        breaches = count_law({key: found[key] for key in self.keys if lines.get(key) == "posted"})
+        if left:
+            told = ", ".join(f"{number} {state}" for state, number in sorted(left.items()))
+            breaches.append(Breach(Word.STALLED, f"imports not whole: {posted} lines posted, {told}"))
+        return breaches
+
+    def facts(self, book: Book) -> dict[str, Any]:
+        runs = ImportRun.objects.filter(book=book)
+        scanned = ImportLine.objects.filter(book=book, key__startswith="scan/", state="posted").count()
+        return {
+            "imports": {
+                "files": self.count,
+                "lines": len(self.keys),
+                "finished": runs.exclude(finished=None).count(),
+                "scheduled_scan_postings": scanned,
+            }
+        }
+
+
+def finished(books: Sequence[Book], patience: float = PATIENCE) -> bool:
+    """Wait until every import into `books` is finished. False: some are not."""
+    deadline = time.monotonic() + patience
+    open_runs = ImportRun.objects.filter(book__in=books, finished=None)
+    while patiently(open_runs.exists):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True

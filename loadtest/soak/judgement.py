@@ -1,0 +1,127 @@
+"""From what clients, importers and strikes left behind to a verdict: by the lab's own judge."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ledger.models import Book, Entry
+from ledger.reconcile import Outcome
+from loadtest import history, workloads
+from loadtest.evidence import Doubt
+from loadtest.faults.touch import no_valkey
+from loadtest.history import Call, History
+from loadtest.imports.comparison import history_of
+from loadtest.laws import Breach, count_law
+from loadtest.result import Result
+from loadtest.soak.imports import Files
+from loadtest.soak.plan import Plan
+from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
+from loadtest.stall import longest_stall
+from loadtest.trial import Trial, Witness, run
+from loadtest.words import Word
+from locks.hazards import Hazard
+
+#: seconds without any acknowledged posting after which somebody would call a human
+STALLED_AFTER = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoakTrial(Trial):
+    """A trial whose book was opened before the strikes began. `careful`: do its clients repeat their keys?"""
+
+    book: Book
+    folder: Path
+    careful: bool = True
+
+    def open(self) -> Book:
+        return self.book
+
+
+def trial_of(plan: Plan, strategy: str, book: Book, folder: Path, *, careful: bool = True) -> SoakTrial:
+    return SoakTrial(
+        strategy=strategy,
+        workload=workloads.find("deposits", plan.accounts),
+        adversary="soak",
+        settings=book.settings,
+        planned=frozenset(str(hazard) for hazard in HAZARDS.values()),
+        book=book,
+        folder=folder,
+        careful=careful,
+    )
+
+
+def judged(
+    trial: SoakTrial, strikes: Sequence[Strike], files: Files, doubts: Iterable[Doubt], control: Word | None
+) -> Result:
+    """Return the result of one book. Nobody may write to it any more."""
+    posted = history.read(trial.folder)
+    imported = history_of(trial.book)
+    calls = sorted([*posted.calls, *imported.calls], key=lambda call: call.started)
+    counts = _counts(trial.folder)
+    witness = Witness(
+        history=History(calls),
+        fired=fired(strikes, posted.calls),
+        not_applicable=_not_applicable(trial.strategy),
+        stall=longest_stall(posted.calls, STALLED_AFTER),
+        unfinished=posted.counts()["unanswered"],
+        breaches=(*files.breaches(trial.book), *once_law(posted.calls, trial.book)),
+        doubts=(*doubts, *_doubts(posted, counts)),
+        facts={
+            "client": "repeats its key" if trial.careful else "takes a new key for each try",
+            "postings": len(posted.calls),
+            "tries_again": sum(call.retries for call in posted.calls),
+            "replies_lost": counts["dropped"],
+            "replayed": counts["replayed"],
+            "recovery_s": [recovery(each, posted.calls) for each in strikes],
+            **files.facts(trial.book),
+        },
+    )
+    return run(trial, lambda *_: witness, control)
+
+
+def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
+    """What a client wanted once is in the books once, whatever keys it sent: `intent.2` is the third try of one
+    intent. Those that nobody acknowledged may be missing."""
+    intents = {call.key.partition(".")[0] for call in calls}
+    wanted = {call.key.partition(".")[0] for call in calls if call.outcome is Outcome.OK}
+    keys = Entry.objects.filter(book=book).values_list("key", flat=True)
+    found = Counter(key.partition(".")[0] for key in keys.iterator())
+    return count_law({each: found[each] for each in intents if each in wanted or found[each] > 1})
+
+
+def _not_applicable(strategy: str) -> dict[str, str]:
+    why = no_valkey(strategy)
+    return {str(Hazard.SERVER_RESTART): why} if why else {}
+
+
+def _counts(folder: Path) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path in folder.glob("*.counts.json"):
+        found.update(json.loads(path.read_text()))
+    return found
+
+
+def _doubts(posted: History, counts: Counter[str]) -> list[Doubt]:
+    unknown = posted.counts()["info"]
+    doubts = []
+    if not counts["dropped"]:
+        doubts.append(Doubt("no reply was lost on its way", "more postings"))
+    if unknown and not any("." in call.key for call in posted.calls):
+        told = f"{unknown} postings had no answer in the end, whatever their client tried"
+        doubts.append(Doubt(told, "look at what the web server said"))
+    return doubts
+
+
+def as_json(trial: SoakTrial, result: Result) -> dict[str, Any]:
+    """Return the result's object. The careless client is a control: it agrees when it is seen."""
+    data: dict[str, Any] = result.as_json()
+    if not trial.careful:
+        data |= {"claimed": False, "agrees": result.word == Word.CREATED, "control": True}
+    elif result.trial.strategy == "no-lock":
+        data |= {"agrees": result.word.breaks_the_law, "control": True}
+    return data

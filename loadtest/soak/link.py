@@ -1,0 +1,50 @@
+"""One caller's connection to the ledger, and what an answer (or none) says about the money."""
+
+from __future__ import annotations
+
+import json
+import select
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+
+from ledger.reconcile import Outcome
+from loadtest.swarm.bank import headers
+
+TIMEOUT = 20.0  # seconds that an answer is waited for
+
+
+class Link:
+    """Kept open from request to request; made anew after any failure."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.http = HTTPConnection(host, port, timeout=TIMEOUT)
+
+    def post(self, path: str, body: Any, key: str, *, drop: bool = False) -> tuple[Outcome, dict[str, Any]]:
+        """Send one posting. `drop`: its reply is lost: it has begun to arrive, and nobody reads it."""
+        try:
+            self.http.request("POST", path, json.dumps(body).encode(), {**headers(), "Idempotency-Key": key})
+            if drop:
+                return self._lose_the_reply()
+            answer = self.http.getresponse()
+            status, said = answer.status, _read(answer.read())
+        except (OSError, HTTPException) as error:
+            self.http.close()
+            return Outcome.INFO, {"detail": f"{type(error).__name__}: {error}"}
+        if status in (200, 201):
+            return Outcome.OK, said
+        said.setdefault("detail", f"status {status}")
+        return (Outcome.FAIL if said.get("applied") == "no" else Outcome.INFO), {**said, "status": status}
+
+    def _lose_the_reply(self) -> tuple[Outcome, dict[str, Any]]:
+        came = bool(select.select([self.http.sock], [], [], TIMEOUT)[0])
+        self.http.close()
+        return Outcome.INFO, {"detail": "the reply was lost on its way", "dropped": came}
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    with suppress(ValueError):
+        said = json.loads(body)
+        if isinstance(said, dict):
+            return said
+    return {}

@@ -1,0 +1,50 @@
+"""What is done, and when: everything at a count of completed postings, so that a slow machine does the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
+KINDS = ("web-worker", "background-worker", "valkey", "postgres", "web-server")
+#: of all postings: nothing happens before and after these shares, so that there is a before and an after
+FIRST, LAST = 0.05, 0.85
+
+
+@dataclass(frozen=True)
+class Event:
+    """After `count` completed postings: a `strike` of this kind, or the start of an import (kind "")."""
+
+    count: int
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """`postings` of all clients together; `strikes` in number; `imports` into each book, of `lines` lines each;
+    `processes` × `callers` clients a book; each client loses its 2nd reply, and every `drop`th after it (0: none)."""
+
+    strategies: tuple[str, ...] = STRATEGIES
+    postings: int = 100_000
+    strikes: int = 60
+    imports: int = 5
+    lines: int = 200
+    accounts: int = 2
+    processes: int = 2
+    callers: int = 2
+    drop: int = 50
+    seed: int = 0
+
+    def events(self) -> Iterator[Event]:
+        """Yield the strikes and imports in their order; the first strikes are one of each kind."""
+        chance = random.Random(self.seed)  # noqa: S311  (no secret)
+        kinds = [*chance.sample(KINDS, len(KINDS)), *chance.choices(KINDS, k=self.strikes)][: self.strikes]
+        counts = sorted(chance.uniform(FIRST, LAST) for _ in kinds)
+        strikes = [Event(int(share * self.postings), kind) for share, kind in zip(counts, kinds, strict=True)]
+        begun = [Event(int(LAST * self.postings * n / self.imports)) for n in range(self.imports)]
+        yield from sorted([*begun, *strikes], key=lambda event: event.count)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "strategies": list(self.strategies)}

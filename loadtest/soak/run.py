@@ -1,0 +1,106 @@
+"""The course of a soak: open the books, let the clients go, strike and import at their counts, wait, judge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import connections
+
+from ledger.books import open_book
+from ledger.strategies import CONTROL
+from loadtest.evidence import Doubt
+from loadtest.soak.crowd import Crowd
+from loadtest.soak.imports import Files, finished
+from loadtest.soak.judgement import SoakTrial, as_json, judged, trial_of
+from loadtest.soak.plan import Plan
+from loadtest.soak.service import Service
+from loadtest.soak.strikes import Strike, strike
+from loadtest.words import Word
+
+SETTINGS = {"think": [0.0, 0.002], "retries": 50}
+CARELESS = "select-for-update"
+#: seconds without any completed posting after which the soak is broken off
+QUIET = 150.0
+WHOLE = 120.0
+
+
+@dataclass
+class Soak:
+    """One soak. `tell` hears what happens."""
+
+    plan: Plan
+    service: Service
+    folder: Path
+    tell: Callable[[str], None]
+    strikes: list[Strike] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Return the object of each book: the two controls first."""
+        trials = [
+            self.open(CONTROL),
+            self.open(CARELESS, careful=False),
+            *map(self.open, self.plan.strategies),
+        ]
+        files = Files(self.plan.lines, self.plan.accounts, self.plan.seed)
+        try:
+            with Crowd(self.orders(trials)) as crowd:
+                self.course(crowd, files, trials)
+            if not finished([each.book for each in trials]):
+                self.tell("some imports have not finished")
+            if not self.service.whole(WHOLE):
+                self.doubts.append(Doubt("the service is not complete again", f"look at {self.service.log}"))
+        finally:
+            self.service.stop()
+            connections.close_all()
+        return self.judge(files, trials)
+
+    def open(self, strategy: str, *, careful: bool = True) -> SoakTrial:
+        accounts = ((f"A{number:04d}", 0, None) for number in range(1, self.plan.accounts + 1))
+        book = open_book(strategy, accounts, name="soak", values=SETTINGS)
+        return trial_of(self.plan, strategy, book, self.folder / str(book.pk), careful=careful)
+
+    def orders(self, trials: list[SoakTrial]) -> list[dict[str, Any]]:
+        """What each client process is told: its share of the postings, for all books alike."""
+        plan = self.plan
+        books = [
+            {"id": str(t.book.pk), "name": str(t.book.pk)[:8], "folder": str(t.folder), "careful": t.careful}
+            for t in trials
+        ]
+        common = {"host": "127.0.0.1", "port": self.service.port, "books": books, "callers": plan.callers}
+        common |= {"accounts": plan.accounts, "seed": plan.seed, "drop": plan.drop}
+        shares = [plan.postings * n // plan.processes for n in range(plan.processes + 1)]
+        return [{**common, "number": n, "postings": shares[n + 1] - shares[n]} for n in range(plan.processes)]
+
+    def course(self, crowd: Crowd, files: Files, trials: list[SoakTrial]) -> None:
+        chance = random.Random(self.plan.seed)  # noqa: S311  (no secret)
+        try:
+            for event in self.plan.events():
+                self.wait(crowd, event.count)
+                if event.kind:
+                    self.strikes.append(strike(event.kind, self.service, chance, crowd.done))
+                    self.tell(f"{crowd.done:,} postings: SIGKILL to {event.kind} {self.strikes[-1].pid}")
+                else:
+                    files.start([each.book for each in trials])
+                    self.tell(f"{crowd.done:,} postings: file {files.count} into each book")
+            self.wait(crowd, self.plan.postings + 1)  # one more than there are: until all clients have ended
+        except TimeoutError as error:
+            self.tell(str(error))
+            self.doubts.append(Doubt(f"broken off: {error}", f"look at {self.service.log}"))
+
+    def wait(self, crowd: Crowd, count: int) -> None:
+        if not crowd.wait_for(count, QUIET):
+            raise TimeoutError(f"no posting was completed for {QUIET:g} s")
+
+    def judge(self, files: Files, trials: list[SoakTrial]) -> list[dict[str, Any]]:
+        control: Word | None = None
+        results = []
+        for trial in trials:
+            result = judged(trial, self.strikes, files, self.doubts, control)
+            control = control or result.word
+            results.append(as_json(trial, result))
+        return results

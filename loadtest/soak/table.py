@@ -1,0 +1,80 @@
+"""A soak's results on the terminal, and what they come to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from loadtest import claims
+from loadtest.claims import Exit
+from loadtest.words import Word
+
+
+def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
+    """A control that was not caught is a disagreement too."""
+    if not all(each["agrees"] for each in results if each.get("control")):
+        return Exit.DISAGREES
+    return claims.exit_code(
+        (each["claimed"], Word(each["verdict"])) for each in results if not each.get("control")
+    )
+
+
+def recoveries(report: dict[str, Any]) -> dict[str, tuple[int, float, float, int]]:
+    """Return kind of strike → how many, median and longest seconds until each book was served again, and how often
+    a book was not posted to any more after it."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    without: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
+    for number, strike in enumerate(report["options"]["strikes"]):
+        counts[strike["kind"]] += 1
+        for each in report["results"]:
+            took = each["recovery_s"][number]
+            if took is None:
+                without[strike["kind"]] += 1
+            else:
+                seconds[strike["kind"]].append(took)
+    return {
+        kind: (counts[kind], sorted(all_of)[len(all_of) // 2], max(all_of), without[kind])
+        for kind, all_of in seconds.items()
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120
+    table = Table(title="Soak: postings over HTTP while the service is killed")
+    for name in (
+        "strategy",
+        "client",
+        "verdict",
+        "postings",
+        "tries again",
+        "replayed",
+        "lost",
+        "import lines",
+    ):
+        table.add_column(name)
+    for each in report["results"]:
+        table.add_row(
+            each["strategy"],
+            each["client"],
+            each["verdict"],
+            f"{each['postings']:,}",
+            f"{each['tries_again']:,}",
+            f"{each['replayed']:,}",
+            f"{each['lost_amount']:,}",
+            f"{each['imports']['lines']:,}",
+        )
+    console.print(table)
+    for kind, (count, median, longest, without) in recoveries(report).items():
+        told = f"  {kind}: {count} strikes; served again after {median:.2f} s (median), {longest:.2f} s (longest)"
+        console.print(told + (f"; {without} books not" if without else ""), highlight=False)
+    for each in report["results"]:
+        if not each["agrees"]:
+            console.print(escape(f"  {each['strategy']}: {each['cause']}"), soft_wrap=True, highlight=False)

@@ -1,0 +1,103 @@
+"""What a soak is judged by, without servers being killed: each law is broken once, and seen."""
+
+from pathlib import Path
+
+import pytest
+
+from ledger.books import open_book, post
+from ledger.imports.upload import Upload, start_import
+from ledger.models import Book
+from ledger.posting import Line, Posting
+from ledger.reconcile import Outcome
+from loadtest.history import Call
+from loadtest.soak.imports import Files, finished
+from loadtest.soak.judgement import once_law
+from loadtest.soak.plan import KINDS, Plan
+from loadtest.soak.strikes import Strike, fired, in_flight, recovery
+from loadtest.soak.table import exit_code
+
+
+@pytest.fixture
+def book(committed_db: None) -> Book:
+    return open_book("select-for-update", [("A0001", 0, None)])
+
+
+def call(key: str, outcome: Outcome = Outcome.OK, started: float = 1.0, ended: float = 2.0) -> Call:
+    return Call(key, (("A0001", 5),), outcome, started, ended, "w")
+
+
+def put(book: Book, key: str) -> None:
+    post(book, Posting(key, (Line("A0001", 5),)))
+
+
+def test_a_plan_is_the_same_for_the_same_seed_and_has_every_kind() -> None:
+    events = list(Plan(postings=1000, strikes=7, imports=2, seed=4).events())
+    assert events == list(Plan(postings=1000, strikes=7, imports=2, seed=4).events())
+    assert events != list(Plan(postings=1000, strikes=7, imports=2, seed=5).events())
+    assert {each.kind for each in events} == {*KINDS, ""}
+    assert [each.count for each in events] == sorted(each.count for each in events)
+    assert all(each.count <= 850 for each in events)
+
+
+def test_one_intent_with_two_keys_in_the_books_is_created_money(book: Book) -> None:
+    put(book, "a.0")
+    assert not once_law([call("a.0")], book)
+    put(book, "a.1")
+    (breach,) = once_law([call("a.0", Outcome.INFO), call("a.1")], book)
+    assert (breach.word, breach.sentence) == ("created", "a ran 2 times, not 1")
+
+
+def test_an_acknowledged_intent_without_an_entry_is_lost(book: Book) -> None:
+    assert [each.word for each in once_law([call("b")], book)] == ["lost"]
+    assert not once_law([call("b", Outcome.INFO)], book)
+
+
+def test_an_import_that_is_not_whole_is_seen(book: Book) -> None:
+    files = Files(lines=3, accounts=1, seed=0)
+    files.start([book])
+    assert not finished([book], patience=0)
+    (breach,) = files.breaches(book)
+    assert (breach.word, breach.sentence) == ("stalled", "imports not whole: 0 lines posted, 3 waiting")
+
+
+def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
+    files = Files(lines=2, accounts=1, seed=0)
+    files.keys = ["import/soak/f1-1"]
+    start_import(book, [Upload("x.csv", b"seller,account,amount,reference\nacme,A0001,1,r\n")])
+    assert "1 missing" in files.breaches(book)[0].sentence
+
+
+def test_a_process_that_did_not_die_fired_nothing() -> None:
+    calls = [call("a", started=1.0, ended=5.0), call("b", started=3.0, ended=4.0)]
+    gone = Strike("postgres", 2.0, 10, 123, gone=True)
+    assert in_flight(gone, calls) == 1
+    assert recovery(gone, calls) == 2.0
+    assert recovery(Strike("postgres", 9.0, 10, 123, gone=True), calls) is None
+    assert set(fired([gone], calls)) == {"database-restart"}
+    assert not fired([Strike("postgres", 2.0, 10, 123, gone=False)], calls)
+
+
+@pytest.mark.parametrize(
+    ("lossy", "careless", "subject", "code"),
+    [
+        (True, True, "kept", 0),
+        (True, True, "lost", 1),
+        (True, True, "stalled", 1),
+        (True, False, "kept", 1),  # the careless client was not seen
+        (False, True, "kept", 1),
+        (True, True, "inconclusive", 3),
+    ],
+)
+def test_the_exit_code_asks_the_controls_too(lossy: bool, careless: bool, subject: str, code: int) -> None:
+    results = [
+        {"control": True, "agrees": lossy},
+        {"control": True, "agrees": careless},
+        {"claimed": True, "verdict": subject},
+    ]
+    assert exit_code(results) == code
+
+
+def test_the_client_knows_no_django() -> None:
+    source = Path(__file__).resolve().parents[3] / "loadtest" / "soak"
+    for name in ("client.py", "link.py"):
+        assert "django" not in (source / name).read_text().lower().replace("no django", "")
