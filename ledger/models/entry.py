@@ -14,12 +14,17 @@ from ledger.models.sequence import NextEntry
 class Entry(models.Model):
     """What one writer did: what it had read (`parent`, `balance_before`) and what it wrote.
 
-    Never updated, never deleted: a trigger refuses both (migration 0002), also for plain SQL.
+    Never updated, never deleted: a trigger refuses both (migration 0002), also for plain SQL. An account that has
+    entries is never deleted: by a trigger on PostgreSQL (migration 0008), by a foreign key on MariaDB.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    book = models.ForeignKey(Book, on_delete=models.PROTECT, related_name="+", db_index=False)
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="entries")
+    book = models.ForeignKey(
+        Book, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="entries", db_constraint=False
+    )
     key = models.CharField(max_length=100, help_text="the posting's idempotency key")
     fingerprint = models.CharField(max_length=64, help_text="hash of the request that came with the key")
     amount = models.BigIntegerField(help_text="minor units")

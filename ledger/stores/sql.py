@@ -70,13 +70,14 @@ class SqlStore(Store):
             self.put(changes)
 
     def put(self, changes: Sequence[Change]) -> None:
-        """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken."""
+        """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken, and Refused for an account
+        that was deleted after it was read."""
         if self.book.settings.get("ordered", True):  # one order for everyone: no deadlock
             changes = sorted(changes, key=lambda change: change.before.number)
         for change in changes:
-            Account.objects.using(self.db).filter(pk=change.before.pk).update(
-                balance=change.after, version=change.before.version + 1, head=change.entry
-            )
+            row = Account.objects.using(self.db).filter(pk=change.before.pk)
+            if not row.update(balance=change.after, version=change.before.version + 1, head=change.entry):
+                raise Refused(f"no account {change.before.number} in this book")
         self.record(changes)
 
     def record(self, changes: Sequence[Change]) -> None:

@@ -15,24 +15,27 @@ from ledger.writer.queue import Answer, Request
 
 # The owner's row is locked by the renewal of its lease: nobody else can become the owner before this commits, and
 # with an old fencing number nothing is written at all.
+# An account that is not there any more leaves an entry without an account, and the whole statement fails.
 COMMIT = """
 WITH owner AS (
     UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => %(lease)s)
     WHERE book_id = %(book)s AND fence = %(fence)s RETURNING book_id
-), entry AS (
-    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
-                              parent, worker, read_at, written_at)
-    SELECT e.id::uuid, owner.book_id, e.account, e.key, e.fingerprint, e.amount, e.before, e.after,
-           e.parent::uuid, e.worker, %(read_at)s, clock_timestamp()
-    FROM owner, unnest(%(id)s::text[], %(account)s::bigint[], %(key)s::text[], %(fingerprint)s::text[],
-                       %(amount)s::bigint[], %(before)s::bigint[], %(after)s::bigint[], %(parent)s::text[],
-                       %(worker)s::text[])
-         AS e (id, account, key, fingerprint, amount, before, after, parent, worker)
 ), account AS (
     UPDATE ledger_account SET balance = a.balance, version = a.version, head = a.head::uuid
     FROM owner, unnest(%(touched)s::bigint[], %(balances)s::bigint[], %(versions)s::bigint[], %(heads)s::text[])
          AS a (pk, balance, version, head)
-    WHERE id = a.pk
+    WHERE id = a.pk RETURNING id
+), entry AS (
+    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
+                              parent, worker, read_at, written_at)
+    SELECT e.id::uuid, owner.book_id, account.id, e.key, e.fingerprint, e.amount, e.before, e.after,
+           e.parent::uuid, e.worker, %(read_at)s, clock_timestamp()
+    FROM owner, unnest(%(id)s::text[], %(account)s::bigint[], %(key)s::text[], %(fingerprint)s::text[],
+                       %(amount)s::bigint[], %(before)s::bigint[], %(after)s::bigint[], %(parent)s::text[],
+                       %(worker)s::text[])
+         WITH ORDINALITY AS e (id, account, key, fingerprint, amount, before, after, parent, worker, n)
+         LEFT JOIN account ON account.id = e.account
+    ORDER BY e.n
 )
 SELECT count(*) FROM owner
 """

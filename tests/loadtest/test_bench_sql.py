@@ -39,6 +39,11 @@ def test_a_strategy_that_loses_money_is_not_right() -> None:
     assert not callers.rate("no-lock", accounts=1, seconds=0.3, callers=4).right
 
 
+def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(callers.IDLE, "retries", 0)
+    assert callers.rate("optimistic-version", accounts=1, seconds=0.3, callers=4).right
+
+
 def row(strategy: str, ratio: float) -> dict[str, Any]:
     return {"measure": "postings", "strategy": strategy, "accounts": 1, "ratio": {"median": ratio}}
 
