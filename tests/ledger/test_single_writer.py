@@ -9,19 +9,21 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
-from django.db import connections
+from django.db import IntegrityError, connections
 from redis import Redis
 
 from ledger.books import open_book, post
-from ledger.models import Book, BookOwner
+from ledger.models import Account, Book, BookOwner, Entry
 from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.resources import redis_client
 from ledger.strategies import find
-from ledger.writer import Owner, Queue
+from ledger.writer import Answer, Owner, Queue
 from ledger.writer.owner import dismiss
+from ledger.writer.queue import Request
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LONG = 60.0  # a lease that does not end by itself during a test
@@ -176,3 +178,19 @@ def test_the_owners_process_is_killed_and_another_takes_over(book: Book) -> None
             process.join()
     books = books_of(book)
     assert (books.final, books.entries, books.lost_updates, books.balanced) == (160, 60, 0, True)
+
+
+def test_an_owner_whose_account_went_writes_no_entry_for_it(book: Book) -> None:
+    """It has the account in its memory. No foreign key would refuse the entry (docs/decisions/0011)."""
+    owner = Owner(book, redis_client(), LONG)
+    assert owner.take_over()
+    fence = owner.fence
+    assert fence is not None
+    request = Request("nobody", "late", "f", "w", [("B", 5, uuid4().hex)])
+    group = owner.books.compute([request])
+    Account.objects.filter(book=book, number="B").delete()
+    with pytest.raises(IntegrityError, match="account_id"):
+        owner.books.commit(group, fence, LONG)
+    owner.books.forget()
+    assert owner.books.compute([request]).answers == [Answer("refused", "no account B in this book")]
+    assert not Entry.objects.filter(book=book).exists()
