@@ -37,7 +37,7 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
         fired=explored.fired,
         not_applicable=explored.not_applicable,
         control=control,
-        is_control=explored.job.strategy == CONTROL,
+        is_control=explored.job.strategy == CONTROL and control is None,
         doubts=tuple(doubts),
         covered=f"every one of {schedules} schedules within the bounds kept the money",
     )

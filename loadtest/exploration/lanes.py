@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from math import inf
 from multiprocessing.connection import Connection, wait
+from time import monotonic
 from typing import Any, Self
 
 import psycopg
@@ -63,11 +65,14 @@ class Lanes:
                 each = idle.pop()
                 each.begin(rest.pop(0))
                 busy[each.pipe] = each
-            for pipe in wait(list(busy)):
-                each = busy.pop(pipe)  # type: ignore[arg-type]
-                assert each.job is not None
-                yield each.job, each.answer()
-                idle.append(each)
+            soonest = min(each.until for each in busy.values())
+            wait(list(busy), None if soonest == inf else max(0.0, soonest - monotonic()))
+            for pipe, each in list(busy.items()):
+                if pipe.poll() or monotonic() > each.until:
+                    del busy[pipe]
+                    assert each.job is not None
+                    yield each.job, each.answer()
+                    idle.append(each)
 
 
 class _Lane:
@@ -85,6 +90,7 @@ class _Lane:
             "REDIS_NODES": ",".join(node.url for node in nodes),
         }
         self.job: Job | None = None
+        self.until = inf
         self._start()
 
     def _start(self) -> None:
@@ -98,10 +104,15 @@ class _Lane:
 
     def begin(self, job: Job) -> None:
         self.job = job
+        self.until = monotonic() + job.budget + MARGIN if job.budget else inf
         self.pipe.send(job)
 
     def answer(self) -> dict[str, Any]:
-        """What the process says; one that died is replaced."""
+        """What the process says; one that died, or whose time is over, is replaced."""
+        if not self.pipe.poll():
+            self.end()
+            self._start()
+            return {"error": f"no answer {MARGIN:g} s after its budget had ended", "environment": {}}
         try:
             answer: dict[str, Any] = self.pipe.recv()
         except (EOFError, OSError):

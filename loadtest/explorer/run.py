@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from math import inf
 
 from loadtest.explorer import faults, timeline
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
+from loadtest.explorer.endless import Broken, still_bounded
 from loadtest.explorer.ops import Op, Step
 from loadtest.explorer.options import FREE, STEPS, Kind, Option
 from loadtest.explorer.servers.base import Server
@@ -20,10 +22,6 @@ from loadtest.explorer.tasks import Halt, State, Task, Worker
 
 #: what a chooser answers to cut a run short
 CUT = -1
-
-
-class Broken(Exception):
-    """The explorer cannot vouch for this run. The message says why, and what to do."""
 
 
 class Run:
@@ -61,6 +59,8 @@ class Run:
         self.endings: list[Ending] = []
         self.over = threading.Lock()
         self.over.acquire()
+        self.decisions = 0
+        self.until = inf  # when the search has to end, by time.perf_counter
         self.news = 0  # grows with every decision: the watchdog's sign of life
 
     # -- the life of a run ----------------------------------------------------------------------------------
@@ -189,6 +189,8 @@ class Run:
             if not options:
                 self.stuck = True
                 return None
+            self.decisions += 1
+            still_bounded(self)
             pick = self.choose(self, options)
             if pick == CUT:
                 self.cut = True

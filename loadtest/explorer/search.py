@@ -6,16 +6,17 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from loadtest.explorer import state, timeline
+from loadtest.explorer.endless import GATE_IT, Broken
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found, Result
-from loadtest.explorer.run import CUT, Broken, Run
+from loadtest.explorer.run import CUT, Run
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
-HOW = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 
 @dataclass(slots=True)
@@ -47,25 +48,25 @@ class Search:
     def explore(self) -> Result:
         result, begun = self.result, _now()
         gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
+        if self.bounds.budget:
+            self.stage.until = begun + self.bounds.budget
         try:
             watched = watch_waiters(self.stage)
             self.watched = watched if self.full else {}
-            result.exhausted = self._walk(begun)
+            result.exhausted = self._walk()
         except Broken as error:
-            result.cause, result.remedy = str(error), HOW
+            result.cause, result.remedy = str(error), error.remedy
         finally:
+            self.stage.until = inf
             gc.unfreeze()
         if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
-            result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), HOW
+            result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), GATE_IT
         result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
         return result
 
-    def _walk(self, begun: float) -> bool:
+    def _walk(self) -> bool:
         """Schedule after schedule. → was it all?"""
         while True:
-            if self.bounds.budget and _now() - begun > self.bounds.budget:
-                self.result.cause = f"the budget of {self.bounds.budget:g} s ended"
-                return False
             self.depth = 0
             self._one()
             if not self._backtrack():

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from math import inf
 from types import TracebackType
 from typing import Any, Self
 
 from loadtest.explorer.bounds import Bounds
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_connections, threads
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.options import Option
-from loadtest.explorer.run import Broken, Run
+from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
@@ -70,6 +72,7 @@ class Stage:
         self.subject, self.bounds, self.gates = subject, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
+        self.until = inf
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
@@ -100,7 +103,7 @@ class Stage:
             server.begin()
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
-        run.trace = trace
+        run.trace, run.until = trace, self.until
         for worker, hand in zip(workers, self.hands, strict=True):
             hand.give(self._job(run, worker))
         Active.run = run

@@ -1,8 +1,9 @@
 """When are two moments the same? All that can influence what comes next makes a state, exactly.
 
 What the servers hold and what their leases have left; what each thread has sent and was told so far, with the
-values; what it stands before; every timer; who waits for whom; the faults that are left. Left out: how the
-state was reached. Two earlier searches left out the rows that a SELECT had returned, and were wrong.
+values; what it stands before; every timer; who waits for whom; the faults that are left. Left out: how the state
+was reached, and of a thread that has ended all but its outcome. Two earlier searches left out the rows that a
+SELECT had returned, and were wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer import timeline
-from loadtest.explorer.tasks import Task, digest
+from loadtest.explorer.tasks import Task, Worker, digest
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -53,8 +54,8 @@ def _parts(run: Run, moment: Any, now: int | None) -> tuple[Any, ...]:
             (
                 w.paused,
                 w.offered,
-                w.crashed,
                 w.offset,
+                _outcome(w),
                 [_task(t, moment, now, _put_off(run, t)) for t in w.tasks],
             )
             for w in run.workers
@@ -63,12 +64,23 @@ def _parts(run: Run, moment: Any, now: int | None) -> tuple[Any, ...]:
     )
 
 
+def _outcome(worker: Worker) -> tuple[Any, ...]:
+    """Of a worker that has ended only this is left to be judged, however it came there."""
+    if not worker.finished or worker.crashed:
+        return (worker.crashed,)
+    result, error = worker.result, worker.error
+    told = result if isinstance(result, str | int | None) else type(result).__name__
+    return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck
+
+
 def _put_off(run: Run, task: Task) -> bool:
     return task.until is not None and timeline.wakes_at(run, task) != task.until
 
 
 def _task(task: Task, moment: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
     history = task.history
+    if not task.alive:
+        return (task.state.value,)
     return (
         task.state.value,
         task.op.identity if task.op else b"",

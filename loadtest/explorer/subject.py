@@ -56,7 +56,8 @@ class Subject(Protocol):
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         """What one finished run came to, from what the servers hold now (`contents`: the same, as a digest's
-        source). `stuck`: no worker could go on, or all that could did nothing but poll in vain."""
+        source). `stuck`: no worker could go on, or all that could did nothing but poll in vain. Of a result it may look
+        at the type, or at the value of a text or a number: states differ by no more than that."""
 
     def show(self) -> dict[str, Any]:
         """What to show beside each step, besides the keys of the servers: the balances. It is called in the middle

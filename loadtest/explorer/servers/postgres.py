@@ -121,7 +121,7 @@ class PostgresServer:
         for connection in sessions:
             raw = connection.pgconn
             if connection.closed or (
-                raw.transaction_status == TransactionStatus.IDLE and not _may_hold(connection)
+                raw.transaction_status == TransactionStatus.IDLE and not _holds(connection)
             ):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
@@ -131,8 +131,14 @@ class PostgresServer:
             if raw.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
-            connection.explorer_may_hold = False
+            connection.explorer_calls = connection.explorer_holds = False
         self._ask = True
+
+    def note(self, connection: Any, calls: bool) -> None:
+        """A command has ended. One that `calls` a function may have taken a lock for the whole session."""
+        connection.explorer_calls = calls or getattr(connection, "explorer_calls", False)
+        if connection.explorer_calls and connection.pgconn.transaction_status == TransactionStatus.IDLE:
+            connection.explorer_holds = bool(self.ask(b"held", _array([connection.info.backend_pid])))
 
     def cut(self, connection: Any) -> None:
         """Its client finds the connection closed. It gets it back after the run: connecting costs more than all
@@ -148,7 +154,7 @@ class PostgresServer:
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or _may_hold(s) for s in sessions)
+        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or _holds(s) for s in sessions)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
         """After each run. Raises RuntimeError with what a session still holds."""
@@ -156,6 +162,7 @@ class PostgresServer:
         for connection in sessions:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
+            connection.explorer_calls = connection.explorer_holds = False
             connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
         if held := self.ask(b"held", _array([session.info.backend_pid for session in sessions])):
             raise RuntimeError(f"sessions still hold locks after the run: {held}")
@@ -208,9 +215,9 @@ def _array(numbers: Sequence[int]) -> bytes:
     return b"{%s}" % ",".join(map(str, numbers)).encode()
 
 
-def _may_hold(connection: Any) -> bool:
-    """Did it call a function outside of a transaction? That may have taken a lock for the whole session."""
-    return bool(getattr(connection, "explorer_may_hold", False))
+def _holds(connection: Any) -> bool:
+    """Does it hold a lock beyond its transactions?"""
+    return bool(getattr(connection, "explorer_holds", False))
 
 
 def _reachable(start: int, edges: dict[int, set[int]]) -> set[int]:
