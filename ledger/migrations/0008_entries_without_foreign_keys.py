@@ -32,7 +32,9 @@ BEGIN
 END $$;
 CREATE TRIGGER account_stays BEFORE DELETE ON ledger_account
     FOR EACH ROW EXECUTE FUNCTION ledger_account_stays();
-CREATE TRIGGER account_keeps_its_id BEFORE UPDATE OF id, book_id ON ledger_account
+-- AFTER, not BEFORE: with any BEFORE UPDATE row trigger on the table, PostgreSQL 18's RETURNING old.* tells the
+-- version that the statement had seen before it waited for the row, and atomic-update's entries lose their parent.
+CREATE TRIGGER account_keeps_its_id AFTER UPDATE OF id, book_id ON ledger_account
     FOR EACH ROW WHEN (OLD.id <> NEW.id OR OLD.book_id <> NEW.book_id) EXECUTE FUNCTION ledger_account_stays();
 CREATE TRIGGER accounts_stay BEFORE TRUNCATE ON ledger_account
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_account_stays();

@@ -123,19 +123,17 @@ def _queues(fight: Fight, party: Any, number: int, served: list[int]) -> None:
 
 
 def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) -> None:
-    with arena.fight(QUEUE, lease=0.4) as fight:
+    with arena.fight(QUEUE, lease=1.5) as fight:
         holder = fight.holder()
         dead = fight.process()
         dead.begins("acquire")
         dead.waits(arena.admins[0])
         dead.dies()
-        for _ in range(3):  # as long as it counts as living; the holder goes on holding
-            time.sleep(0.15)
+        for _ in range(6):  # as long as it counts as living; the holder goes on holding
+            time.sleep(0.3)
             holder.lock.extend()
         holder.lock.release()
-        started = time.monotonic()
-        fight.opens_within(0.3, "a waiter that is long dead was handed the lock")
-        assert time.monotonic() - started < 0.3
+        fight.opens_within(1.0, "a waiter that is long dead was handed the lock")  # for a lease of 1.5 s
 
 
 def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:
