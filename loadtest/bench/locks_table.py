@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
-Row = Mapping[str, Any]
+from loadtest.bench.tables import Row, blank, judged, span
+
 WHERE = {True: "servers and clients on one CPU", False: "on all CPUs"}
 
 
@@ -26,28 +26,21 @@ def tables(rows: Sequence[Row], goals: Sequence[Row]) -> Iterator[Table]:
     yield judged(goals)
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    return table
-
-
 def uncontended(rows: Sequence[Row], where: str) -> Table:
-    table = _table(
+    table = blank(
         f"Acquire and release, nobody else about · {where}", "", "cycles/s", "fair-lock is × as fast"
     )
     for row in sorted(rows, key=lambda row: -row.get("per_s", {"median": 0})["median"]):
         if "reason" in row:
             table.add_row(escape(row["strategy"]), "not run", escape(row["reason"]), style="dim")
         else:
-            table.add_row(escape(row["strategy"]), _of(row["per_s"], 0), _of(row["ratio"], 2))
+            table.add_row(escape(row["strategy"]), span(row["per_s"], 0), span(row["ratio"], 2))
     return table
 
 
 def contended(rows: Sequence[Row], where: str) -> Table:
     heads = ("sections/s", "wait ms p50", "p99", "max", "least/most", "commands", "server CPU", "counter")
-    table = _table(f"A GET and a SET inside · {where}", "", *heads)
+    table = blank(f"A GET and a SET inside · {where}", "", *heads)
     for row in rows:
         wait = row["wait_ms"]
         table.add_row(
@@ -62,7 +55,7 @@ def contended(rows: Sequence[Row], where: str) -> Table:
 
 def limit(rows: Sequence[Row], where: str) -> Table:
     """How far from what the server and two raw sockets reach."""
-    table = _table(f"Hand-overs a second · {where}", "", "hand-overs/s", "fair-lock, 8 processes, reaches")
+    table = blank(f"Hand-overs a second · {where}", "", "hand-overs/s", "fair-lock, 8 processes, reaches")
     ours = next(row for row in rows if row["measure"] == "contended" and row["strategy"] == "fair-lock")
     for row in (row for row in rows if row["measure"] == "limit"):
         share = ours["per_s"]["median"] / row["per_s"]["median"]
@@ -72,7 +65,7 @@ def limit(rows: Sequence[Row], where: str) -> Table:
 
 def waiters(rows: Sequence[Row], where: str) -> Table:
     heads = ("sections/s", "p99 ms", "commands", "server CPU", "least/most")
-    table = _table(f"How waiters learn of a release · {where}", "processes, way", *heads)
+    table = blank(f"How waiters learn of a release · {where}", "processes, way", *heads)
     for row in rows:
         table.add_row(
             f"{row['processes']}, {row['way']} ({row['strategy']})",
@@ -81,16 +74,3 @@ def waiters(rows: Sequence[Row], where: str) -> Table:
             *(f"{row[which]:.2f}" for which in ("commands", "server_cpu", "fairness")),
         )
     return table
-
-
-def judged(goals: Sequence[Row]) -> Table:
-    table = _table("Goals, in this run", "", "goal", "measured", "")
-    for goal in goals:
-        measured = "not run" if goal["measured"] is None else f"{goal['measured']:g}"
-        met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
-        table.add_row(goal["name"], goal["goal"], measured, met)
-    return table
-
-
-def _of(spread: Mapping[str, float], digits: int) -> str:
-    return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"

@@ -2,69 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
-Row = Mapping[str, Any]
+from loadtest.bench.tables import Row, blank, judged, span
 
 
 def tables(rows: Sequence[Row], goals: Sequence[Row]) -> Iterator[Table]:
     """The tables of `bench strategies`."""
     for accounts in sorted({row["accounts"] for row in rows if row["measure"] == "postings"}):
         title = f"8 callers, durable commits, accounts: {accounts}"
-        table = _table(title, "", "postings/s", "× pgbench", "balances")
+        table = blank(title, "", "postings/s", "× pgbench", "balances")
         for row in _of(rows, "postings"):
             if row["accounts"] == accounts:
                 right = "right" if row["right"] else "[bold red]wrong[/]"
-                table.add_row(escape(row["strategy"]), _span(row["per_s"], 0), _span(row["ratio"], 2), right)
+                table.add_row(escape(row["strategy"]), span(row["per_s"], 0), span(row["ratio"], 2), right)
         yield table
-    table = _table("Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create")
+    table = blank("Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create")
     for row in _of(rows, "import"):
-        table.add_row(row["strategy"], f"{row['lines']:,}", _span(row["per_s"], 0), _span(row["ratio"], 1))
+        table.add_row(row["strategy"], f"{row['lines']:,}", span(row["per_s"], 0), span(row["ratio"], 1))
     yield table
-    table = _table("Reconcile", "entries", "seconds", "MiB above the start")
+    table = blank("Reconcile", "entries", "seconds", "MiB above the start")
     for row in _of(rows, "reconcile"):
         table.add_row(f"{row['entries']:,}", f"{row['seconds']:.2f}", f"{row['memory_mib']:.1f}")
     yield table
-    table = _table("How cost grows", "", "accounts", "callers", "postings/s")
+    table = blank("How cost grows", "", "accounts", "callers", "postings/s")
     for row in _of(rows, "growth"):
         table.add_row(row["strategy"], str(row["accounts"]), str(row["callers"]), f"{row['per_s']:,.0f}")
     yield table
-    table = _table("Goals, in this run", "", "goal", "measured", "")
-    for goal in goals:
-        measured = "not run" if goal["measured"] is None else f"{goal['measured']:g}"
-        met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
-        table.add_row(goal["name"], goal["goal"], measured, met)
-    yield table
+    yield judged(goals)
 
 
 def lock_tables(rows: Sequence[Row]) -> Table:
     """The table of `bench lock-tables`."""
     heads = ("names", "locks/s", "× centre-lock", "errors")
-    table = _table("Lock and unlock, 8 callers", "lock and store", *heads)
+    table = blank("Lock and unlock, 8 callers", "lock and store", *heads)
     for row in rows:
         name = f"{row['strategy']} on {row['store']}"
         if "reason" in row:
             table.add_row(name, "", "not run", escape(row["reason"]), "", style="dim")
         else:
-            spans = _span(row["per_s"], 0), _span(row["ratio"], 2)
+            spans = span(row["per_s"], 0), span(row["ratio"], 2)
             table.add_row(name, row["names"], *spans, str(row["errors"]))
     return table
 
 
 def _of(rows: Sequence[Row], measure: str) -> list[Row]:
     return [row for row in rows if row["measure"] == measure]
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    return table
-
-
-def _span(spread: Mapping[str, float], digits: int) -> str:
-    return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"
