@@ -6,12 +6,11 @@ Ctrl-C, SIGTERM and a failure end the servers too; after SIGKILL their keeper an
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from loadtest.durations import duration
+from loadtest.interrupt import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 
@@ -20,7 +19,7 @@ SERVE_PORT = 8000
 
 def main() -> int:
     """Returns the exit code: 0 when the evidence agrees with the claims."""
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    end_as_ctrl_c()
     try:
         asked = seconds()
         print("Starting PostgreSQL and Valkey …", flush=True)
@@ -71,10 +70,6 @@ def seconds() -> float | None:
         return duration(text) if text else None
     except ValueError as error:
         raise ServerError(f"DEMO_SECONDS: {error}") from error
-
-
-def _as_ctrl_c(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import socket
 import sys
 import time
 from contextlib import ExitStack
 
-from loadtest.demo import SERVE_PORT, _as_ctrl_c
+from loadtest.demo import SERVE_PORT
+from loadtest.interrupt import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.supervisor import Supervisor
@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make serve", description=__doc__)
     parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", SERVE_PORT)))
     port = parser.parse_args().port
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    end_as_ctrl_c()
     try:
         with ExitStack() as stack:
             serve(stack, port)

@@ -17,6 +17,7 @@ from loadtest.bench import growth_plot, lock_tables, output, strategies, strateg
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.pgbench import PgbenchFailed
 from loadtest.environment import environment
+from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
 
@@ -56,7 +57,7 @@ def handle(options: dict[str, Any], out: Any) -> None:
     if options["json"]:
         out.write(json.dumps(whole, indent=1, ensure_ascii=False))
     else:
-        _show(_tables(part, measured), [*measured["notes"], *_written(folder, drawings)], out)
+        show(console(out), _tables(part, measured), measured["notes"], folder / "bench.json", *drawings)
     if not all(row.get("right", True) for row in measured["results"]):
         raise SystemExit(WRONG)
 
@@ -71,17 +72,3 @@ def _tables(part: str, measured: dict[str, Any]) -> Iterable[Table]:
     if part == "strategies":
         return strategies_table.tables(measured["results"], measured["goals"])
     return [strategies_table.lock_tables(measured["results"])]
-
-
-def _written(folder: Path, drawings: list[Path]) -> list[str]:
-    return [f"Written: {path}" for path in (folder / "bench.json", *drawings)]
-
-
-def _show(tables: Iterable[Table], notes: Iterable[str], out: Any) -> None:
-    console = Console(file=getattr(out, "_out", out))
-    if not console.is_terminal:
-        console.width = 120
-    for table in tables:
-        console.print(table)
-    for note in notes:
-        console.print(escape(note), highlight=False, soft_wrap=True)

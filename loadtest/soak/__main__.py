@@ -6,7 +6,6 @@ import argparse
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadtest.demo import _as_ctrl_c
+from loadtest.interrupt import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import using
 from loadtest.servers.reaper import REAPER
@@ -25,7 +24,7 @@ from loadtest.soak.service import Service
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    end_as_ctrl_c()
     try:
         with private_lab(options.keep) as folder, using(), Service(folder / "serve") as service:
             return soak(options, folder, service)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from loadtest import claims
 from loadtest.claims import Exit
+from loadtest.report import console
 from loadtest.words import Word
 
 
@@ -45,9 +45,6 @@ def recoveries(report: dict[str, Any]) -> dict[str, tuple[int, float, float, int
 
 
 def show(report: dict[str, Any]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console.width = 120
     table = Table(title="Soak: postings over HTTP while the service is killed")
     for name in (
         "strategy",
@@ -71,10 +68,10 @@ def show(report: dict[str, Any]) -> None:
             f"{each['lost_amount']:,}",
             f"{each['imports']['lines']:,}",
         )
-    console.print(table)
-    for kind, (count, median, longest, without) in recoveries(report).items():
-        told = f"  {kind}: {count} strikes; served again after {median:.2f} s (median), {longest:.2f} s (longest)"
-        console.print(told + (f"; {without} books not" if without else ""), highlight=False)
-    for each in report["results"]:
-        if not each["agrees"]:
-            console.print(escape(f"  {each['strategy']}: {each['cause']}"), soft_wrap=True, highlight=False)
+    told = [
+        f"  {kind}: {count} strikes; served again after {median:.2f} s (median), {longest:.2f} s (longest)"
+        + (f"; {without} books not" if without else "")
+        for kind, (count, median, longest, without) in recoveries(report).items()
+    ]
+    told += [f"  {each['strategy']}: {each['cause']}" for each in report["results"] if not each["agrees"]]
+    console.show(console.console(sys.stdout), [table], told)

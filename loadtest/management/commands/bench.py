@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management import BaseCommand
 from rich.console import Console
-from rich.markup import escape
 
 from loadtest.bench import locks, locks_table, output, sql_parts
 from loadtest.machine import machine
+from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
 
@@ -61,11 +61,5 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def show(self, measured: dict[str, Any], file: Path) -> None:
-        console = Console(file=self.stdout._out)
-        if not console.is_terminal:
-            console.width = 120
-        for table in locks_table.tables(measured["results"], measured["goals"]):
-            console.print(table)
-        for note in measured["notes"]:
-            console.print(escape(note), highlight=False, soft_wrap=True)
-        console.print(f"Written: {file}", highlight=False, soft_wrap=True)
+        tables = locks_table.tables(measured["results"], measured["goals"])
+        show(console(self.stdout), tables, measured["notes"], file)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,12 @@ from ledger.addresses import NoServers
 from ledger.stores import STORES
 from ledger.strategies import CARD, Settings
 from loadtest import records, subjects
+from loadtest.arguments import typed, whole_number
 from loadtest.claims import exit_code
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, span
 from loadtest.presets import PRESETS
+from loadtest.report.console import console, show
 from loadtest.report.terminal import remarks, table
 from loadtest.servers import ServerError
 from loadtest.swarm.bank import BankError
@@ -53,17 +54,17 @@ class Command(BaseCommand):
             help="a posting's locks are taken in its own order, not in one order for everyone: transfers deadlock",
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
-        parser.add_argument("--users", type=_whole, help="how many callers at once (20)")
-        parser.add_argument("--seconds", type=_typed(duration), help="how long for each strategy (5)")
+        parser.add_argument("--users", type=whole_number, help="how many callers at once (20)")
+        parser.add_argument("--seconds", type=typed(duration), help="how long for each strategy (5)")
         parser.add_argument(
-            "--accounts", type=_whole, help="1: all meet on one hot account; more: spread (1)"
+            "--accounts", type=whole_number, help="1: all meet on one hot account; more: spread (1)"
         )
         parser.add_argument(
-            "--think", type=_typed(span), help="the business's work between read and write (0-5ms)"
+            "--think", type=typed(span), help="the business's work between read and write (0-5ms)"
         )
-        parser.add_argument("--before", type=_typed(span), help="work before the read (none)")
-        parser.add_argument("--poll", type=_typed(duration), help="between two looks of a waiting lock")
-        parser.add_argument("--lease", type=_typed(duration), help="a lock's lease")
+        parser.add_argument("--before", type=typed(span), help="work before the read (none)")
+        parser.add_argument("--poll", type=typed(duration), help="between two looks of a waiting lock")
+        parser.add_argument("--lease", type=typed(duration), help="a lock's lease")
         parser.add_argument("--host", metavar="URL", help="a running server on the same databases")
         parser.add_argument("--history", type=Path, metavar="DIR", help="keep what the clients saw there")
 
@@ -109,13 +110,9 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
             return
-        console = Console(file=self.stdout._out)
-        if not console.is_terminal:
-            console.width = 120  # a file or a pipe has no width of its own
-        console.print(table(report["results"], console.width))
-        for sentence in remarks(report["results"]):
-            console.print(escape(sentence), soft_wrap=True, highlight=False)
-        console.print(f"Written: {options['output'] / 'compare.json'}", soft_wrap=True, highlight=False)
+        on = console(self.stdout)
+        results = report["results"]
+        show(on, [table(results, on.width)], remarks(results), options["output"] / "compare.json")
 
 
 def _plan(options: dict[str, Any]) -> Plan:
@@ -153,22 +150,3 @@ def _option(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-def _typed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """argparse shows the message of an ArgumentTypeError, not that of a ValueError."""
-
-    def typed(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise ArgumentTypeError(str(error)) from error
-
-    return typed
-
-
-def _whole(text: str) -> int:
-    """A whole number above 0."""
-    if not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)

@@ -22,6 +22,7 @@ from loadtest.exploration.job import Job
 from loadtest.exploration.matrix import matrix, remarks
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
+from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 
 
@@ -89,13 +90,8 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
             return
-        console = Console(file=self.stdout._out)
-        if not console.is_terminal:
-            console.width = 160  # a file or a pipe has no width of its own
-        console.print(matrix(report["results"]))
-        for sentence in remarks(report["results"]):
-            console.print(escape(sentence), soft_wrap=True, highlight=False)
-        console.print(f"Written: {options['output'] / 'explore.json'}", soft_wrap=True, highlight=False)
+        results, file = report["results"], options["output"] / "explore.json"
+        show(console(self.stdout, width=160), [matrix(results)], remarks(results), file)
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
         """Print the verdict's word, and the schedule above it."""

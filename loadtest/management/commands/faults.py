@@ -15,12 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ledger.strategies import CARD, STRATEGIES
 from loadtest import records, subjects
+from loadtest.arguments import whole_number
 from loadtest.claims import exit_code
 from loadtest.faults import HAZARDS
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
-from loadtest.management.commands.compare import _whole
 from loadtest.report import faults as drawn
+from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.words import Word
 
@@ -38,7 +39,7 @@ class Command(BaseCommand):
             help=f"repeatable; of {', '.join(HAZARDS)}",
         )
         parser.add_argument("--quick", action="store_true", help="the six strategies of the card only")
-        parser.add_argument("--repeat", type=_whole, default=1, help="how often each cell is run (1)")
+        parser.add_argument("--repeat", type=whole_number, default=1, help="how often each cell is run (1)")
         parser.add_argument("--seed", type=int, help="of the amounts and pauses (random; it is recorded)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -86,13 +87,9 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
             return
-        console = Console(file=self.stdout._out)
-        if not console.is_terminal:
-            console.width = 120
-        console.print(drawn.table(report["results"]))
-        for sentence in drawn.remarks(report["results"]):
-            console.print(escape(sentence), soft_wrap=True, highlight=False)
-        console.print(f"Written: {options['output'] / 'faults.json'}", soft_wrap=True, highlight=False)
+        results = report["results"]
+        file = options["output"] / "faults.json"
+        show(console(self.stdout), [drawn.table(results)], drawn.remarks(results), file)
 
 
 def _plan(options: dict[str, Any]) -> Plan:
