@@ -25,6 +25,7 @@ from django.db.models import F, Q
 
 from ledger.models import Account
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
+from ledger.prepared import prepared
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
@@ -101,7 +102,7 @@ def in_one_statement(
         "fingerprint": posting.fingerprint,
         "worker": worker(),
     }
-    with key_taken(posting.key), connections[store.db].cursor() as cursor:
+    with key_taken(posting.key), prepared(connections[store.db]) as cursor:
         cursor.execute(STATEMENT.format(which=which), given)
         row = cursor.fetchone()
     return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None

@@ -20,6 +20,7 @@ from uuid import uuid4
 from django.db import DatabaseError, connections
 
 from ledger.posting import Applied, Posting, Refused, Stored, worker
+from ledger.prepared import prepared
 from ledger.stores.rows import key_taken
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
 from locks.hazards import Hazard
@@ -50,7 +51,7 @@ class SelectForUpdateFunction(SqlStrategy):
         columns = [x.account for x in lines], [x.amount for x in lines]
         given = [self.book.pk, *columns, [uuid4() for _ in lines], posting.key, posting.fingerprint, worker()]
         try:
-            with key_taken(posting.key), connections[self.db].cursor() as cursor:
+            with key_taken(posting.key), prepared(connections[self.db]) as cursor:
                 cursor.execute(CALL, given)
                 return Applied(tuple(Stored(*row) for row in cursor.fetchall()))
         except DatabaseError as error:
