@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -27,14 +28,15 @@ from ledger.addresses import BASE_DIR
 class Zygote:
     """The pool's end. For several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
         self._pipe, theirs = Pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "loadtest.zygote", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             cwd=BASE_DIR,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # strangers' locks too
+            # the path too: a stranger's lock is found as the judge has found it
+            env={**os.environ, **(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # Ctrl-C is for the judge
         )
         theirs.close()

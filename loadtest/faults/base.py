@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.db import connections
+
+from loadtest.faults import touch
+from loadtest.faults.occasion import Occasion
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -14,29 +18,89 @@ if TYPE_CHECKING:
     from loadtest.faults.site import Site
 
 
+#: seconds for the worker of each cell to get inside
+PARTY_ENTERS = 3.0
+
+
 class Adversary(ABC):
-    """One thing that goes wrong. An object lives for one cell of the matrix: one strategy, one strike."""
+    """One thing that goes wrong. An object lives for the cells that one event strikes: one, or a `party`."""
 
     #: the name in commands, JSON and the matrix
     slug: ClassVar[str]
     #: the claim that it puts to the test
     word: ClassVar[Hazard]
-    #: does it strike a server that other cells use? Then no other cell runs at the same time
+    #: how many cells at most one event strikes together
+    party: ClassVar[int] = 1
+    #: does it strike a server that other cells use? Then no other cells run at the same time
     alone: ClassVar[bool] = False
     #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast it
     lease: ClassVar[float | None] = None
     #: does it bring a Valkey of its own?
     own_valkey: ClassVar[bool] = False
+    #: accounts of the book
+    accounts: ClassVar[int] = 1
+    #: settings of the book beyond those of every cell
+    settings: ClassVar[Mapping[str, Any]] = {}
 
-    def not_applicable(self, strategy: str) -> str | None:
-        """Return why it cannot touch `strategy`, or None if it can."""
+    def __init__(self, cells: int = 1) -> None:
+        self.occasion = Occasion(cells)
+
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        """Return why it cannot touch `strategy` with its balances on `store`, or None if it can."""
+        return None
+
+    def lease_of(self, strategy: str) -> float:
+        """Return the lease of the strategy's lock in its cell, in seconds."""
+        return self.lease or touch.lease_of(strategy)
+
+    def missing(self) -> tuple[str, str] | None:
+        """Return (reason, remedy) when this machine has not what it needs, else None."""
         return None
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        """The servers of the cell: those of the whole run, unless the hazard needs its own."""
+        """The servers of its cells: those of the whole run, unless the hazard needs its own."""
         yield shared
 
     @abstractmethod
     def strike(self, scene: Scene) -> None:
         """Do it to real processes and servers, and say by `scene.prove` what was seen of it."""
+
+
+class Party(Adversary):
+    """A hazard that strikes a server: `event` happens once, while a worker of each cell stands inside."""
+
+    party = 10
+    #: seconds that the rivals have before the struck worker goes on and writes
+    ahead: ClassVar[float] = 0.8
+    #: does the event end the judge's own SQL sessions?
+    cuts_sql: ClassVar[bool] = False
+
+    def prepare(self, site: Site) -> None:
+        """Once, when all crowds are over and nobody is inside."""
+
+    @abstractmethod
+    def event(self, site: Site) -> str:
+        """Once, when all are inside. Returns what was seen of it; "" if it did not happen."""
+
+    def strike(self, scene: Scene) -> None:
+        self.occasion.meet(lambda: self.prepare(scene.site))
+        if scene.book.store == "redis":  # not a lock but the balance itself: acknowledged, and then …
+            scene.wait(scene.rush(1), 5)
+        victim = scene.victim(PARTY_ENTERS)
+        if victim is None and any(each.busy for each in scene.struck):
+            return  # it is merely slow: whoever has to wait for it would lose his lease
+        before = scene.held(victim) if victim else "the lock was not granted"
+        if self.cuts_sql:
+            connections.close_all()
+        seen = self.occasion.meet(lambda: self.event(scene.site))
+        after = scene.held(victim) if victim else "nothing"
+        if seen:
+            scene.prove(f"{seen}; before: {before}; after: {after}")
+        self.aftermath(scene)
+        if victim:
+            scene.go_on(victim)
+
+    def aftermath(self, scene: Scene) -> None:
+        """Between the event and the struck worker's write: the rivals want the account."""
+        scene.wait(scene.rush(), self.ahead)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
-import tempfile
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from django.db import close_old_connections, connections
 
 from ledger.models import Book
 from loadtest import history, workloads
@@ -20,28 +15,26 @@ from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
 from loadtest.faults.scene import Scene
-from loadtest.faults.site import Site, judged_on
+from loadtest.faults.site import Site
 from loadtest.result import Result
-from loadtest.trial import Trial, Witness, run, skipped
-from loadtest.verdict import Verdict
+from loadtest.trial import Trial, Witness
 from loadtest.words import Word
-
-log = logging.getLogger(__name__)
-ATTEMPTS = 3  # until it fired
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`attempt` numbers the repetitions: each has chances of its own out of the seed."""
+    """`on`: the store, if not the one on which the matrix tries the strategy. `strikes`: False for a control that
+    shows by contention alone that the trial can tell."""
 
     strategy: str
     hazard: type[Adversary]
     seed: int = 0
     strikes: bool = True
+    on: str = ""
 
     @property
     def store(self) -> str:
-        return touch.store_of(self.strategy)
+        return self.on or touch.store_of(self.strategy)
 
     @property
     def alone(self) -> bool:
@@ -54,11 +47,19 @@ class Cell:
         words = ["--seed", str(self.seed), "--hazard", self.hazard.slug, option, self.strategy]
         return "python manage.py faults " + shlex.join(words)
 
+    def lacks(self) -> tuple[str, str] | None:
+        """Return (reason, remedy) when it is not run: a server is missing, or the hazard cannot touch it."""
+        adversary = self.hazard()
+        if lacking := missing(self.strategy, self.store) or (adversary.missing() if self.strikes else None):
+            return lacking
+        why = adversary.not_applicable(self.strategy, self.store) if self.strikes else None
+        return (why, "") if why else None
+
     def trial(self) -> Trial:
-        lease = self.hazard.lease or touch.lease_of(self.strategy)
+        lease = self.hazard().lease_of(self.strategy)
         return Trial(
             strategy=self.strategy,
-            workload=workloads.find("deposits"),
+            workload=workloads.find("deposits", self.hazard.accounts),
             store=self.store,
             adversary=self.hazard.slug,
             settings={
@@ -67,6 +68,7 @@ class Cell:
                 "retries": 500,
                 "think": [0.0, 0.0],
                 "extra": touch.scaled(self.strategy, lease),
+                **self.hazard.settings,
             },
             planned=frozenset({str(self.hazard.word)}),
         )
@@ -81,7 +83,6 @@ class Callers:
     site: Site
     pool: Pool
     folder: Path
-    facts: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
         scene = Scene(book, self.site, self.pool, self.folder, trial.settings["lease"], self.cell.seed)
@@ -91,58 +92,17 @@ class Callers:
                 self.adversary.strike(scene)
                 scene.settle()
         finally:
+            self.adversary.occasion.leave()
             scene.leave()
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
             history=history.read(self.folder),
             fired={word: scene.proof} if scene.proof else {},
-            not_applicable={word: scene.cannot} if scene.cannot else {},
+            not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
             stall=scene.stall,
-            facts={"timeline": scene.timeline, "seconds": seconds},
+            facts={"timeline": scene.timeline, "seconds": seconds, "deadlocks": scene.deadlocks()},
         )
-
-
-def play(cell: Cell, shared: Site, pool: Pool, control: Word | None) -> Result:
-    """Run one cell until its hazard fired, or the bound is reached."""
-    trial = cell.trial()
-    if lacking := missing(cell.strategy, cell.store):
-        return skipped(trial, *lacking)
-    if cell.strikes and (why := cell.hazard().not_applicable(cell.strategy)):
-        return skipped(trial, why)
-    for _ in range(ATTEMPTS):
-        result = _whatever_happens(cell, trial, shared, pool, control)
-        if result.word != Word.INCONCLUSIVE:
-            break
-    return result
-
-
-def _whatever_happens(cell: Cell, trial: Trial, shared: Site, pool: Pool, control: Word | None) -> Result:
-    """One cell that breaks in a way that nobody thought of decides nothing, and ends no other cell."""
-    try:
-        return _once(cell, trial, shared, pool, control)
-    except Exception as error:
-        log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=True)
-        cause = f"the cell itself failed: {type(error).__name__}: {error}"
-        return Result(
-            trial=trial, verdict=Verdict(word=Word.INCONCLUSIVE, cause=cause, remedy="run it again")
-        )
-
-
-def _once(cell: Cell, trial: Trial, shared: Site, pool: Pool, control: Word | None) -> Result:
-    adversary = cell.hazard()
-    close_old_connections()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-cell-")))
-        site = stack.enter_context(adversary.site(shared))
-        if trial.store == "redis" and site.valkey is not shared.valkey:
-            stack.enter_context(judged_on(site))
-        return run(trial, Callers(cell, adversary, site, pool, folder), control)
-
-
-def close_connections() -> None:
-    """At the end of a thread that played cells."""
-    connections.close_all()
 
 
 def as_json(cell: Cell, result: Result, words: list[Word]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,11 @@ class Worker:
 class Pool:
     """Workers that stand ready: their start takes longer than most cells. For several threads."""
 
-    def __init__(self) -> None:
-        self._zygote = Zygote()
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        """`env`: for its workers, beyond this process's own (a clock that can be moved)."""
+        self._zygote = Zygote(env)
+        #: who needs the processor and not merely time takes a turn
+        self.turn = threading.BoundedSemaphore(4)
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._gate = threading.Lock()

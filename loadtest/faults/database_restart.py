@@ -1,7 +1,7 @@
-"""database-restart: immediate shutdown of PostgreSQL while one worker is inside, and its recovery from the WAL.
+"""database-restart: immediate shutdown of PostgreSQL while workers are inside, and its recovery from the WAL.
 
 Proof        another start time of the server (`pg_postmaster_start_time`).
-Cannot touch balances outside SQL.
+Cannot touch balances outside PostgreSQL.
 Cleans up    the server runs again before anybody goes on. No other cell runs meanwhile.
 """
 
@@ -12,36 +12,31 @@ from typing import TYPE_CHECKING
 from django.db import connection, connections
 
 from loadtest.faults import touch
-from loadtest.faults.base import Adversary
+from loadtest.faults.base import Party
 from loadtest.faults.scene import EASY_LEASE
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
-    from loadtest.faults.scene import Scene
+    from loadtest.faults.site import Site
 
 
-class DatabaseRestart(Adversary):
+class DatabaseRestart(Party):
     slug = "database-restart"
     word = Hazard.DATABASE_RESTART
     alone = True
     lease = EASY_LEASE
+    cuts_sql = True
 
-    def not_applicable(self, strategy: str) -> str | None:
-        return None if touch.store_of(strategy) == "postgres" else "its balances are not in SQL"
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_postgres(store)
 
-    def strike(self, scene: Scene) -> None:
-        if not (victim := scene.victim()):
-            return
-        held, before = scene.held(victim), _started()
+    def event(self, site: Site) -> str:
+        before = _started()
         connections.close_all()
-        scene.site.postgres.stop_immediately()
-        scene.site.postgres.start()
+        site.postgres.stop_immediately()
+        site.postgres.start()
         after = _started()
-        if after != before:
-            scene.prove(f"PostgreSQL of {before} is now that of {after}; before: {held}")
-        scene.go_on(victim)
-        scene.wait([victim], 5)
-        scene.rush()
+        return f"PostgreSQL of {before} is now that of {after}" if after != before else ""
 
 
 def _started() -> str:

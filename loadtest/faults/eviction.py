@@ -1,20 +1,22 @@
-"""eviction: the memory of Valkey is full, and it evicts keys to make room: the lock's key too.
+"""eviction: the memory of Valkey is full, and it evicts keys to make room: the locks' keys too.
 
 Proof        `evicted_keys` of the server, and the lock's keys before and after.
 Cannot touch what asks no Valkey, and what keeps no key there at that moment.
-Cleans up    the server is the cell's own.
+Cleans up    the server is the party's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from redis.exceptions import OutOfMemoryError
+
 from loadtest.faults import touch
-from loadtest.faults.base import Adversary
+from loadtest.faults.base import Party
 from loadtest.faults.scene import EASY_LEASE
-from loadtest.servers import Valkey
+from loadtest.faults.server_restart import pair
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -23,40 +25,47 @@ if TYPE_CHECKING:
 
 ROOM = 1_000_000  # bytes
 BLOCK = b"x" * 10_000
-MOST = 3_000  # blocks
+MOST = 6_000  # blocks
 
 
-class Eviction(Adversary):
+class Eviction(Party):
     slug = "eviction"
     word = Hazard.EVICTION
     own_valkey = True
     lease = EASY_LEASE
 
-    def not_applicable(self, strategy: str) -> str | None:
-        return touch.no_valkey(strategy)
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_valkey(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        with Valkey(port=0, persistence="always") as server:
+        with pair("always") as server:
             yield shared.with_valkey(server)
 
+    def event(self, site: Site) -> str:
+        """Write until only what was written last is left."""
+        with site.redis() as client:
+            used = int(client.info("memory")["used_memory"])
+            client.config_set("maxmemory-samples", 10)
+            client.config_set("maxmemory-policy", "allkeys-lru")
+            client.config_set("maxmemory", used + ROOM)
+            for number in range(0, MOST, 100):
+                for each in range(number, number + 100):
+                    with suppress(OutOfMemoryError):  # it evicts less quickly than we write
+                        client.set(f"filler:{each}", BLOCK)
+                if all(name.startswith(b"filler:") for name in client.scan_iter(count=1000)):
+                    break
+            return f"{client.info('stats')['evicted_keys']} keys evicted"
+
     def strike(self, scene: Scene) -> None:
-        if not (victim := scene.victim()):
+        if not (victim := scene.victim(3.0)):
             return
         before = scene.keys(balances=True)
         if not before:
             scene.cannot = "it keeps no key in Valkey while a worker is inside"
-        with scene.site.redis() as client:
-            used = int(client.info("memory")["used_memory"])
-            client.config_set("maxmemory-policy", "allkeys-lru")
-            client.config_set("maxmemory", used + ROOM)
-            for number in range(MOST):
-                client.set(f"filler:{number}", BLOCK)
-                if number % 100 == 0 and not scene.keys(balances=True).keys() & before.keys():
-                    break
-            evicted = client.info("stats")["evicted_keys"]
+        seen = self.occasion.meet(lambda: self.event(scene.site))
         if gone := before.keys() - scene.keys(balances=True).keys():
             names = ", ".join(each.replace(str(scene.book.pk), "book") for each in sorted(gone)[:3])
-            scene.prove(f"{evicted} keys evicted, of the book: {names}")
-        scene.wait(scene.rush(), 0.3)
+            scene.prove(f"{seen}, of the book: {names}")
+        self.aftermath(scene)
         scene.go_on(victim)

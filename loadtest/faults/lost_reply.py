@@ -1,5 +1,9 @@
 """lost-reply: a command of the lock is carried out, and its answer never arrives. Who has the lock now?
 
+    lost-reply           the client re-sends nothing, as the lab's own clients
+    lost-reply-retried   redis-py as it comes: it connects anew and sends the command a second time, also one that is
+                         not idempotent
+
 Proof        the command whose reply the proxy threw away, and the keys that the server has afterwards.
 Cannot touch what asks no Valkey.
 Cleans up    the proxy ends with the cell.
@@ -10,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
@@ -25,15 +29,17 @@ if TYPE_CHECKING:
 class LostReply(Adversary):
     slug = "lost-reply"
     word = Hazard.LOST_REPLY
+    client: ClassVar[str] = ""
 
-    def not_applicable(self, strategy: str) -> str | None:
-        return touch.no_valkey(strategy)
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_valkey(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
         with Proxy(shared.valkey.port) as self.proxy:
             nodes = ",".join([self.proxy.url, *(node.url for node in shared.nodes[:2])])
-            yield replace(shared, env={"REDIS_URL": self.proxy.url, "REDIS_NODES": nodes})
+            env = {"REDIS_URL": self.proxy.url, "REDIS_NODES": nodes, "LAB_CLIENT": self.client}
+            yield replace(shared, env=env)
 
     def strike(self, scene: Scene) -> None:
         worker = scene.hire()

@@ -1,36 +1,47 @@
-"""The whole matrix: the controls first, then the cells, several at a time; those that strike shared servers alone."""
+"""The whole matrix: the controls first, then the cells. Those of one event together, several events at a time, those
+that strike shared servers alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from itertools import groupby
 from threading import Event
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest.faults import HAZARDS
-from loadtest.faults.cell import Cell, as_json, close_connections, play
+from loadtest.faults import HAZARDS, touch
+from loadtest.faults.cell import Cell, as_json
+from loadtest.faults.crash_holding import CrashHolding
 from loadtest.faults.crew import Pool
+from loadtest.faults.play import play
 from loadtest.faults.site import Site
-from loadtest.faults.touch import store_of
 from loadtest.result import Result
 from loadtest.words import Word
+
+Party = tuple[Cell, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is tried. `together`: how many cells at a time."""
+    """What is tried. `together`: how many events at a time."""
 
     strategies: tuple[str, ...]
     hazards: tuple[str, ...]
     repeat: int = 1
     seed: int = 0
-    together: int = 4
+    together: int = 8
 
     def cells(self) -> list[Cell]:
         return [Cell(s, HAZARDS[h], self.seed) for h in self.hazards for s in self.strategies]
+
+    def servers(self) -> list[str]:
+        """Return which servers its strategies want beyond PostgreSQL and Valkey: their start takes seconds."""
+        slugs = {each.strategy for each in self.cells()}
+        wanted = ["mariadb"] * any(touch.store_of(each) == "mariadb" for each in slugs)
+        return wanted + ["zookeeper"] * any("zookeeper" in touch.asked(each) for each in slugs)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -41,67 +52,92 @@ class Plan:
         }
 
 
-def matrix(
-    plan: Plan, site: Site, tick: Callable[[Cell], None] = lambda cell: None
-) -> Iterator[dict[str, Any]]:
-    """Yield the object of each cell as it comes. `tick` is told which cell begins."""
-    pool, ended = Pool(), Event()
-    controls: dict[tuple[str, str], Word] = {}
-    cells = plan.cells()
-    first = [each for each in cells if each.strategy == CONTROL]
-    rest = [each for each in cells if each.strategy != CONTROL]
+@dataclass
+class Matrix:
+    """One run of a plan on `site`. `tick` is told which cells begin."""
 
-    def work(cell: Cell) -> dict[str, Any]:
-        if ended.is_set():
-            raise KeyboardInterrupt
-        tick(cell)
-        control = controls.get((cell.hazard.slug, cell.store))
+    plan: Plan
+    site: Site
+    tick: Callable[[Party], None] = lambda cells: None
+    pool: Pool = field(default_factory=Pool)
+    ended: Event = field(default_factory=Event)
+    #: (hazard, store) → the control's word; "" stands for contention alone, by which a control that the hazard
+    #: cannot touch still shows whether the trial can tell
+    controls: dict[tuple[str, str], Word] = field(default_factory=dict)
+
+    def run(self) -> Iterator[dict[str, Any]]:
+        """Yield the object of each cell as it comes."""
+        cells = self.plan.cells()
+        first = [each for each in cells if each.strategy == CONTROL]
+        rest = [each for each in cells if each.strategy != CONTROL]
+        stores = {each.store: None for each in cells if not each.lacks()}
+        calm = [Cell(CONTROL, CrashHolding, self.plan.seed, strikes=False, on=store) for store in stores]
         try:
-            results = [play(cell, site, pool, control) for _ in range(plan.repeat)]
+            for _ in self._all(parties(calm)):
+                pass
+            yield from self._all(parties(first))
+            yield from self._all(parties(rest))
         finally:
-            close_connections()
-        gravest: Result = min(results, key=lambda each: each.word.gravity)
-        if cell.strategy == CONTROL:
-            controls[cell.hazard.slug, cell.store] = _control_word(cell, gravest, site, pool)
-        return as_json(cell, gravest, [each.word for each in results])
+            self.ended.set()
+            self.pool.close()
 
-    try:
-        for batch in (_redis_controls(first, rest), first, rest):
-            for alone in (False, True):
-                some = [each for each in batch if each.alone is alone]
-                for data in _several(work, some, 1 if alone else plan.together):
-                    if batch is first or batch is rest:
-                        yield data
-    finally:
-        ended.set()
-        pool.close()
+    def _all(self, groups: list[Party]) -> Iterator[dict[str, Any]]:
+        for alone in (False, True):
+            some = [each for each in groups if each[0].alone is alone]
+            for each in _several(self._work, some, 1 if alone else self.plan.together):
+                yield from each
 
+    def _work(self, cells: Party) -> list[dict[str, Any]]:
+        if self.ended.is_set():
+            raise KeyboardInterrupt
+        self.tick(cells)
+        runs = [play(cells, self.site, self.pool, self._control) for _ in range(self.plan.repeat)]
+        told = []
+        for cell in cells:
+            results = [each[cell] for each in runs]
+            gravest: Result = min(results, key=lambda each: each.word.gravity)
+            if cell.strategy == CONTROL:
+                name = cell.hazard.slug if cell.strikes else ""
+                self.controls[name, cell.store] = gravest.word
+            told.append(as_json(cell, gravest, [each.word for each in results]))
+        return told
 
-def _control_word(cell: Cell, result: Result, site: Site, pool: Pool) -> Word:
-    """A control that the hazard cannot touch still shows whether the trial can tell: by its contention."""
-    if result.word != Word.NOT_RUN:
-        return result.word
-    return play(replace(cell, strikes=False), site, pool, None).word
-
-
-class RedisControl(Cell):
-    """The control where the balances lie in Redis: not a row of the matrix, but what its rows are judged by."""
-
-    @property
-    def store(self) -> str:
-        return "redis"
+    def _control(self, cell: Cell) -> Word | None:
+        calm = self.controls.get(("", cell.store))
+        word = self.controls.get((cell.hazard.slug, cell.store), calm)
+        return calm if word == Word.NOT_RUN else word
 
 
-def _redis_controls(first: Sequence[Cell], rest: Sequence[Cell]) -> list[Cell]:
-    wanted = {each.hazard for each in rest if store_of(each.strategy) == "redis"}
-    return [RedisControl(CONTROL, each.hazard, each.seed) for each in first if each.hazard in wanted]
+def parties(cells: Iterable[Cell]) -> list[Party]:
+    """Return the cells in groups that one event can strike together."""
+    found: list[Party] = []
+    for (hazard, _), some in groupby(
+        sorted(cells, key=_kind), key=lambda each: (each.hazard, each.store == "redis")
+    ):
+        group = [each for each in some if not each.lacks()]
+        found += [tuple(group[n : n + hazard.party]) for n in range(0, len(group), hazard.party)]
+    known = {each for group in found for each in group}
+    lacking = [each for each in cells if each not in known]
+    return [(each,) for each in lacking] + found
+
+
+def _kind(cell: Cell) -> tuple[int, bool]:
+    order = list(HAZARDS.values())
+    return order.index(cell.hazard), cell.store == "redis"
+
+
+def matrix(
+    plan: Plan, site: Site, tick: Callable[[Party], None] = lambda cells: None
+) -> Iterator[dict[str, Any]]:
+    """Yield the object of each cell as it comes."""
+    yield from Matrix(plan, site, tick).run()
 
 
 def _several(
-    work: Callable[[Cell], dict[str, Any]], cells: Sequence[Cell], together: int
-) -> Iterator[dict[str, Any]]:
+    work: Callable[[Party], list[dict[str, Any]]], groups: Sequence[Party], together: int
+) -> Iterator[list[dict[str, Any]]]:
     with ThreadPoolExecutor(max_workers=together) as threads:
-        running: set[Future[dict[str, Any]]] = {threads.submit(work, each) for each in cells}
+        running: set[Future[list[dict[str, Any]]]] = {threads.submit(work, each) for each in groups}
         try:
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)

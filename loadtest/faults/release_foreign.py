@@ -23,7 +23,7 @@ class ReleaseForeign(Adversary):
     word = Hazard.FOREIGN_RELEASE
     lease = EASY_LEASE
 
-    def not_applicable(self, strategy: str) -> str | None:
+    def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_lock(strategy)
 
     def strike(self, scene: Scene) -> None:

@@ -21,7 +21,7 @@ class RenewalDies(Adversary):
     slug = "renewal-dies"
     word = Hazard.RENEWAL_DIES
 
-    def not_applicable(self, strategy: str) -> str | None:
+    def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_renewal(strategy)
 
     def strike(self, scene: Scene) -> None:

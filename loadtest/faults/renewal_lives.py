@@ -22,7 +22,7 @@ class RenewalLives(Adversary):
     slug = "worker-dies-renewal-lives"
     word = Hazard.RENEWAL_LIVES
 
-    def not_applicable(self, strategy: str) -> str | None:
+    def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_renewal(strategy)
 
     def strike(self, scene: Scene) -> None:

@@ -26,8 +26,8 @@ class SessionKilled(Adversary):
     word = Hazard.SESSION_KILLED
     lease = EASY_LEASE
 
-    def not_applicable(self, strategy: str) -> str | None:
-        return None if touch.store_of(strategy) == "postgres" else "its balances are not in SQL"
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_postgres(store)
 
     def strike(self, scene: Scene) -> None:
         if not (victim := scene.victim()):

@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
-from environ import Env
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from redis import Redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from ledger.resources import redis_client
-from loadtest.servers import Postgres, Valkey
+from loadtest.faults.addresses import NAMES, connect_to
+from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
 from loadtest.servers.reaper import REAPER
+
+#: max_connections: the stampede's 200 waiters, beside everybody else. log_line_prefix: with the session's name
+POSTGRES = {
+    "fsync": "on",
+    "max_connections": 320,
+    "log_line_prefix": "%m [%p] %a ",
+    "deadlock_timeout": "200ms",
+    "max_wal_senders": 10,
+}
 
 
 @dataclass
 class Site:
     """Where a cell's workers connect to. `env`: addresses that differ from those of this process.
-    `sentinels`: given, the workers' Redis client follows them. `valkey`, `postgres`: the servers themselves."""
+    `sentinels`: given, the workers' Redis client follows them. The rest are the servers themselves."""
 
     valkey: Valkey
     postgres: Postgres
     nodes: list[Valkey] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     sentinels: list[tuple[str, int]] = field(default_factory=list)
+    mariadb: MariaDB | None = None
+    zookeeper: ZooKeeper | None = None
+    #: the judge's own client of ZooKeeper
+    watcher: KazooClient | None = None
 
     def redis(self) -> Redis:
         """A client for the judge's own questions: straight to the server, whatever the workers go through."""
@@ -43,6 +57,17 @@ class Site:
         """All servers on which a lock of this cell may lie."""
         return [self.valkey, *self.nodes]
 
+    def nodes_in_zookeeper(self, book: str) -> list[str]:
+        """The nodes of the book's locks, the holder's first."""
+        if self.watcher is None:
+            return []
+        found = []
+        with suppress(NoNodeError):
+            for number in ("A0001", "A0002"):
+                children = self.watcher.get_children(f"/locks/{book}:{number}")
+                found += sorted(children, key=lambda name: name[-10:])
+        return [f"…{name[-10:]}" for name in found]
+
     def move_to(self, valkey: Valkey) -> None:
         """From now on this is the cell's Valkey; the judge follows if he was on the old one."""
         if os.environ["REDIS_URL"] == self.valkey.url:
@@ -50,60 +75,71 @@ class Site:
             redis_client.cache_clear()
         self.valkey = valkey
 
-    def with_valkey(self, valkey: Valkey, **env: str) -> Site:
-        """The same with another Valkey, which is one of the three nodes of a majority too."""
+    def with_valkey(self, valkey: Valkey, url: str = "", **env: str) -> Site:
+        """The same with another Valkey, which is one of the three nodes of a majority too. `url`: the way to it."""
         others = self.nodes[:2]
-        nodes = ",".join(each.url for each in (valkey, *others))
-        return Site(valkey, self.postgres, others, {"REDIS_URL": valkey.url, "REDIS_NODES": nodes, **env})
+        url = url or valkey.url
+        nodes = ",".join([url, *(each.url for each in others)])
+        return replace(self, valkey=valkey, nodes=others, env={"REDIS_URL": url, "REDIS_NODES": nodes, **env})
 
 
 @contextmanager
-def private_servers() -> Iterator[Site]:
-    """PostgreSQL, Valkey and three Valkeys for majorities, migrated, and this process on them until the end."""
-    names = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "ZOOKEEPER_HOSTS", "LAB_DIR")
-    before = {name: os.environ.get(name) for name in names}
+def private_servers(*extra: str) -> Iterator[Site]:
+    """PostgreSQL, Valkey and its replica, three Valkeys for majorities, migrated, and this process on them until the
+    end. `extra`: "mariadb" and "zookeeper", if they are wanted and installed."""
+    before = {name: os.environ.get(name) for name in NAMES}
     with ExitStack() as stack:
         folder = Path(mkdtemp(prefix="lab-faults-"))
         REAPER.remove(folder)
         stack.callback(REAPER.keep, folder)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        stack.callback(_move, before)
-        postgres = stack.enter_context(Postgres(settings={"fsync": "on", "max_connections": 150}))
-        # durable and replicated grant nothing without an append-only file, or without a replica
-        valkey = stack.enter_context(Valkey(port=0, persistence="always"))
-        stack.enter_context(Valkey(config={"replicaof": ("127.0.0.1", valkey.port)}))
-        nodes = [stack.enter_context(Valkey(port=0)) for _ in range(3)]
-        _move(
+        stack.callback(connect_to, before)
+        site = _started(stack, extra)
+        nodes = ",".join(node.url for node in site.nodes)
+        connect_to(
             {
-                "DATABASE_URL": postgres.url,
-                "REDIS_URL": valkey.url,
-                "REDIS_NODES": ",".join(node.url for node in nodes),
-                "ZOOKEEPER_HOSTS": settings.ZOOKEEPER_HOSTS or None,  # shared: no hazard here strikes it
+                "DATABASE_URL": site.postgres.url,
+                "REDIS_URL": site.valkey.url,
+                "REDIS_NODES": nodes,
+                "MARIADB_URL": site.mariadb.url if site.mariadb else None,
+                "ZOOKEEPER_HOSTS": site.zookeeper.url if site.zookeeper else None,
                 "LAB_DIR": str(folder),
             }
         )
         stack.callback(connections.close_all)
-        call_command("migrate", verbosity=0)
-        yield Site(valkey, postgres, nodes)
+        for alias in ["default"] + ["mariadb"] * (site.mariadb is not None):
+            call_command("migrate", verbosity=0, database=alias)
+        if site.zookeeper:
+            site.watcher = KazooClient(site.zookeeper.url)
+            stack.callback(site.watcher.close)
+            stack.callback(site.watcher.stop)
+            site.watcher.start(15)
+        yield site
 
 
-def _move(env: Mapping[str, str | None]) -> None:
-    """Let this process, and those that it starts, connect to `env` from now on."""
-    connections.close_all()
-    for name, value in env.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-    redis_client.cache_clear()
-    if url := os.environ.get("DATABASE_URL"):
-        wanted: dict[str, Any] = {**settings.DATABASES["default"], **Env.db_url_config(url)}
-        wanted["ENGINE"] = "django.db.backends.postgresql"
-        connections.settings = connections.configure_settings({**settings.DATABASES, "default": wanted})
-        for alias in list(connections):
-            if hasattr(connections._connections, alias):
-                delattr(connections._connections, alias)
-    settings.REDIS_NODES = [each for each in os.environ.get("REDIS_NODES", "").split(",") if each]
+def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
+    """All at once: initdb, MariaDB's installation and ZooKeeper's Java each take seconds."""
+    # durable and replicated grant nothing without an append-only file, or without a replica
+    valkey = Valkey(port=0, persistence="always")
+    replica = Valkey(config={"replicaof": ("127.0.0.1", valkey.port)})
+    nodes = [Valkey(port=0) for _ in range(3)]
+    site = Site(valkey, Postgres(settings=POSTGRES), nodes)
+    if "mariadb" in extra and not mariadb.available():
+        site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M"})
+    if "zookeeper" in extra and not zookeeper.available():
+        site.zookeeper = ZooKeeper()
+    servers: list[Any] = [site.postgres, valkey, replica, *nodes, site.mariadb, site.zookeeper]
+    gate = threading.Lock()
+
+    def start(server: Any) -> None:
+        server.__enter__()
+        with gate:
+            stack.push(server.__exit__)
+
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(start, each) for each in servers if each]:
+            done.result()
+    return site
 
 
 @contextmanager
@@ -117,8 +153,3 @@ def judged_on(site: Site) -> Iterator[None]:
     finally:
         os.environ["REDIS_URL"] = before
         redis_client.cache_clear()
-
-
-def patient(url: str) -> Redis:
-    """A client that re-sends nothing."""
-    return Redis.from_url(url, retry=Retry(NoBackoff(), 0))

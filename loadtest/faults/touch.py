@@ -58,8 +58,43 @@ def scaled(strategy: str, lease: float) -> dict[str, float]:
     return times
 
 
-def no_valkey(strategy: str) -> str | None:
-    return None if asks_valkey(strategy) else "it asks no Valkey server"
+def no_valkey(strategy: str, store: str) -> str | None:
+    return None if store == "redis" or asks_valkey(strategy) else "it asks no Valkey server"
+
+
+def no_sentinel(strategy: str) -> str | None:
+    asks = asked(strategy)
+    if "redis_nodes" in asks and "redis" not in asks:
+        return "its nodes are independent of each other: none follows another"
+    return (
+        "Django's cache is configured with one address here: it follows no sentinel"
+        if "cache" in asks
+        else None
+    )
+
+
+def no_postgres(store: str) -> str | None:
+    return None if store == "postgres" else "its balances are not in PostgreSQL"
+
+
+def no_zookeeper(strategy: str) -> str | None:
+    return None if "zookeeper" in asked(strategy) else "it asks no ZooKeeper"
+
+
+def asks_a_server(strategy: str) -> bool:
+    """Does its lock lie on a server beside the balances?"""
+    return asks_valkey(strategy) or "zookeeper" in asked(strategy)
+
+
+def keeps_alive(strategy: str) -> bool:
+    """Does something prolong its lock while the business runs: a renewal thread, a session's heartbeats?"""
+    return bool(getattr(factory_of(strategy), "renews", False)) or "zookeeper" in asked(strategy)
+
+
+def asked(strategy: str) -> set[str]:
+    """Return what its lock asks for by keyword."""
+    factory = factory_of(strategy)
+    return set(inspect.signature(factory).parameters) if factory else set()  # type: ignore[arg-type]
 
 
 def no_lock(strategy: str) -> str | None:

@@ -35,6 +35,7 @@ class WaiterInterrupted(Adversary):
             return
         before = scene.held(victim)
         waiter.begins("post", 1, (0.0, 0.0), EASY_LEASE, False)
+        scene.begun([waiter])
         if waiter.finishes(time.monotonic() + WAITING):
             scene.cannot = f"nobody waits: the other worker was done at once ({waiter.answer})"
         else:
@@ -44,5 +45,5 @@ class WaiterInterrupted(Adversary):
                 scene.prove(f"waiter {waiter.pid} interrupted; before: {before}; after: {scene.held(victim)}")
             else:
                 scene.note(f"the waiter was not interrupted: {waiter.answer}")
-        scene.wait(scene.rush(), 0.15)
+        scene.wait(scene.rush(), 0.5)
         scene.go_on(victim)

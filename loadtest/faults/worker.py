@@ -20,7 +20,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from loadtest.faults import deeds
+
 PR_SET_PDEATHSIG = 1
+Legs = tuple[tuple[str, int], ...]
 
 
 class Desk:
@@ -29,32 +32,45 @@ class Desk:
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
         self.gated = False
+        self.halfway = False
+        self.lines = 0  # of an import, until it stops
+        self.stale = 0  # reads from a replica
         self.span = (0.0, 0.0)
         self.book: Any = None
         self.journal: Any = None
         self.chance = random.Random()  # noqa: S311  (no secret)
         self.threads: set[threading.Thread] = set()
 
-    def open(self, book: str, folder: str, env: dict[str, str], sentinels: list[Any], seed: int) -> None:
-        from django.db import close_old_connections
+    def open(
+        self, book: str, folder: str, env: dict[str, str], sentinels: list[Any], seed: int, number: int
+    ) -> None:
+        """`number`: of the worker in its cell; its chances come from it and the seed."""
+        from django.db import close_old_connections, connection
 
         from ledger.models import Book
         from loadtest.journal import Journal
 
-        _connect_to(env, sentinels)
+        _reach(env, sentinels)
         close_old_connections()  # the database may have been restarted since
-        self.chance.seed(f"{seed}:{os.getpid()}")
+        os.environ["PGAPPNAME"] = book  # for connections to come, and for this one: see sight.deadlocks
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('application_name', %s, false)", [book])
+        self.chance.seed(f"{seed}:{number}")
+        random.seed(f"{seed}:{number}:strategy")
         self.book = Book.objects.get(pk=book)
         self.journal = Journal(folder)
         self.threads = set(threading.enumerate())
 
     def think(self, _strategy: Any) -> None:
+        if self.lines and threading.current_thread() is threading.main_thread():
+            self.lines -= 1
+            self.gated = self.lines == 0
         if self.gated and threading.current_thread() is threading.main_thread():
             self.gated = False
             self.pipe.send(("inside", self.facts()))
             while (told := self.pipe.recv()) != ("go",):
                 if told == ("silence",):
-                    self.pipe.send(("silenced", silence(self.threads)))
+                    self.pipe.send(("silenced", deeds.silence(self.threads)))
         else:
             time.sleep(self.chance.uniform(*self.span))
 
@@ -80,7 +96,8 @@ class Desk:
         self.gated = False
         return {"outcomes": seen}
 
-    def one(self) -> str:
+    def one(self, legs: Legs | None = None) -> str:
+        """Post once: a deposit, or what `legs` says. Returns what came of it."""
         from django.db import close_old_connections
 
         from ledger.books import post
@@ -89,11 +106,12 @@ class Desk:
 
         with suppress(Exception):
             close_old_connections()  # as at the start of a request: a broken session is not used again
-        key, amount = uuid.uuid4().hex, self.chance.randint(1, 10_000)
-        self.journal.invoke(key, [("A0001", amount)], f"worker {os.getpid()}")
+        legs = legs or (("A0001", self.chance.randint(1, 10_000)),)
+        key = uuid.uuid4().hex
+        self.journal.invoke(key, legs, f"worker {os.getpid()}")
         outcome, told, more = Outcome.INFO, "", {}
         try:
-            more = {"retries": post(self.book, Posting(key, (Line("A0001", amount),))).retries}
+            more = {"retries": post(self.book, Posting(key, tuple(Line(*leg) for leg in legs))).retries}
             outcome = Outcome.OK
         except (Refused, Busy) as error:
             outcome, told, more = Outcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
@@ -104,69 +122,17 @@ class Desk:
         self.journal.complete(key, outcome, error=told, **more)
         return told or str(outcome.value)
 
-    # -- what hazards ask for by ("call", name, …) ---------------------------------------------------------
 
-    def release_foreign(self) -> str:
-        """Release the account's lock from a fresh object that never took it."""
-        lock = self.lock()
-        try:
-            lock.release() if hasattr(lock, "release") else lock.__exit__(None, None, None)
-        except Exception as error:  # noqa: BLE001  (to refuse is its right)
-            return f"refused it: {type(error).__name__}: {error}"
-        return "said nothing"
-
-    def take_and_die(self) -> str:
-        """Let a thread take the lock, read, and end without a release, as code without a `finally` does."""
-        taken: list[Any] = []
-
-        def business() -> None:
-            lock = self.lock()
-            lock.__enter__()
-            taken.append(lock)
-
-        thread = threading.Thread(target=business, name="business")
-        thread.start()
-        thread.join(10)
-        return f"thread ended: {not thread.is_alive()}, lock taken: {bool(taken)}"
-
-    def lock(self) -> Any:
-        from ledger.resources import resources
-        from ledger.strategies import Settings, find
-        from locks import build
-
-        keywords = Settings.of(self.book.settings).lock_keywords()
-        factory = find(self.book.strategy).factory  # type: ignore[attr-defined]
-        return build(factory, f"{self.book.pk}:A0001", **resources(self.book), **keywords)
-
-
-def silence(threads: set[threading.Thread]) -> list[str]:
-    """Raise SystemExit in every thread that is not of `threads`: what a bug in a renewal thread does to it."""
-    struck = []
-    for each in threading.enumerate():
-        if each not in threads and each is not threading.current_thread() and each.ident:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(each.ident), ctypes.py_object(SystemExit)
-            )
-            struck.append(each)
-    for each in struck:
-        each.join(5)
-    return [each.name for each in struck if not each.is_alive()]
-
-
-def _connect_to(env: dict[str, str], sentinels: list[Any]) -> None:
-    from django.conf import settings
-
+def _reach(env: dict[str, str], sentinels: list[Any]) -> None:
     from ledger import resources
+    from loadtest.faults.addresses import connect_to
 
-    os.environ.update(env)
-    resources.redis_client.cache_clear()
-    if "REDIS_NODES" in env:
-        settings.REDIS_NODES = env["REDIS_NODES"].split(",")
-    if "REDIS_URL" in env:
-        settings.CACHES["default"]["LOCATION"] = env["REDIS_URL"]
+    connect_to(env)
     if sentinels:
         resources.Redis = Following  # type: ignore[misc,assignment]
         Following.sentinels = sentinels
+    elif os.environ.get("LAB_CLIENT") == "as-it-comes":
+        resources.Redis = AsItComes  # type: ignore[misc,assignment]
 
 
 class Following:
@@ -183,14 +149,27 @@ class Following:
         return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=4, **options)
 
 
+class AsItComes:
+    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come."""
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Any:
+        from redis import Redis
+
+        options.pop("retry", None)
+        return Redis.from_url(url, socket_timeout=1.0, **options)
+
+
 def main(pipe: Connection) -> None:
     """The process, until the pipe ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge
     signal.signal(signal.SIGUSR1, signal.default_int_handler)  # waiter-interrupted: KeyboardInterrupt
+    from ledger.stores.sql import SqlStore
     from ledger.strategies.base import Strategy
 
     desk = Desk(pipe)
+    deeds.gate_between_accounts(desk, Strategy, SqlStore)
     Strategy.think = lambda strategy: desk.think(strategy)  # type: ignore[method-assign]  # noqa: PLW0108
     with suppress(EOFError, OSError):
         while True:
@@ -209,5 +188,5 @@ def _obey(desk: Desk, what: str, told: list[Any]) -> Any:
     if what == "post":
         return desk.post(*told)
     if what == "call":
-        return getattr(desk, told[0])(*told[1:])
+        return getattr(deeds, told[0])(desk, *told[1:])
     return None

@@ -62,12 +62,12 @@ class Command(BaseCommand):
         stopped = False
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
-            with private_servers() as site:
+            with private_servers(*plan.servers()) as site:
                 row = records.begin(
                     "faults", workload="deposits", store="postgres", adversary="faults", plan=plan.as_json()
                 )
-                told = lambda cell: progress.update(  # noqa: E731
-                    bar, description=escape(f"{cell.strategy} × {cell.hazard.slug}")
+                told = lambda cells: progress.update(  # noqa: E731
+                    bar, description=escape(f"{cells[0].strategy} × {cells[0].hazard.slug}")
                 )
                 try:
                     for data in matrix(plan, site, told):

@@ -1,0 +1,47 @@
+"""This process, judge or worker, on other servers: what Django and the ledger's clients have read at their start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pymysql
+from django.conf import settings
+from django.db import connections
+from environ import Env
+
+from ledger.resources import redis_client
+
+NAMES = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS", "LAB_DIR")
+
+
+def connect_to(env: Mapping[str, str | None]) -> None:
+    """Let this process, and those that it starts, connect to `env` from now on. None: there is no such server."""
+    for name, value in env.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    redis_client.cache_clear()
+    if env.keys() & {"DATABASE_URL", "MARIADB_URL"}:
+        _databases()
+    if "REDIS_URL" in env:
+        settings.CACHES["default"]["LOCATION"] = os.environ.get("REDIS_URL", "")
+    settings.REDIS_NODES = [each for each in os.environ.get("REDIS_NODES", "").split(",") if each]
+    settings.ZOOKEEPER_HOSTS = os.environ.get("ZOOKEEPER_HOSTS", "")
+
+
+def _databases() -> None:
+    connections.close_all()
+    wanted: dict[str, Any] = {"default": dict(settings.DATABASES["default"])}
+    if url := os.environ.get("DATABASE_URL"):
+        wanted["default"] |= Env.db_url_config(url) | {"ENGINE": "django.db.backends.postgresql"}
+    if url := os.environ.get("MARIADB_URL"):
+        pymysql.install_as_MySQLdb()  # Django's backend asks for mysqlclient
+        wanted["mariadb"] = {**Env.db_url_config(url), "CONN_MAX_AGE": 600}
+    settings.DATABASES = wanted
+    connections.settings = connections.configure_settings(wanted)
+    for alias in ("default", "mariadb"):
+        if hasattr(connections._connections, alias):
+            delattr(connections._connections, alias)

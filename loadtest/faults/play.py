@@ -1,0 +1,75 @@
+"""Playing cells: those that one event strikes together, each until its hazard fired or the bound is reached."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from django.db import close_old_connections, connections
+
+from loadtest.faults.base import Adversary
+from loadtest.faults.cell import Callers, Cell
+from loadtest.faults.crew import Pool
+from loadtest.faults.site import Site, judged_on
+from loadtest.result import Result
+from loadtest.trial import run, skipped
+from loadtest.verdict import Verdict
+from loadtest.words import Word
+
+log = logging.getLogger(__name__)
+ATTEMPTS = 3  # until it fired
+
+#: the control's word for a cell
+Control = Callable[[Cell], Word | None]
+
+
+def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Result]:
+    """Run cells of one hazard that fit into one party. A cell that decided nothing is run again."""
+    results: dict[Cell, Result] = {}
+    for cell in cells:
+        if lacking := cell.lacks():
+            results[cell] = skipped(cell.trial(), *lacking)
+    rest = [each for each in cells if each not in results]
+    for _ in range(ATTEMPTS):
+        if not rest:
+            break
+        results |= _together(rest, shared, pool, control)
+        rest = [each for each in rest if results[each].word == Word.INCONCLUSIVE]
+    return results
+
+
+def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Result]:
+    adversary = cells[0].hazard(len(cells))
+    try:
+        with ExitStack() as stack:
+            site = stack.enter_context(adversary.site(shared))
+            if cells[0].store == "redis" and site.valkey is not shared.valkey:
+                stack.enter_context(judged_on(site))
+            with ThreadPoolExecutor(len(cells)) as threads:
+                runs = [threads.submit(_once, each, site, pool, control(each), adversary) for each in cells]
+                return {cell: one.result() for cell, one in zip(cells, runs, strict=True)}
+    except Exception as error:  # noqa: BLE001  (of the servers: it decides nothing, and ends no other cell)
+        return {each: _broken(each, error) for each in cells}
+
+
+def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> Result:
+    close_old_connections()
+    try:
+        with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder:
+            return run(cell.trial(), Callers(cell, adversary, site, pool, Path(folder)), control)
+    except Exception as error:  # noqa: BLE001  (nobody thought of it: it decides nothing)
+        return _broken(cell, error)
+    finally:
+        connections.close_all()
+
+
+def _broken(cell: Cell, error: Exception) -> Result:
+    log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=error)
+    cause = f"the cell itself failed: {type(error).__name__}: {error}"
+    return Result(
+        trial=cell.trial(), verdict=Verdict(word=Word.INCONCLUSIVE, cause=cause, remedy="run it again")
+    )
