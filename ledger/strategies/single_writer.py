@@ -12,7 +12,7 @@ Breaks when  never for the money. An owner that dies makes everyone wait for the
              Redis may be lost, then its callers hear nothing, and ask again with the same key. The rule must be
              one that the owner knows (a sum, a floor): business that needs the balance would run in the owner,
              one after the other. A posting over two books would need two owners.
-Costs        1 round trip to Redis for the caller; for the owner 1 statement and 1 commit for up to 200 postings.
+Costs        1 round trip to Redis for the caller; for the owner 1 statement and 1 commit for up to 512 postings.
              The only strategy that gets faster per posting when the account gets hotter.
 Source       the first article's centralised accounting system; LMAX; H-Store (Stonebraker et al. 2007).
 
@@ -44,7 +44,7 @@ class SingleWriter(SqlStrategy):
     source = "first article: centralised accounting; H-Store"
     guarantees = "no lost update: one process writes, in the order of the queue, under a fencing number"
     breaks_when = "never for the money; a dead owner's lease makes everyone wait"
-    round_trips = "1 for the caller; 1 and a commit for a group of up to 200"
+    round_trips = "1 for the caller; 1 and a commit for a group of up to 512"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)
 

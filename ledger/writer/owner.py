@@ -15,11 +15,11 @@ from redis.exceptions import RedisError
 from ledger.models import Book, Entry
 from ledger.writer import lease
 from ledger.writer.group import Books
-from ledger.writer.queue import Queue, Request
+from ledger.writer.queue import Order, Queue
 
 log = logging.getLogger(__name__)
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
-GROUP = 200  # requests in one transaction
+GROUP = 512  # requests in one transaction
 LOOK = 0.2  # seconds that the queue's head is waited for at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
 
@@ -32,6 +32,7 @@ class Owner:
         self.queue = Queue(redis, book)
         self.books = Books(book)
         self.fence: int | None = None
+        self._next: list[Order] = []  # came with the answer to the group before
         self._renewed = 0.0
         self.stop = threading.Event()
 
@@ -40,30 +41,31 @@ class Owner:
         self.fence = lease.take(self.book, self.lease)
         if self.fence is not None:
             self.books.forget()
+            self._next = []
             self.queue.own(self.fence)
         return self.fence is not None
 
     def serve(self) -> bool:
         """Commit and answer one group. False: nothing was asked for a while."""
-        requests = self.queue.head(GROUP, min(LOOK, self.lease / 3))
-        return bool(requests) and self.commit(requests)
+        orders, self._next = self._next or self.queue.head(GROUP, min(LOOK, self.lease / 3)), []
+        return bool(orders) and self.commit(orders)
 
-    def commit(self, requests: list[Request]) -> bool:
+    def commit(self, orders: list[Order]) -> bool:
         """Write the group and answer it; step down when there is a newer owner."""
         assert self.fence is not None
-        fence, group = self.fence, self.books.compute(requests)
+        fence, group = self.fence, self.books.compute(orders)
         try:
             written = self.books.commit(group, fence, self.lease)
         except IntegrityError:  # some were committed before: by an owner that died before it could answer
             self.books.forget()
-            keys = [request.key for request in requests]
+            keys = [request.key for order in orders for request in order.requests]
             taken = Entry.objects.filter(book=self.book, key__in=keys).values_list("key", flat=True)
-            group = self.books.compute(requests, taken)
+            group = self.books.compute(orders, taken)
             written = self.books.commit(group, fence, self.lease)
         if not written:
             self.fence = None
             return False
-        self.queue.answer(fence, requests, group.answers)
+        self._next = self.queue.answer(fence, orders, group.answers, GROUP)
         return True
 
     def renew(self) -> None:

@@ -1,10 +1,10 @@
 """The ordered queue in Redis between the callers and the owner of a book.
 
-    ledger:{book}:queue            list of requests, the oldest first
+    ledger:{book}:queue            list of orders, the oldest first; an order is one caller's window of requests
     ledger:{book}:queue:owner      the fencing number of the owner that reads it
-    ledger:{book}:queue:reply:R    list of answers that the caller R waits for
+    ledger:{book}:queue:reply:R    the answer to the order R, a list of one
 
-The owner reads the head, commits, answers, and only then takes the requests off. Whoever dies in between leaves
+The owner reads the head, commits, answers, and only then takes the orders off. Whoever dies in between leaves
 them to the successor, who recognises by their keys those that were committed. What the queue forgets (a restart,
 a failover) was not answered: its callers ask again with the same key.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import count
+from secrets import token_hex
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -22,18 +24,29 @@ from ledger.models import Book
 from ledger.posting import Posting, Stored, worker
 from locks.server import LuaScript
 
-TRIM = LuaScript("trim.lua", package=__package__)
+ANSWER = LuaScript("answer.lua", package=__package__)
 EXPIRY = 60_000  # milliseconds that an answer waits for a caller who may be gone
 
 
 class Request(NamedTuple):
     """One posting on its way to the owner. `lines`: account, amount, and the id that its entry will have."""
 
-    reply_to: str
     key: str
     fingerprint: str
-    worker: str
     lines: list[tuple[str, int, str]]
+
+
+class Order(NamedTuple):
+    """What one caller asked for at once: in the queue one element, answered as one."""
+
+    reply_to: str
+    worker: str
+    requests: list[Request]
+
+    @classmethod
+    def read(cls, packed: bytes) -> Order:
+        reply_to, worker, requests = json.loads(packed)
+        return cls(reply_to, worker, [Request(*each) for each in requests])
 
 
 class Answer(NamedTuple):
@@ -63,26 +76,16 @@ class Queue:
         Raises TimeoutError when some are missing after `timeout` seconds: whether they were applied is unknown.
         """
         reply_to = f"{self.name}:reply:{uuid4().hex}"
-        me = worker()
-        requests = [
-            json.dumps(
-                Request(reply_to, p.key, p.fingerprint, me, [(*_line, uuid4().hex) for _line in _lines(p)])
-            )
-            for p in postings
-        ]
+        order = json.dumps((reply_to, worker(), _requests(postings)))
         with self.redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(self.name, *requests)
-            pipe.blmpop(timeout, 1, reply_to, direction="LEFT", count=len(requests))
-            _, popped = pipe.execute()
-        answers: list[bytes] = []
-        while popped:
-            answers += popped[1]
-            if len(answers) == len(requests):
-                return [Answer(*json.loads(answer)) for answer in answers]
-            popped = self.redis.blmpop(timeout, 1, reply_to, direction="LEFT", count=len(requests))
-        raise TimeoutError(
-            f"the owner of the book did not answer within {timeout:g} s: ask again with the same key"
-        )
+            pipe.rpush(self.name, order)
+            pipe.blpop(reply_to, timeout)
+            _, answered = pipe.execute()
+        if not answered:
+            raise TimeoutError(
+                f"the owner of the book did not answer within {timeout:g} s: ask again with the same key"
+            )
+        return [Answer(*each) for each in json.loads(answered[1])]
 
     # -- the owner's side ---------------------------------------------------------------------------------
 
@@ -90,25 +93,44 @@ class Queue:
         """Say who reads the queue from now on."""
         self.redis.set(self.owner, fence)
 
-    def head(self, most: int, timeout: float) -> list[Request]:
-        """Return the oldest requests and leave them there; wait up to `timeout` seconds for the first."""
+    def head(self, most: int, timeout: float) -> list[Order]:
+        """Return the oldest orders and leave them there; wait up to `timeout` seconds for the first.
+
+        `most`: requests; one order alone may have more.
+        """
         found = self.redis.lrange(self.name, 0, most - 1)
         if not found and self.redis.blmove(self.name, self.name, timeout, "LEFT", "LEFT"):
             found = self.redis.lrange(self.name, 0, most - 1)
-        return [Request(*json.loads(each)) for each in found]
+        return _up_to(most, found)
 
-    def answer(self, fence: int, requests: Sequence[Request], answers: Iterable[Answer]) -> None:
-        """Answer the oldest requests and take them off."""
-        replies: dict[str, list[str]] = {}
-        for request, answer in zip(requests, answers, strict=True):
-            replies.setdefault(request.reply_to, []).append(json.dumps(answer))
-        with self.redis.pipeline(transaction=False) as pipe:
-            for reply_to, lines in replies.items():
-                pipe.rpush(reply_to, *lines)
-                pipe.pexpire(reply_to, EXPIRY)
-            pipe.execute()
-        TRIM(self.redis, [self.name, self.owner], [fence, len(requests)])
+    def answer(
+        self, fence: int, orders: Sequence[Order], answers: Iterable[Sequence[Answer]], most: int = 1
+    ) -> list[Order]:
+        """Answer the oldest orders and take them off; return the next ones, as `head` does, without waiting."""
+        keys = [self.name, self.owner, *(order.reply_to for order in orders)]
+        packed = [json.dumps(each) for each in answers]
+        return _up_to(most, ANSWER(self.redis, keys, [fence, EXPIRY, most, *packed]) or [])
 
 
-def _lines(posting: Posting) -> Iterable[tuple[str, int]]:
-    return ((line.account, line.amount) for line in posting.lines)
+def _up_to(most: int, packed: Iterable[bytes]) -> list[Order]:
+    orders: list[Order] = []
+    for each in packed:
+        order = Order.read(each)
+        most -= len(order.requests)
+        if most < 0 and orders:
+            break
+        orders.append(order)
+    return orders
+
+
+def _requests(postings: Sequence[Posting]) -> list[Request]:
+    """The ids of a window's entries are neighbours in the primary key's index: 12 random bytes and a number."""
+    window, numbers = token_hex(12), count()
+    return [
+        Request(
+            p.key,
+            p.fingerprint,
+            [(line.account, line.amount, f"{window}{next(numbers):08x}") for line in p.lines],
+        )
+        for p in postings
+    ]

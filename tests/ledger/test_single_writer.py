@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import multiprocessing
 import os
 import signal
@@ -12,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError, connections
+from django.db import IntegrityError, connection, connections
 from redis import Redis
 
 from ledger.books import open_book, post
@@ -22,8 +24,9 @@ from ledger.reconciliation import books_of
 from ledger.resources import redis_client
 from ledger.strategies import find
 from ledger.writer import Answer, Owner, Queue
+from ledger.writer.group import plain, quoted
 from ledger.writer.owner import dismiss
-from ledger.writer.queue import Request
+from ledger.writer.queue import Order, Request
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LONG = 60.0  # a lease that does not end by itself during a test
@@ -46,7 +49,7 @@ def ask(book: Book, *postings: Posting) -> threading.Thread:
     before = queue.redis.llen(queue.name)
     thread = threading.Thread(target=queue.ask, args=(postings, 10.0))
     thread.start()
-    while queue.redis.llen(queue.name) < before + len(postings):
+    while queue.redis.llen(queue.name) == before:
         time.sleep(0.001)
     return thread
 
@@ -186,11 +189,26 @@ def test_an_owner_whose_account_went_writes_no_entry_for_it(book: Book) -> None:
     assert owner.take_over()
     fence = owner.fence
     assert fence is not None
-    request = Request("nobody", "late", "f", "w", [("B", 5, uuid4().hex)])
-    group = owner.books.compute([request])
+    order = Order("nobody", "w", [Request("late", "f", [("B", 5, uuid4().hex)])])
+    group = owner.books.compute([order])
     Account.objects.filter(book=book, number="B").delete()
     with pytest.raises(IntegrityError, match="account_id"):
         owner.books.commit(group, fence, LONG)
     owner.books.forget()
-    assert owner.books.compute([request]).answers == [Answer("refused", "no account B in this book")]
+    assert owner.books.compute([order]).answers == [[Answer("refused", "no account B in this book")]]
     assert not Entry.objects.filter(book=book).exists()
+
+
+def test_any_text_goes_through_as_an_array() -> None:
+    texts = ["", "plain", 'a"b', "back\\slash", "{a,b}", "NULL", "ü\n\t", '\\"']
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT %s::text[], %s::text[], %s::bigint[]", [quoted(texts), quoted([]), plain([1, None, -2])]
+        )
+        assert cursor.fetchone() == (texts, [], [1, None, -2])
+
+
+def test_the_fingerprint_is_that_of_the_requests_json() -> None:
+    posting = Posting("k", (Line('ü"\\', -(2**70)), Line("A", 0)), "x\0")
+    body = [[line.account, line.amount] for line in posting.lines] + [posting.description]
+    assert posting.fingerprint == hashlib.sha256(json.dumps(body).encode()).hexdigest()
