@@ -22,7 +22,7 @@ def _item(title: str, icon: str, url: str, permission: str) -> dict[str, Any]:
 
 def _page(path: str) -> str:
     """Return what a page belongs to: what starts something is a place of its own, the rest belongs to its list."""
-    return path if path.endswith(("/add/", "/compare/")) else "/".join(path.split("/")[:4])
+    return path if path.endswith(("/add/", "/compare/", "/swarm/")) else "/".join(path.split("/")[:4])
 
 
 def _everyone(request: HttpRequest) -> bool:
@@ -72,6 +72,7 @@ UNFOLD: dict[str, Any] = {
                     _item(
                         "Compare strategies", "compare_arrows", "loadtest_trial_compare", "loadtest.add_trial"
                     ),
+                    _item("Send a swarm", "hive", "loadtest_trial_swarm", "loadtest.add_trial"),
                     _item("Trials", "science", "loadtest_trial_changelist", "loadtest.view_trial"),
                     _item("Results", "gavel", "loadtest_result_changelist", "loadtest.view_result"),
                 ],

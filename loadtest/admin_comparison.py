@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -12,7 +11,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_protect
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from ledger.admin.books import title_of
 from ledger.admin.import_form import ImportForm
@@ -20,24 +18,26 @@ from ledger.imports.progress import progress
 from ledger.imports.upload import Upload
 from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
-from ledger.strategies import CARD, known
+from ledger.strategies import CARD
+from loadtest.admin_strategies import strategies_field
+from loadtest.imports.comparison import COMMAND as IMPORTS
 from loadtest.imports.comparison import Comparison, begin
 from loadtest.models import Trial
+from loadtest.swarm_comparison import COMMAND as SWARM
 from loadtest.workloads import Opening
+
+#: what background workers run: its page looks again by itself
+WATCHED = (IMPORTS, SWARM)
 
 
 class CompareForm(ImportForm):
     """The form of an import, with several strategies instead of a book. Without any: the six of the card."""
 
-    strategies = forms.MultipleChoiceField(
-        required=False, initial=CARD, widget=UnfoldAdminCheckboxSelectMultipleWidget, label="Strategies"
-    )
+    strategies = strategies_field()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         del self.fields["book"], self.fields["strategy"]
-        others = [slug for slug in known() if slug not in CARD]
-        self.fields["strategies"].choices = [(slug, known()[slug].title) for slug in (*CARD, *others)]
 
     def comparison(self) -> Comparison:
         """Return what is asked for."""
@@ -120,16 +120,22 @@ class Comparisons:
 
 def seen(trial: Trial) -> dict[str, Any]:
     """Return what the page of a trial shows: a row for each strategy, judged, at work or yet to come."""
-    results = {result.strategy: result for result in trial.results.all()}
-    imports = trial.options.get("imports", {})
-    rows = []
-    for slug in dict.fromkeys([*trial.options.get("strategies", []), *results]):
-        result = results.get(slug)
+    options, results = trial.options, list(trial.results.all())
+    strategies = options.get("strategies") or [result.strategy for result in results]
+    stores = options.get("stores") or [result.data.get("store") for result in results]
+    imports = options.get("imports", {})
+    rows: list[dict[str, Any]] = []
+    for place, slug in enumerate(strategies):  # judged in this order, one result each
+        result = results[place] if place < len(results) else None
         run = ImportRun.objects.filter(pk=imports.get(slug)).first()
         row = {"slug": slug, "title": title_of(slug), "result": result, "run": run}
+        if len(set(stores)) > 1:
+            row["store"] = stores[place]
         if result:
             row["data"] = result.data
         elif run:
             row["progress"] = progress(run)
+        else:
+            row["at_work"] = place == options.get("at")
         rows.append(row)
-    return {"trial": trial, "rows": rows}
+    return {"trial": trial, "rows": rows, "watched": not trial.ended and trial.command in WATCHED}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -25,3 +26,24 @@ def whole_number(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise ValueError(f"{text!r} is no whole number above 0")
     return int(text)
+
+
+def named_value(text: str) -> tuple[str, Any]:
+    """Return (name, value) of NAME=VALUE; the value as JSON has it (0.95, true), or as text. Raises ValueError."""
+    name, found, value = text.partition("=")
+    if not found or not name.isidentifier():
+        raise ValueError(f"option {text}: write NAME=VALUE, for example reads=0.95")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def named_values(text: str) -> dict[str, Any]:
+    """Return {name: value} of several NAME=VALUE with spaces between. Raises ValueError."""
+    return dict(map(named_value, text.split()))
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    """Return what `named_values` reads back."""
+    return " ".join(f"{name}={json.dumps(value)}" for name, value in values.items())

@@ -86,24 +86,47 @@ def compare(
     with ExitStack() as stack:
         web = None if host else stack.enter_context(WebServer())
         for trial in plan.trials():
-            if lacking := missing(trial.strategy, trial.store):
-                yield skipped(trial, *lacking)
-                continue
-            swarm = Swarm(
-                host=host or web.url,
-                web=web,
-                users=plan.users,
-                seconds=plan.seconds,
-                iterations=plan.iterations,
-                at_least=plan.at_least,
-                look=plan.look,
-                deadline=plan.deadline,
-                processes=min(max(plan.processes, trial.workload.processes), plan.users),
-                options=plan.workload_options,
-                keep=keep,
-                tick=lambda fraction, strategy=trial.strategy: tick(strategy, fraction),
-            )
-            callers = ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
-            result = run(trial, callers, controls.get(trial.store))
-            controls.setdefault(trial.store, result.word)
+            swarm = _swarm(plan, trial, web, host=host, keep=keep, tick=tick)
+            result = attempt(trial, swarm, controls.get(trial.store))
+            if result.word is not Word.NOT_RUN:
+                controls.setdefault(trial.store, result.word)
             yield result
+
+
+def once(plan: Plan, trial: Trial, control: Word | None) -> Result:
+    """Run one trial of the plan on a web server of its own. `control`: the verdict of the control on that store."""
+    with WebServer() as web:
+        return attempt(trial, _swarm(plan, trial, web), control)
+
+
+def attempt(trial: Trial, swarm: Swarm, control: Word | None) -> Result:
+    """Run one trial, or say what is missing for it here."""
+    if lacking := missing(trial.strategy, trial.store):
+        return skipped(trial, *lacking)
+    callers = ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
+    return run(trial, callers, control)
+
+
+def _swarm(
+    plan: Plan,
+    trial: Trial,
+    web: WebServer | None,
+    *,
+    host: str | None = None,
+    keep: Path | None = None,
+    tick: Callable[[str, float], None] = lambda strategy, fraction: None,
+) -> Swarm:
+    return Swarm(
+        host=host or web.url,
+        web=web,
+        users=plan.users,
+        seconds=plan.seconds,
+        iterations=plan.iterations,
+        at_least=plan.at_least,
+        look=plan.look,
+        deadline=plan.deadline,
+        processes=min(max(plan.processes, trial.workload.processes), plan.users),
+        options=plan.workload_options,
+        keep=keep,
+        tick=lambda fraction: tick(trial.strategy, fraction),
+    )

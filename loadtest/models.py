@@ -10,7 +10,7 @@ from ledger.models import Book
 class Trial(models.Model):
     """What the results of one command have in common; each `Result` is one subject of it."""
 
-    command = models.CharField(max_length=20, help_text="compare, faults, explore, import")
+    command = models.CharField(max_length=20, help_text="compare, faults, explore, import, swarm")
     workload = models.CharField(max_length=40)
     store = models.CharField(max_length=20)
     adversary = models.CharField(max_length=40, default="none")

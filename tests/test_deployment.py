@@ -94,7 +94,9 @@ def test_check_deploy_complains_when_a_secret_is_missing(without: str) -> None:
     assert without in done.stderr
 
 
-@pytest.mark.parametrize("service", ["migrate", "web", "worker", "scan", "locust-master", "locust-worker"])
+@pytest.mark.parametrize(
+    "service", ["migrate", "web", "worker", "scan", "swarm", "locust-master", "locust-worker"]
+)
 def test_each_command_names_a_program_and_files_that_exist(service: str) -> None:
     command = shlex.split(compose()["services"][service]["command"])
     assert (BIN / command[0]).exists()
@@ -183,11 +185,11 @@ def wait_until(ask: Callable[[], Any], seconds: float = 60) -> Any:
 
 
 @pytest.mark.usefixtures("committed_db")
-@pytest.mark.parametrize(("name", "queue"), [("worker", "imports"), ("scan", "scan")])
+@pytest.mark.parametrize(("name", "queue"), [("worker", "imports"), ("scan", "scan"), ("swarm", "swarms")])
 def test_the_background_services_of_compose_work_on_their_queue(
     name: str, queue: str, tmp_path: Path
 ) -> None:
-    task = {"imports": "sweep_imports", "scan": "scheduled_scan"}[queue]
+    task = {"imports": "sweep_imports", "scan": "scheduled_scan", "swarms": "advance_swarms"}[queue]
     jobs = ProcrastinateJob.objects.filter(task_name=task)
     last = max(jobs.values_list("pk", flat=True), default=0)
     with service(name, tmp_path):  # its own periodic task comes every few seconds

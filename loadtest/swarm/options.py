@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from typing import Any
 
+from loadtest.arguments import named_values
 from loadtest.durations import duration, span
 from loadtest.swarm.bank import Bank, BankError
 from loadtest.workloads import WORKLOADS, Workload
@@ -32,6 +32,11 @@ def add_arguments(parser: Any) -> None:
     default = "naive-lock" if "naive-lock" in strategies else strategies[0]
     parser.add_argument("--strategy", choices=strategies, default=default, help="what protects the balance")
     parser.add_argument("--workload", choices=tuple(WORKLOADS), default="deposits", help="what the users do")
+    parser.add_argument(
+        "--workload-options",
+        default="",
+        help="of the workload, as: reads=0.95 (docs/reference.md lists them)",
+    )
     parser.add_argument(
         "--contention", choices=("hot", "spread"), default="hot", help="hot: one account. spread: many"
     )
@@ -58,7 +63,6 @@ def add_arguments(parser: Any) -> None:
         ("--at-least", int, 1),  # operations of each user, also when the time is over
         ("--look", float, 0.0),  # look at the balance so many seconds after the start
         ("--deadline", float, 30.0),  # seconds after which an answer is not waited for any longer
-        ("--workload-options", str, "{}"),
     ):
         parser.add_argument(
             name, type=kind, default=default_value, include_in_web_ui=False, help=argparse.SUPPRESS
@@ -83,7 +87,7 @@ def offered(argv: list[str]) -> tuple[str, ...]:
 def workload_of(options: Any) -> Workload:
     """Return the workload that was asked for. Raises ValueError."""
     accounts = 1 if options.contention == "hot" else int(options.accounts)
-    return find_workload(options.workload, accounts, **json.loads(options.workload_options))
+    return find_workload(options.workload, accounts, **named_values(options.workload_options))
 
 
 def settings_of(options: Any) -> dict[str, Any]:

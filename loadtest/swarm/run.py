@@ -19,6 +19,7 @@ from ledger.addresses import BASE_DIR
 from ledger.books import open_book
 from ledger.models import Book
 from loadtest import history
+from loadtest.arguments import as_text
 from loadtest.evidence import Doubt
 from loadtest.history import History
 from loadtest.servers.ports import free_port
@@ -118,7 +119,7 @@ class Swarm:
             "workload": trial.workload.slug,
             "contention": "hot" if trial.workload.accounts == 1 else "spread",
             "accounts": trial.workload.accounts,
-            "workload-options": json.dumps(self.options),
+            "workload-options": as_text(self.options),
             "iterations": self.iterations,
             "at-least": self.at_least,
             "look": self.look,

@@ -6,6 +6,7 @@ import pytest
 
 from ledger.reconcile import Outcome
 from loadtest import workloads
+from loadtest.arguments import as_text, named_values
 from loadtest.durations import duration, span
 from loadtest.history import Call
 from loadtest.stall import longest_stall
@@ -68,3 +69,16 @@ def test_a_standstill_to_the_end_did_not_recover() -> None:
 def test_steady_progress_is_no_stall() -> None:
     assert longest_stall([call(n, n + 9.5) for n in range(30)]) is None
     assert longest_stall([]) is None
+
+
+def test_named_values() -> None:
+    values = {"reads": 0.95, "recorded": True, "most": 1}
+    assert named_values(as_text(values)) == values
+    assert named_values("  ") == {}
+    assert named_values("name=text") == {"name": "text"}
+
+
+@pytest.mark.parametrize("text", ["reads", "=1", "re ads=1", "--x=1"])
+def test_what_is_no_named_value_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(ValueError, match="write NAME=VALUE"):
+        named_values(text)

@@ -17,7 +17,7 @@ from ledger.addresses import NoServers
 from ledger.stores import STORES
 from ledger.strategies import CARD, Settings
 from loadtest import records, subjects
-from loadtest.arguments import typed, whole_number
+from loadtest.arguments import named_value, typed, whole_number
 from loadtest.claims import exit_code
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, span
@@ -127,7 +127,7 @@ def _plan(options: dict[str, Any]) -> Plan:
     if options["option"]:
         chosen["workload_options"] = {
             **chosen.get("workload_options", {}),
-            **dict(map(_option, options["option"])),
+            **dict(map(named_value, options["option"])),
         }
     for name in ("workload", "store", "users", "seconds", "accounts"):
         if options[name] is not None:
@@ -139,14 +139,3 @@ def _plan(options: dict[str, Any]) -> Plan:
         settings=settings,
         **chosen,
     )
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """NAME=VALUE; the value as JSON has it (0.95, true), or as text. Raises ValueError."""
-    name, found, value = text.partition("=")
-    if not found or not name.isidentifier():
-        raise ValueError(f"--option {text}: write NAME=VALUE, for example --option reads=0.95")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value

@@ -1,0 +1,100 @@
+"""A comparison by a swarm that was asked for in the admin: what `manage.py compare` does, in a background worker.
+
+As the comparison of imports it has no process of its own: the rows say what was asked for and what is judged, and
+`advance` runs the next trial, whoever calls it. The advisory lock is the worker's session's: when the worker is
+killed it is free, and another worker runs that trial again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from ledger.strategies import CONTROL
+from loadtest import models, records
+from loadtest.compare import Plan, once
+from loadtest.result import Result
+from loadtest.trial import Trial, skipped
+from loadtest.words import Word
+
+COMMAND = "swarm"
+#: swarms run one after the other: two at once would measure each other
+LOCK = 0x5741524D
+log = logging.getLogger(__name__)
+
+
+def begin(plan: Plan, user: Any = None) -> models.Trial:
+    """Store what is asked for. Raises ValueError for a workload, store or setting that is wrong."""
+    trials = list(plan.trials())
+    return records.begin(
+        COMMAND,
+        workload=plan.workload,
+        store=plan.store,
+        plan=plan.as_json(),
+        strategies=[trial.strategy for trial in trials],
+        stores=[trial.store for trial in trials],
+        started_by=user.pk if user else None,
+        at=None,
+    )
+
+
+def waiting() -> list[int]:
+    """Return the comparisons that have not ended, the eldest first."""
+    unended = models.Trial.objects.filter(command=COMMAND, ended=None)
+    return list(unended.order_by("started").values_list("pk", flat=True))
+
+
+def advance(row_id: int) -> bool:
+    """Run the next trial of a comparison. False: there is none left, or somebody runs one already."""
+    with _alone() as free:
+        row = models.Trial.objects.filter(pk=row_id, ended=None).first() if free else None
+        if row is None:
+            return False
+        plan = _plan(row)
+        trials = list(plan.trials())
+        at = row.results.count()
+        row.options["at"] = at
+        row.save(update_fields=["options"])
+        result = _result(row, plan, trials[at])
+        with transaction.atomic():
+            if models.Trial.objects.select_for_update().get(pk=row.pk).results.count() == at:
+                records.record(row, result)
+            if at + 1 == len(trials):
+                row.ended = timezone.now()
+                row.save(update_fields=["ended"])
+        return True
+
+
+def _result(row: models.Trial, plan: Plan, trial: Trial) -> Result:
+    """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
+    controls = row.results.filter(strategy=CONTROL, data__store=trial.store).exclude(verdict=Word.NOT_RUN)
+    control = controls.first()
+    try:
+        return once(plan, trial, Word(control.verdict) if control else None)
+    except Exception as error:
+        log.exception("the swarm on %s failed", trial.strategy)
+        return skipped(trial, f"the swarm failed: {error}", "the worker's log has the details")
+
+
+def _plan(row: models.Trial) -> Plan:
+    asked_for = row.options["plan"]
+    return Plan(**{**asked_for, "strategies": tuple(asked_for["strategies"])})
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """Hold the swarms' advisory lock; false: somebody else does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        (free,) = cursor.fetchone()
+    try:
+        yield free
+    finally:
+        if free:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])

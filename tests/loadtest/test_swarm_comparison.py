@@ -1,0 +1,99 @@
+"""The admin's swarms: asked for in a form, run trial after trial by whoever is free, judged as `compare` judges."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from django.db import connection
+
+from loadtest.compare import Plan
+from loadtest.models import Trial
+from loadtest.swarm_comparison import LOCK, advance, begin, waiting
+from tests.ledger.test_admin import anonymous, importer, user
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+URL = "/admin/loadtest/trial/swarm/"
+FORM = {
+    "workload": "deposits",
+    "options": "",
+    "users": 16,
+    "seconds": 1,
+    "accounts": 1,
+    "think": 5,
+    "poll": 10,
+    "strategies": ["select-for-update"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits(committed_db: None) -> None:
+    Trial.objects.filter(pk__in=waiting()).delete()
+
+
+def test_a_swarm_runs_trial_after_trial_and_is_judged():
+    answer = user("loadtest.add_trial", "loadtest.view_trial").post(URL, FORM)
+    (pk,) = waiting()
+    assert answer["Location"] == f"/admin/loadtest/trial/{pk}/change/"
+    assert advance(pk)
+    assert waiting() == [pk]
+    page = user("loadtest.view_trial").get(answer["Location"]).content.decode()
+    assert "hx-get" in page  # it looks again by itself …
+    assert advance(pk)
+    assert (waiting(), advance(pk)) == ([], False)
+    verdicts = list(Trial.objects.get(pk=pk).results.values_list("strategy", "verdict"))
+    assert verdicts == [("no-lock", "lost"), ("select-for-update", "kept")]
+    page = user("loadtest.view_trial").get(answer["Location"]).content.decode()
+    assert "hx-get" not in page  # … until it has ended
+    assert "who overwrote whom" in page
+
+
+def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
+    row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:
+        killed.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        assert not advance(row.pk)
+        assert waiting() == [row.pk]
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [killed.info.backend_pid])
+    assert advance(row.pk)
+    assert waiting() == []
+
+
+def test_a_trial_that_fails_is_not_run_with_its_reason_and_the_comparison_ends():
+    row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
+    assert advance(row.pk)
+    (result,) = row.results.all()
+    assert result.verdict == "not-run"
+    assert "nonsense" in result.data["reason"]
+    assert waiting() == []
+
+
+@pytest.mark.parametrize(
+    ("client", "status"),
+    [(anonymous, 302), (user, 403), (importer, 403), (lambda: user("loadtest.add_trial"), 302)],
+    ids=["anonymous", "staff", "importer", "comparer"],
+)
+def test_only_staff_with_the_permission_sends_a_swarm(client, status):
+    answer = client().post(URL, FORM)
+    assert answer.status_code == status
+    assert len(waiting()) == ("/trial/" in answer.get("Location", "") and "login" not in answer["Location"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"options": "reads"}, "write NAME=VALUE"),
+        ({"options": "reads=0.5"}, "has no option reads"),
+        ({"workload": "read-mostly", "options": "reads=2"}, "a share from 0 to 1"),
+        ({"workload": "theft"}, "Select a valid choice"),
+        ({"strategies": ["os:system"]}, "Select a valid choice"),
+        ({"users": 10_000}, "less than or equal to 64"),
+        ({"seconds": 0}, "greater than or equal to 1"),
+        ({"workload": "transfers", "accounts": 9_999}, "accounts"),
+    ],
+)
+def test_a_bad_form_says_what_is_wrong_and_starts_nothing(wrong, problem):
+    answer = user("loadtest.add_trial").post(URL, {**FORM, **wrong})
+    assert answer.status_code == 200
+    assert problem in answer.content.decode()
+    assert waiting() == []
