@@ -58,8 +58,8 @@ class WebServer(Server):
 
     def command(self) -> list[str]:
         options = {
+            "config": BASE_DIR / "ledger" / "gunicorn.py",
             "bind": f"127.0.0.1:{self.port}",
-            "worker-class": "gthread",
             "workers": self.workers,
             "threads": self.threads,
             "keep-alive": 75,  # a connection that the server closes under a request is an unknown outcome

@@ -1,0 +1,107 @@
+"""Slow clients among others, on the real web server: whoever sends or reads slowly holds no thread of it."""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import socket
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from loadtest.webserver import WebServer
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+THREADS, SLOW = 2, 40
+POST = b"POST /api/books HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+SENDERS = {"half the headers": POST + b"X-Slow: ", "half the body": POST + b"\r\n{", "nothing": b""}
+
+
+@pytest.fixture(scope="module")
+def web(django_db_setup: None) -> Iterator[WebServer]:
+    """As `make serve` has it, with one process and two threads: two slow clients would be enough."""
+    with WebServer(workers=1, threads=THREADS) as server:
+        yield server
+
+
+def opened(web: WebServer, book: dict[str, Any]) -> str:
+    headers = {"Content-Type": "application/json"}
+    made = urllib.request.Request(f"{web.url}/api/books", json.dumps(book).encode(), headers)
+    return str(json.load(urllib.request.urlopen(made, timeout=30))["book"]["id"])
+
+
+def answered(web: WebServer, patience: float) -> bool:
+    try:
+        with urllib.request.urlopen(f"{web.url}/health/live", timeout=patience) as answer:
+            return bool(answer.status == 200)
+    except TimeoutError:
+        return False
+
+
+def senders(web: WebServer, half: bytes) -> ExitStack:
+    """Many more connections than threads, each with half a request (slowloris)."""
+    links = ExitStack()
+    for _ in range(SLOW):
+        link = links.enter_context(socket.create_connection(("127.0.0.1", web.port)))
+        link.sendall(half)
+    return links
+
+
+def readers(web: WebServer) -> ExitStack:
+    """More connections than threads, each of which asks for megabytes and reads nothing."""
+    accounts = [{"account": f"{n:040}"} for n in range(1000)]
+    book = opened(web, {"strategy": "no-lock", "accounts": accounts})
+    links = ExitStack()
+    for _ in range(2 * THREADS):
+        link = links.enter_context(socket.socket())
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        link.connect(("127.0.0.1", web.port))
+        link.sendall(f"GET /api/books/{book} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 80)
+    return links
+
+
+KINDS: dict[str, Callable[[WebServer], ExitStack]] = {
+    **{f"sends {name}": lambda web, half=half: senders(web, half) for name, half in SENDERS.items()},
+    "reads nothing": readers,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slow_clients_block_nobody(kind: str, web: WebServer) -> None:
+    with KINDS[kind](web):
+        assert all(answered(web, 30) for _ in range(5))
+
+
+def test_gunicorns_own_threads_are_blocked_by_the_same_clients() -> None:
+    """The control: on the worker class that the lab had before, the same clients are seen to block."""
+    own = {"GUNICORN_CMD_ARGS": "--worker-class=gthread"}
+    with WebServer(workers=1, threads=THREADS, environment=own) as web:
+        for kind in ("reads nothing", "sends half the body"):
+            with KINDS[kind](web):  # the readers' answers must fill the buffers first
+                assert any(not answered(web, 2) for _ in range(1000))
+        web.kill()  # its threads wait for the rest of the requests
+
+
+def test_a_body_beyond_every_limit_is_refused_before_it_is_read(web: WebServer) -> None:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as link:
+        link.sendall(POST.replace(b"100", b"99000000000") + b"\r\n")
+        assert link.recv(1000).startswith(b"HTTP/1.1 413 ")
+
+
+def test_what_has_arrived_is_answered_when_the_server_is_told_to_end(web: WebServer) -> None:
+    """SIGTERM is the polite end. A half request is not waited for. (The last test: the server is gone then.)"""
+    book = opened(web, {"strategy": "no-lock", "count": 1, "settings": {"think": [1.0, 1.0]}})
+    body = b'{"account": "A0001", "amount": 1}'
+    with senders(web, SENDERS["half the body"]), socket.create_connection(("127.0.0.1", web.port)) as link:
+        link.settimeout(30)
+        head = POST.replace(b"100", str(len(body)).encode()).replace(
+            b"/books", f"/books/{book}/postings".encode()
+        )
+        link.sendall(head + b"Idempotency-Key: k\r\n\r\n" + body)
+        assert not select.select([link], [], [], 0.3)[0]  # it has begun, and thinks
+        web.stop(signal.SIGTERM)
+        assert link.recv(1000).startswith(b"HTTP/1.1 201 ")
