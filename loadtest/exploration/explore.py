@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any
 
 import redis
@@ -84,7 +85,7 @@ def _stage(job: Job) -> Iterator[Stage]:
     servers += [RedisServer(url, name) for name, url in urls.items()]
     try:
         with (
-            Stage(subject, servers, job.bounds, [clients.install]) as stage,
+            Stage(subject, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as stage,
             confirming(stage, int(os.environ["REDIS_PORT"])),
         ):
             yield stage

@@ -29,11 +29,12 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
     if word == Word.INCONCLUSIVE:
         doubts.append(Doubt(proof, "look at the schedule by hand"))
     every = {str(each) for fault, each in HAZARDS.items() if fault}
+    planned = explored.job.faults and not hazard and every != set(explored.not_applicable)
     return Evidence(
         books=None,
         observed=Observed(acknowledged=explored.acknowledged, overlaps=explored.overlapping),
         breaches=(Breach(Word(word), proof),) if word in WORDS.values() else (),
-        planned=frozenset(every if explored.job.faults and not hazard else ()),
+        planned=frozenset(every if planned else ()),
         fired=explored.fired,
         not_applicable=explored.not_applicable,
         control=control,

@@ -16,7 +16,8 @@ _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explor
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule."""
+    """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule;
+    `gates`: of client libraries that the explorer does not know, as module:callable."""
 
     strategy: str
     workload: str = "deposits"
@@ -27,6 +28,7 @@ class Job:
     budget: float | None = None
     choices: tuple[int, ...] | None = None
     expected: str = ""
+    gates: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> Bounds:

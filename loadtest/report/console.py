@@ -15,7 +15,7 @@ WIDTH = 120
 
 def console(out: Any, width: int = WIDTH) -> Console:
     """Return rich's console on `out`, a stream or the stdout of a Django command."""
-    drawn = Console(file=getattr(out, "_out", out))
+    drawn = Console(file=getattr(out, "_out", out), emoji=False)  # mine:lock is a name
     if not drawn.is_terminal:
         drawn.width = width
     return drawn

@@ -56,6 +56,14 @@ def test_anything_less_is_inconclusive_with_its_cause(change: dict[str, Any], ca
     assert verdict.remedy
 
 
+def test_a_subject_that_only_raises_was_run() -> None:
+    """No fault can touch what sends no command: `not-run` would hide why it sends none."""
+    raised = {"came_to": {"": ("inconclusive", "A raised KeyError"), "contention": ("inconclusive", "")}}
+    verdict = verdict_on(replace(SOUND, fired={}, not_applicable=ALL, **raised), Word.LOST)
+    assert verdict.word == "inconclusive"
+    assert "A raised KeyError" in verdict.cause
+
+
 @pytest.mark.parametrize("control", [None, Word.KEPT, Word.STALLED, Word.INCONCLUSIVE])
 def test_nothing_is_kept_unless_the_control_lost_money(control: Word | None) -> None:
     found = finding(SOUND, control)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,14 @@ import pytest
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
 
+DOCS = BASE_DIR / "docs" / "explorer.md"
 
-def explore(*arguments: str) -> subprocess.CompletedProcess[str]:
+
+def explore(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", "explore", *arguments],
         cwd=BASE_DIR,
+        env={**os.environ, "PYTHONPATH": str(path or "")},
         capture_output=True,
         text=True,
         timeout=110,
@@ -30,11 +35,14 @@ def explore(*arguments: str) -> subprocess.CompletedProcess[str]:
 def explored(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """naive-lock and select-for-update with their control, without a fault."""
+    """naive-lock, select-for-update and the lock of docs/explorer.md with their control, without a fault."""
     folder = tmp_path_factory.mktemp("explored")
+    [code] = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    (folder / "mylocks.py").write_text(code)
     done = explore(
         "--strategy", "naive-lock", "--strategy", "select-for-update", "--strategy", "in-process",
-        "--faults", "0", "--lanes", "1", "--output", str(folder),
+        "--lock", "mylocks:lock", "--gate", "mylocks:gate",
+        "--faults", "0", "--lanes", "1", "--output", str(folder), path=folder,
     )  # fmt: skip
     return done, json.loads(Path(folder, "explore.json").read_text())
 
@@ -42,9 +50,10 @@ def explored(
 def test_the_file_says_what_was_found(explored: Any) -> None:
     done, report = explored
     results = {each["strategy"]: each for each in report["results"]}
-    assert list(results) == ["no-lock", "naive-lock", "select-for-update", "in-process"]
-    assert [each["verdict"] for each in results.values()] == ["lost", "lost", "kept", "not-run"]
-    assert [each["exhausted"] for each in results.values()] == [True, True, True, False]
+    assert list(results) == ["no-lock", "naive-lock", "select-for-update", "in-process", "mylocks:lock"]
+    assert [each["verdict"] for each in results.values()] == ["lost", "lost", "kept", "not-run", "kept"]
+    assert [each["exhausted"] for each in results.values()] == [True, True, True, False, True]
+    assert "mylocks:lock: kept" in done.stderr  # and no picture of a padlock
     assert results["in-process"]["schedules"] == 0
     assert results["in-process"]["reason"]
     assert "naive-lock" in done.stdout
@@ -61,6 +70,8 @@ def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
     )
     again = explore("--replay", example["id"])
     assert again.returncode == 0, again.stderr
+    assert example["opening"] is not None
+    assert all(step["state"] is not None for step in example["steps"])
     assert again.stdout.split()[-1] == "lost"
     assert explore("--replay", example["id"].replace("/l", "/s")).returncode == 1
 
@@ -73,6 +84,7 @@ def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
         ("--faults", "9"),
         ("--replay", "nonsense"),
         ("--lock", "x"),
+        ("--gate", "nobody:gate"),
     ],
 )
 def test_bad_usage_says_what_to_do(arguments: tuple[str, ...]) -> None:

@@ -142,6 +142,7 @@ def _execute(
 def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> None:
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, calls=not op.reads and not _WRITE.match(op.text))
+    server.changed = server.changed or not op.reads  # a sequence moves on even in what is never committed
     if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
         server.touched()
 

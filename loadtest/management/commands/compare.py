@@ -93,7 +93,7 @@ class Command(BaseCommand):
         """Run all trials, with a progress bar on the terminal."""
         row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the web server", total=len(plan.strategies))
             results: list[dict[str, Any]] = []
 

@@ -6,7 +6,10 @@ import json
 import os
 import shutil
 from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from django.core.management import BaseCommand, CommandError
@@ -53,6 +56,13 @@ class Command(BaseCommand):
             "--lanes", type=int, default=None, help="how many explorations at once (all cores)"
         )
         parser.add_argument(
+            "--gate",
+            action="append",
+            default=[],
+            metavar="MODULE:CALLABLE",
+            help="the gate of another client library (docs/explorer.md); may be repeated, --replay needs it too",
+        )
+        parser.add_argument(
             "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
         )
 
@@ -76,7 +86,7 @@ class Command(BaseCommand):
 
     def _explore(self, campaign: Campaign, output: Path) -> dict[str, Any]:
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(campaign.jobs))
 
             def tick(result: dict[str, Any]) -> None:
@@ -98,7 +108,7 @@ class Command(BaseCommand):
         subjects.subjects(
             {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
         )
-        answer = Campaign([job], 1).replay()
+        answer = Campaign([replace(job, gates=_gates(options["gate"]))], 1).replay()
         if options["json"]:
             self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
@@ -118,7 +128,18 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
     shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
     budget = 300.0 if options["budget"] is None else options["budget"]
     slugs = subjects.subjects(options, tuple(STRATEGIES))
-    jobs = [Job(strategy=slug, budget=budget, **shared) for slug in slugs]
+    gates = _gates(options["gate"])
+    jobs = [Job(strategy=slug, budget=budget, gates=gates, **shared) for slug in slugs]
     for job in jobs:
         _ = job.bounds  # raises ValueError before any server starts
     return jobs
+
+
+def _gates(names: Sequence[str]) -> tuple[str, ...]:
+    """Raises ValueError for one that cannot be imported: here, not in every lane."""
+    for name in names:
+        try:
+            resolve_name(name)
+        except (ValueError, ImportError, AttributeError) as error:
+            raise ValueError(f"--gate {name}: {error}; write module:callable (docs/explorer.md)") from error
+    return tuple(names)

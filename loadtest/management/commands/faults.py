@@ -60,7 +60,7 @@ class Command(BaseCommand):
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         results: list[dict[str, Any]] = []
         stopped = False
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
             with private_servers(*plan.servers()) as site:
                 row = records.begin(

@@ -1,0 +1,59 @@
+"""The hook for any other client library: one call of it is one step (docs/explorer.md, 'Other clients').
+
+For commands that the server answers at once. One that waits in the server for another client (a row lock, a
+blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in psycopg.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from loadtest.explorer.gates.here import beside, here
+from loadtest.explorer.gates.redis_connections import made
+from loadtest.explorer.ops import Op
+
+T = TypeVar("T")
+
+
+def step(
+    server: str,
+    text: str,
+    call: Callable[[], T],
+    *,
+    reads: bool = False,
+    lost: type[Exception] = ConnectionError,
+) -> T:
+    """Stand before the command until its turn comes, then `call()` it, and tell what it answered.
+
+    `server`: its name in the exploration ("redis", "postgres"). `text`: the whole command, values included: two
+    commands with the same text must be the same command. `reads`: it certainly changes nothing. `lost`: what this
+    client raises when the connection breaks before the reply. Outside of an exploration this is just `call()`.
+    """
+    place = here()
+    if place is None:
+        return call()
+    run, task, op = place.run, place.task, Op(server, text, text.encode(), reads=reads)
+    run.gate(task, op)
+    try:
+        with beside():
+            reply = call()
+    except Exception as error:
+        task.history.add(op.identity, repr(error).encode())
+        run.told(task, op, f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        if not reads:
+            run.servers[server].touched()
+    task.history.add(op.identity, repr(reply).encode())
+    run.told(task, op, str(reply))
+    if op.lose_reply:
+        run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
+        task.history.add(b"lost")
+        raise lost("the reply is lost")
+    return reply
+
+
+def known(address: str, number: int) -> None:
+    """This connection to a Redis server passes a gate: it is no stranger. `number`: its CLIENT ID."""
+    made(address).add(number)
