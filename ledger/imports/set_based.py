@@ -1,6 +1,6 @@
-"""Set-based posting: many lines by COPY and one statement, still one entry a line with its parent and its balances.
+"""Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
-    COPY lines → staging; SELECT accounts FOR UPDATE; INSERT … SELECT running sums, and UPDATE; COMMIT
+    SELECT accounts FOR UPDATE; are keys known?; COPY entries (balances run along here); UPDATE accounts; COMMIT
 
 Guarantees   what `select-for-update` guarantees, for a whole chunk: the accounts are locked, in the order of their
              numbers, before their balances are read. A chunk is applied as a whole or not at all. Each line has an
@@ -8,69 +8,53 @@ Guarantees   what `select-for-update` guarantees, for a whole chunk: the account
 Breaks when  never for the money. One line that would break a floor, names an unknown account or brings a known key
              with another request refuses its chunk. The accounts stay locked until the chunk commits: take short
              chunks beside other writers.
-Costs        6 round trips and 1 commit a chunk, whatever it holds.
-Source       PostgreSQL, "Populating a Database" (COPY) and "Window Functions".
+Costs        6 round trips and 1 commit a chunk, whatever it holds. Client and server work at the same time; the
+             server's part is the larger one (docs/decisions/0013-imports-by-copy.md).
+Source       PostgreSQL, "Populating a Database" (COPY).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
-from uuid import uuid4
+from uuid import UUID
 
-from django.db import DataError, connection, transaction
+from django.db import connection, transaction
 
 from ledger.books import KeyReused
 from ledger.models import Account, Book
-from ledger.posting import Refused, worker
+from ledger.posting import BIGINT, Line, Posting, Refused, worker
 from ledger.stores.sql import key_taken
 
-STAGING = """
-CREATE TEMPORARY TABLE IF NOT EXISTS staged_line
-    (n integer, account bigint, quoted text, amount bigint, key text) ON COMMIT DELETE ROWS
-"""
-COPY = "COPY staged_line FROM STDIN (FORMAT BINARY)"
-TYPES = ("int4", "int8", "text", "int8", "text")
-#: Posting.fingerprint of a posting of one line
-FINGERPRINT = "encode(sha256(convert_to('[[' || quoted || ', ' || s.amount || '], \"\"]', 'UTF8')), 'hex')"
 ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"
-TAKE_KNOWN_OFF = f"""
-WITH known AS (
-    DELETE FROM staged_line s USING ledger_entry e WHERE e.book_id = %(book)s AND e.key = s.key
-    RETURNING s.n, s.key, e.account_id = s.account AND e.fingerprint = {FINGERPRINT} AS same
-)
-SELECT count(DISTINCT n), min(key) FILTER (WHERE NOT same) FROM known
-"""  # noqa: S608  (our own names)
-BELOW = """
-SELECT n FROM (
-    SELECT n, s.amount, a.floor, a.balance + sum(s.amount) OVER (PARTITION BY s.account ORDER BY n) AS after
-    FROM staged_line s JOIN ledger_account a ON a.id = s.account
-) AS running WHERE amount < 0 AND after < floor ORDER BY n LIMIT 1
+KNOWN = "SELECT key, fingerprint FROM ledger_entry WHERE book_id = %s AND key = ANY(%s)"
+#: the entries' columns with the types that go over the wire: an id is its 16 bytes, a time µs since 2000
+COLUMNS = {
+    "id": "bytea",
+    "book_id": "bytea",
+    "account_id": "int8",
+    "key": "text",
+    "fingerprint": "text",
+    "amount": "int8",
+    "balance_before": "int8",
+    "balance_after": "int8",
+    "parent": "bytea",
+    "worker": "text",
+    "read_at": "int8",
+    "written_at": "int8",
+}
+COPY = f"COPY ledger_entry ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+UPDATE = """
+UPDATE ledger_account SET balance = a.balance, head = a.head, version = version + a.lines
+FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[]) AS a (id, balance, head, lines)
+WHERE ledger_account.id = a.id
 """
-# An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no random
-# number drawn for each. `sum` and `lag` share one sort, and `seq` is drawn in its order. sum() of a bigint is a
-# numeric: the cast back says "out of range" instead of wrapping around.
-APPLY = f"""
-WITH drawn AS MATERIALIZED (
-    SELECT s.*, (%(chunk)s || lpad(to_hex(n), 8, '0'))::uuid AS id FROM staged_line s
-), written AS (
-    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
-                              parent, worker, read_at, written_at)
-    SELECT s.id, %(book)s, s.account, s.key, {FINGERPRINT}, s.amount,
-           a.balance + sum(s.amount) OVER line - s.amount, a.balance + sum(s.amount) OVER line,
-           coalesce(lag(s.id) OVER line, a.head), %(worker)s, %(read_at)s, clock_timestamp()
-    FROM drawn s JOIN ledger_account a ON a.id = s.account
-    WINDOW line AS (PARTITION BY s.account ORDER BY s.n ROWS UNBOUNDED PRECEDING)
-    ORDER BY s.account, s.n
-    RETURNING account_id, id, seq, balance_after
-), newest AS (
-    SELECT DISTINCT ON (account_id) account_id, id, balance_after, count(*) OVER (PARTITION BY account_id) AS lines
-    FROM written ORDER BY account_id, seq DESC
-)
-UPDATE ledger_account a SET balance = balance_after, head = newest.id, version = version + lines
-FROM newest WHERE a.id = account_id
-"""  # noqa: S608
+SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
 
 
 class BulkLine(NamedTuple):
@@ -88,6 +72,18 @@ class Posted(NamedTuple):
     known: int
 
 
+@dataclass(slots=True)
+class Running:
+    """A locked account, as the lines so far leave it."""
+
+    pk: int
+    floor: int | None
+    balance: int
+    head: bytes | None
+    quoted: str  # its number in the fingerprint's JSON
+    lines: int = 0
+
+
 def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
     """Apply a chunk of `lines`, in their order, in one transaction.
 
@@ -97,57 +93,71 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
     if not lines:
         return Posted(0, 0)
     with transaction.atomic(), connection.cursor() as cursor:
-        accounts = _locked(book, {line.account for line in lines})
-        cursor.execute("SELECT clock_timestamp()")
-        given: dict[str, Any] = {"book": book.pk, "worker": worker(), "read_at": cursor.fetchone()[0]}
-        _stage(cursor, accounts, lines)
-        known = _take_known_off(cursor, given, lines)
-        if any(floor is not None for _, floor, _ in accounts.values()):
-            _refuse_below(cursor, lines)
-        try:
-            with key_taken("of a line"):
-                cursor.execute(APPLY, given | {"chunk": uuid4().hex[:24]})
-        except DataError as error:
-            raise Refused("a balance would leave the range of BIGINT") from error
-    return Posted(len(lines) - known, known)
+        accounts = locked(book, {line.account for line in lines})
+        fresh = _without_known(cursor, book, lines)
+        with key_taken("of a line"), connection.wrap_database_errors, cursor.copy(COPY) as copy:
+            copy.set_types(COLUMNS.values())
+            for row in entries(book, accounts, fresh):
+                copy.write_row(row)
+        if not fresh:
+            return Posted(0, len(lines))
+        moved = [each for each in accounts.values() if each.lines]
+        columns = zip(
+            *((each.pk, each.balance, UUID(bytes=each.head), each.lines) for each in moved), strict=True
+        )
+        cursor.execute(UPDATE, [list(column) for column in columns])
+    return Posted(len(fresh), len(lines) - len(fresh))
 
 
-def _locked(book: Book, numbers: set[str]) -> dict[str, tuple[int, int | None, str]]:
-    """Lock the accounts; return primary key, floor and the number in JSON of each."""
+def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
+    """Lock the accounts and read them, by number."""
     rows = Account.objects.select_for_update().filter(book=book, number__in=numbers).order_by("number")
     found = {
-        number: (pk, floor, json.dumps(number))
-        for number, pk, floor in rows.values_list("number", "pk", "floor")
+        number: Running(pk, floor, balance, head and head.bytes, encode_basestring_ascii(number))
+        for number, pk, floor, balance, head in rows.values_list("number", "pk", "floor", "balance", "head")
     }
     if unknown := numbers - found.keys():
         raise Refused(f"no account {min(unknown)} in this book")
     return found
 
 
-def _stage(cursor: Any, accounts: dict[str, tuple[int, int | None, str]], lines: Sequence[BulkLine]) -> None:
-    cursor.execute(STAGING)
-    with cursor.copy(COPY) as copy:
-        copy.set_types(TYPES)
-        for n, (key, number, amount) in enumerate(lines):
-            pk, _, quoted = accounts[number]
-            copy.write_row((n, pk, quoted, amount, key))
-
-
-def _take_known_off(cursor: Any, given: dict[str, Any], lines: Sequence[BulkLine]) -> int:
-    """Unstage the lines whose key came before. A fresh range of keys costs one look at the index."""
+def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequence[BulkLine]:
+    """Leave out the lines whose key came before. A fresh range of keys costs one look at the index."""
     keys = [line.key for line in lines]
-    cursor.execute(ANY_KNOWN, (given["book"], min(keys), max(keys)))
+    cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
     if not cursor.fetchone()[0]:
-        return 0
-    cursor.execute(TAKE_KNOWN_OFF, given)
-    known, reused = cursor.fetchone()
-    if reused is not None:
-        raise KeyReused(f"the key {reused!r} was used for another posting: take a new key")
-    return int(known)
+        return lines
+    cursor.execute(KNOWN, (book.pk, keys))
+    known = dict(cursor.fetchall())
+    for key, account, amount in lines:
+        if key in known and known[key] != Posting(key, (Line(account, amount),)).fingerprint:
+            raise KeyReused(f"the key {key!r} was used for another posting: take a new key")
+    return [line for line in lines if line.key not in known]
 
 
-def _refuse_below(cursor: Any, lines: Sequence[BulkLine]) -> None:
-    cursor.execute(BELOW)
-    if row := cursor.fetchone():
-        line = lines[row[0]]
-        raise Refused(f"{line.key}: {line.amount} would break the floor of account {line.account}")
+def entries(book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine]) -> Iterator[tuple[Any, ...]]:
+    """Yield each line's entry, as COLUMNS has it, and keep `accounts` running.
+
+    An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no
+    random number drawn for each.
+    """
+    chunk, whose, me = secrets.token_bytes(12), book.pk.bytes, worker()
+    read_at = _now()
+    for n, (key, number, amount) in enumerate(lines):
+        account = accounts[number]
+        before, parent = account.balance, account.head
+        after = before + amount
+        if amount < 0 and account.floor is not None and after < account.floor:
+            raise Refused(f"{key}: {amount} would break the floor of account {number}")
+        if not (-BIGINT <= after <= BIGINT and -BIGINT <= amount <= BIGINT):
+            raise Refused(f"{key}: the balance of account {number} would leave the range of BIGINT")
+        entry = chunk + n.to_bytes(4, "big")
+        account.balance, account.head = after, entry
+        account.lines += 1
+        # Posting.fingerprint of a posting of this one line
+        fingerprint = sha256(f'[[{account.quoted}, {amount}], ""]'.encode()).hexdigest()
+        yield entry, whose, account.pk, key, fingerprint, amount, before, after, parent, me, read_at, _now()
+
+
+def _now() -> int:
+    return time.time_ns() // 1000 - SERVER_EPOCH
