@@ -1,4 +1,4 @@
-"""What a result is called in tables and charts: its strategy, and its store when the trial had several."""
+"""What a result is called in tables and charts: its strategy, and what else tells it from the others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def labels(results: Sequence[Any]) -> list[str]:
-    """Return a name for each result. A control that ran on two stores must not look like one that ran twice."""
-    stores = {result.get("store") for result in results} - {None}
-    if len(stores) < 2:
-        return [result["strategy"] for result in results]
-    return [f"{result['strategy']} on {result['store']}" for result in results]
+def labels(results: Sequence[Any], by: Sequence[str] = ("store", "workload")) -> list[str]:
+    """Return a name for each result: with its store and its workload (`by`) when the results have several. A
+    control that ran on two stores must not look like one that ran twice."""
+    names = ["strategy"]
+    for name in by:
+        if len({result.get(name) for result in results} - {None}) > 1:
+            names.append(name)
+    return [_label(result, names) for result in results]
+
+
+def _label(result: Any, names: Sequence[str]) -> str:
+    words = {"strategy": "{}", "store": " on {}", "workload": ", {}"}
+    return "".join(words[name].format(result[name]) for name in names)

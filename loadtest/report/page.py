@@ -13,6 +13,7 @@ from ledger.reconcile import timeline
 from loadtest.report import charts
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
+from loadtest.report.terminal import verdicts
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it
@@ -70,18 +71,47 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "compare": compare,
         "hazards": len(Hazard),
-        "results": [
-            {**r, "label": label, "drawn": drawing(r), "claim": claim(r.get("claims", []))}
-            for label, r in zip(labels(results), results, strict=True)
-        ],
-        "balances": mark_safe(charts.final_against_expected(results)),  # noqa: S308  (our own drawing)
-        "throughput": mark_safe(charts.throughput(results)),  # noqa: S308
+        "workloads": workloads(results),
+        "compared": compared(results),
         "faults": matrix.context(evidence.get("faults")),
         "explore": evidence.get("explore"),
         "bench": evidence.get("bench"),
         "environment": next(iter(evidence.values())).get("environment", {}),
         "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
         "commands": [EVIDENCE[name] for name in evidence],
+    }
+
+
+def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is shown of each workload: its results, and two charts of them."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        groups.setdefault(result.get("workload", ""), []).append(result)
+    return [
+        {
+            "slug": slug,
+            "results": [
+                {**each, "label": label, "drawn": drawing(each), "claim": claim(each.get("claims", []))}
+                for label, each in zip(labels(those), those, strict=True)
+            ],
+            "balances": mark_safe(charts.final_against_expected(those)),  # noqa: S308  (our own drawing)
+            "throughput": mark_safe(charts.throughput(those)),  # noqa: S308
+        }
+        for slug, those in groups.items()
+    ]
+
+
+def compared(results: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return strategies × workloads when there are several workloads, else None: the verdict of each."""
+    names = list(dict.fromkeys(result.get("workload", "") for result in results))
+    if len(names) < 2:
+        return None
+    rows = verdicts(results)
+    return {
+        "workloads": names,
+        "rows": [
+            {"label": label, "words": [words.get(name) for name in names]} for label, words in rows.items()
+        ],
     }
 
 

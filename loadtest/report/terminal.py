@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -53,15 +53,36 @@ def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
     return drawn
 
 
-def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
+def matrix(results: Sequence[Mapping[str, Any]]) -> Table:
+    """Return strategies × workloads: the verdict of each."""
+    workloads = list(dict.fromkeys(result["workload"] for result in results))
+    drawn = Table(title="Which lock can I trust with money?", title_justify="left")
+    drawn.add_column("strategy", min_width=18, overflow="fold")
+    for workload in workloads:
+        drawn.add_column(workload, no_wrap=True)
+    for name, words in verdicts(results).items():
+        cells = (words.get(workload) for workload in workloads)
+        drawn.add_row(escape(name), *(f"[{STYLE[word]}]{word}[/]" if word else "" for word in cells))
+    return drawn
+
+
+def verdicts(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return {strategy (on its store, if there are several): {workload: verdict}}."""
+    rows: dict[str, dict[str, str]] = {}
+    for name, result in zip(labels(results, ("store",)), results, strict=True):
+        rows.setdefault(name, {})[result["workload"]] = result["verdict"]
+    return rows
+
+
+def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each result that needs one: why nothing was found out, where a claim fails."""
     told = []
-    for result in results:
+    for name, result in zip(labels(results), results, strict=True):
         if result["verdict"] in ("inconclusive", "not-run"):
             why, remedy = result.get("cause") or result.get("reason"), result.get("remedy")
-            told.append(f"{result['strategy']}: {why}." + (f" Remedy: {remedy}." if remedy else ""))
+            told.append(f"{name}: {why}." + (f" Remedy: {remedy}." if remedy else ""))
         elif result["agrees"] is False:
-            told.append(f"{result['strategy']} claims to withstand this, and does not: {result['cause']}")
+            told.append(f"{name} claims to withstand this, and does not: {result['cause']}")
     return told
 
 

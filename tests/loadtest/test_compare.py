@@ -139,3 +139,18 @@ def test_what_cannot_be_tried_here_has_a_reason() -> None:
     assert "only on" in reason
     with pytest.raises(ValueError, match="Known: postgres"):
         missing("setnx", "tape")
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked_for = {"strategy": ["redis-watch"], "workload": ["deposits", "stock", "deposits"]}
+    _, report = run_compare(tmp_path, **asked_for, users=4, seconds=0.2, store="postgres")
+    told = [(each["workload"], each["strategy"], each["verdict"]) for each in report["results"]]
+    assert [(workload, strategy) for workload, strategy, _ in told] == [
+        (workload, strategy) for workload in ("deposits", "stock") for strategy in ("no-lock", "redis-watch")
+    ]
+    assert {word for _, strategy, word in told if strategy == "redis-watch"} == {"not-run"}
+    out = capsys.readouterr().out
+    assert "redis-watch, stock: it keeps its accounts only on redis" in out
+    (row,) = (line for line in out.splitlines() if "│ redis-watch" in line)
+    assert row.count("not-run") == 2

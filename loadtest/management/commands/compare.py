@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ledger.addresses import NoServers
 from ledger.stores import STORES
-from ledger.strategies import CARD, Settings
+from ledger.strategies import CARD, STRATEGIES, Settings
 from loadtest import records, subjects
 from loadtest.arguments import named_value, typed, whole_number
 from loadtest.claims import exit_code
@@ -23,15 +23,20 @@ from loadtest.compare import Plan, compare
 from loadtest.durations import duration, span
 from loadtest.presets import PRESETS
 from loadtest.report.console import console, show
-from loadtest.report.terminal import remarks, table
+from loadtest.report.labels import labels
+from loadtest.report.terminal import matrix, remarks, table
 from loadtest.servers import ServerError
 from loadtest.swarm.bank import BankError
 from loadtest.words import Word
 from loadtest.workloads import WORKLOADS
 
+#: as a workload: all of them
+EVERY = "all"
+
 
 class Command(BaseCommand):
     help = "Run a swarm against each strategy and compare what is left of the money."
+    kept = "No results are written."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
@@ -40,7 +45,16 @@ class Command(BaseCommand):
             choices=PRESETS,
             help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
         )
-        parser.add_argument("--workload", choices=WORKLOADS, help="what the users do (deposits)")
+        parser.add_argument(
+            "--all", action="store_true", help="every strategy there is, instead of the six of the card"
+        )
+        parser.add_argument(
+            "--workload",
+            action="append",
+            default=[],
+            choices=(*WORKLOADS, EVERY),
+            help="what the users do (deposits); may be repeated, all: one after the other",
+        )
         parser.add_argument(
             "--option",
             action="append",
@@ -70,41 +84,46 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            plan = _plan(options)
-            for strategy in plan.strategies:
-                plan.trial(strategy)
-            Settings.of(plan.settings)
+            plans = _plans(options)
+            for plan in plans:
+                list(plan.trials())
+                Settings.of(plan.settings)
         except ValueError as error:
             raise subjects.usage(error) from error
         try:
-            report = self.measure(plan, options)
+            report = self.measure(plans, options)
         except (NoServers, ServerError, BankError) as error:
             raise subjects.usage(error) from error
         except ProgrammingError as error:
             raise subjects.usage(f"run `python manage.py migrate` first: {error}") from error
         except KeyboardInterrupt:
-            raise CommandError("stopped: no results are written", returncode=130) from None
+            raise CommandError(f"stopped. {self.kept}", returncode=130) from None
         self.show(report, options)
         code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
         if code:
             raise SystemExit(int(code))
 
-    def measure(self, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
-        """Run all trials, with a progress bar on the terminal."""
-        row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
+    def measure(self, plans: list[Plan], options: dict[str, Any]) -> dict[str, Any]:
+        """Run all trials, with a progress bar on the terminal. A workload that is done is in the file at once."""
+        file, report = options["output"] / "compare.json", {}
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
-            bar = progress.add_task("starting the web server", total=len(plan.strategies))
+            total = sum(len(list(plan.trials())) for plan in plans)
+            bar = progress.add_task("starting the web server", total=total)
             results: list[dict[str, Any]] = []
 
             def tick(strategy: str, fraction: float) -> None:
                 progress.update(bar, description=escape(strategy), completed=len(results) + fraction)
 
-            for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
-                results.append(records.record(row, result))
-                told = f"  {escape(result.trial.strategy)}: {result.word}"
-                progress.console.print(told, highlight=False)
-        return records.finish(row, results, options["output"] / "compare.json")
+            for plan in plans:
+                row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
+                for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
+                    results.append(records.record(row, result))
+                    told = f"  {escape(labels(results)[-1])}: {result.word}"
+                    progress.console.print(told, highlight=False)
+                report = records.finish(row, results, file)
+                self.kept = f"What was measured of whole workloads is in {file}."
+        return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
         if options["json"]:
@@ -112,7 +131,17 @@ class Command(BaseCommand):
             return
         on = console(self.stdout)
         results = report["results"]
-        show(on, [table(results, on.width)], remarks(results), options["output"] / "compare.json")
+        several = len({each["workload"] for each in results}) > 1
+        drawn = matrix(results) if several else table(results, on.width)
+        show(on, [drawn], remarks(results), options["output"] / "compare.json")
+
+
+def _plans(options: dict[str, Any]) -> list[Plan]:
+    """A plan for each workload. Raises ValueError and CommandError."""
+    workloads = (
+        tuple(WORKLOADS) if EVERY in options["workload"] else tuple(dict.fromkeys(options["workload"]))
+    )
+    return [_plan({**options, "workload": workload}) for workload in workloads or (None,)]
 
 
 def _plan(options: dict[str, Any]) -> Plan:
@@ -132,9 +161,10 @@ def _plan(options: dict[str, Any]) -> Plan:
     for name in ("workload", "store", "users", "seconds", "accounts"):
         if options[name] is not None:
             chosen[name] = options[name]
+    everyone = tuple(STRATEGIES) if options["all"] else ()
     return Plan(
         own_store=options["store"] is None,
-        strategies=subjects.subjects(options, CARD),
+        strategies=subjects.subjects({**options, "strategy": [*everyone, *options["strategy"]]}, CARD),
         preset=options["preset"] or "",
         settings=settings,
         **chosen,

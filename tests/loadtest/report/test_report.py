@@ -62,6 +62,18 @@ def test_two_controls_on_two_stores_are_told_apart(tmp_path: Path) -> None:
     assert "no-lock on redis" not in page(tmp_path)
 
 
+def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> None:
+    kept = {"verdict": "kept", "lost_amount": 0, "first_loss": None}
+    write(tmp_path, result("no-lock", workload="deposits"), result("no-lock", workload="stock", **kept))
+    html = page(tmp_path)
+    assert "Strategies and workloads" in html
+    for slug in ("deposits", "stock"):
+        assert html.count(f'<a href="#{slug}">') == html.count(f'<section id="{slug}">') == 1
+    row = html[html.index('<th scope="row"><code>no-lock</code>') :]
+    assert re.findall(r'class="verdict (\w+)"', row[: row.index("</tr>")]) == ["lost", "kept"]
+    assert html.count('<dl class="words">') == 1
+
+
 def test_no_request_leaves_the_page_and_no_script_runs(tmp_path: Path) -> None:
     write(tmp_path, result("no-lock"))
     html = page(tmp_path)
