@@ -56,8 +56,8 @@ explore-deep: $(VENV)/base.stamp  ## the same with 3 workers, up to 10 minutes f
 	@$(PY) manage.py explore --workers 3 --budget 600 $(ARGS)
 
 .PHONY: bench
-bench: $(VENV)/base.stamp  ## what locks cost, against peers and the floor: make bench ARGS="--quick"
-	$(PY) manage.py bench locks $(ARGS)
+bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and the limit: make bench ARGS="--quick"
+	@$(PY) -m loadtest.bench $(ARGS)
 
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers

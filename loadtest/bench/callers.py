@@ -30,7 +30,8 @@ def fresh_book(strategy: str, accounts: int) -> Book:
 
 
 def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[[Any], Any]]:
-    """In its own process. The order: (start, end) on time.monotonic(); the answer: postings that were applied.
+    """In its own process. The order: (start, end) on time.monotonic(); the answer: postings that were applied, and
+    the seconds of CPU that this process spent.
 
     `window`: so many postings are on their way at once (only `single-writer` can); 0: one after the other.
     """
@@ -53,14 +54,14 @@ def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[
             answers = strategy.ask([posting() for _ in range(window)])
             return sum(answer.word == "stored" for answer in answers)
 
-        def work(order: tuple[float, float]) -> int:
+        def work(order: tuple[float, float]) -> tuple[int, float]:
             start, end = order
             if time.monotonic() < start:
                 time.sleep(start - time.monotonic())
-            done = 0
+            done, spent = 0, time.process_time()
             while time.monotonic() < end:
                 done += once()
-            return done
+            return done, time.process_time() - spent
 
         return work
 
@@ -73,10 +74,12 @@ WARM_UP = 0.25  # seconds: connections, plans, and the owner of a book
 
 @dataclass(frozen=True)
 class Rate:
-    """Postings a second; `right`: the balances hold exactly what was acknowledged."""
+    """Postings a second; `right`: the balances hold exactly what was acknowledged; `client_us`: µs of CPU that the
+    clients spent on a posting."""
 
     per_s: float
     right: bool
+    client_us: float
 
 
 def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: int = 0) -> Rate:
@@ -89,8 +92,10 @@ def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: 
             started = time.monotonic() + HEAD_START
             for process in processes:
                 process.tell((started, started + length))
-            done = sum(process.answer() for process in processes)
+            answers = [process.answer() for process in processes]
+            done = sum(applied for applied, _ in answers)
             passed = time.monotonic() - started
             acknowledged += done
     held = Account.objects.filter(book=book).aggregate(held=Sum("balance"))["held"]
-    return Rate(done / passed, held == acknowledged)
+    spent = sum(seconds for _, seconds in answers)
+    return Rate(done / passed, held == acknowledged, 1e6 * spent / max(1, done))

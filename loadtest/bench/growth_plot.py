@@ -11,7 +11,7 @@ import pygal
 from loadtest.report.charts import STYLE, _markup
 
 Row = Mapping[str, Any]
-COLOURS = ("#2a78d6", "#d07a1f", "#6b6a65")
+COLOURS = ("#2a78d6", "#d07a1f", "#6b6a65", "#2f8f5b")
 
 
 def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ def add_parsers(parts: Any) -> None:
         part.add_argument(
             "--quick", action="store_true", help="at most 30 s, for a look; its figures are rough"
         )
+        if name == "strategies":
+            listed = "; ".join(f"{each}: {what}" for each, what in strategies.PARTS.items())
+            part.add_argument(
+                "--part", action="append", dest="only", choices=strategies.PARTS, help=f"repeatable. {listed}"
+            )
         part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
         part.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
 
@@ -45,7 +51,7 @@ def handle(options: dict[str, Any], out: Any) -> None:
     part, folder, notes = options["part"], options["output"], output.busy()
     try:
         with Console(stderr=True).status("starting") as status:
-            measured = _run(part, options["quick"], lambda text: status.update(escape(text)))
+            measured = _run(part, options, lambda text: status.update(escape(text)))
         about = environment()
     except (NoServers, ServerError, PgbenchFailed, ChildFailed) as error:
         raise usage(error) from error
@@ -62,9 +68,13 @@ def handle(options: dict[str, Any], out: Any) -> None:
         raise SystemExit(WRONG)
 
 
-def _run(part: str, quick: bool, told: Callable[[str], None]) -> dict[str, Any]:
+def _run(part: str, options: dict[str, Any], told: Callable[[str], None]) -> dict[str, Any]:
+    quick = options["quick"]
     if part == "strategies":
-        return strategies.run(strategies.QUICK if quick else strategies.Plan(), told)
+        plan = strategies.QUICK if quick else strategies.Plan()
+        if options["only"]:
+            plan = replace(plan, parts=frozenset(options["only"]))
+        return strategies.run(plan, told)
     return lock_tables.run(lock_tables.QUICK if quick else lock_tables.Plan(), told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ledger.strategies.segmented_balance import SEGMENTS
 from loadtest.bench import callers, pgbench
 from loadtest.bench.spread import spread
 
@@ -13,6 +14,7 @@ CALLERS = 8
 WINDOW = 64
 LIMIT = "pgbench"
 LIMIT_SIMPLE = "pgbench, simple protocol"
+LIMIT_SEGMENTS = f"pgbench, {SEGMENTS} rows"  # what segments could reach if the client cost nothing
 WINDOWS = f"single-writer, {WINDOW} in flight"
 STRATEGIES = (
     "atomic-update",
@@ -22,15 +24,20 @@ STRATEGIES = (
     "segmented-balance",
     "single-writer",
 )
-CONTENDERS = (LIMIT, LIMIT_SIMPLE, *STRATEGIES, WINDOWS)
+LIMITS = (LIMIT, LIMIT_SIMPLE, LIMIT_SEGMENTS)
+GROWING = ("atomic-update", "select-for-update", "optimistic-version", "single-writer")
+CONTENDERS = (*LIMITS, *STRATEGIES, WINDOWS)
 
 
 def one(name: str, accounts: int, seconds: float, processes: int = CALLERS) -> callers.Rate:
-    if name in (LIMIT, LIMIT_SIMPLE):
-        protocol = "prepared" if name == LIMIT else "simple"
+    if name in LIMITS:
+        protocol = "simple" if name == LIMIT_SIMPLE else "prepared"
+        accounts *= SEGMENTS if name == LIMIT_SEGMENTS else 1
         book = callers.fresh_book("atomic-update", accounts)
-        per_s = pgbench.rate(book, accounts=accounts, seconds=seconds, clients=processes, protocol=protocol)
-        return callers.Rate(per_s, True)
+        per_s, client_us = pgbench.rate(
+            book, accounts=accounts, seconds=seconds, clients=processes, protocol=protocol
+        )
+        return callers.Rate(per_s, True, client_us)
     strategy, window = ("single-writer", WINDOW) if name == WINDOWS else (name, 0)
     return callers.rate(strategy, accounts=accounts, seconds=seconds, callers=processes, window=window)
 
@@ -53,6 +60,7 @@ def measure(
             "callers": CALLERS,
             "per_s": spread(each.per_s for each in rates),
             "ratio": spread(each.per_s / limit for each, limit in zip(rates, limits, strict=True)),
+            "client_us": spread(each.client_us for each in rates),
             "right": all(each.right for each in rates),
         }
 
@@ -66,7 +74,7 @@ def growth(
     """Yield the rates over the number of accounts (8 callers), and over that of callers (one account)."""
     points = [("accounts", n, CALLERS) for n in accounts] + [("callers", 1, n) for n in processes]
     for along, of, by in points:
-        for name in ("atomic-update", "select-for-update", "optimistic-version"):
+        for name in GROWING:
             told(f"{name}: {of} accounts, {by} callers")
             got = one(name, of, seconds, by)
             yield {

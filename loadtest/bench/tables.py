@@ -27,5 +27,7 @@ def judged(goals: Sequence[Row]) -> Table:
     for goal in goals:
         measured = "not run" if goal["measured"] is None else f"{goal['measured']:g}"
         met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
+        if goal["measured"] is None:
+            met = "[yellow]not measured[/]"
         table.add_row(goal["name"], goal["goal"], measured, met)
     return table

@@ -25,6 +25,7 @@ def test_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert set(postings) == set(CONTENDERS)
     assert all(row["right"] and row["per_s"]["min"] > 0 for row in postings.values())
     assert postings["pgbench"]["ratio"]["median"] == 1
+    assert all(row["client_us"]["min"] > 0 for row in postings.values())
     assert {"import", "reconcile", "growth"} <= {row["measure"] for row in report["results"]}
     assert all(row["right"] for row in report["results"] if row["measure"] == "reconcile")
     assert len(report["goals"]) == 9
@@ -33,6 +34,16 @@ def test_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not any(goal["met"] for goal in million), "what did not run is not met"
     assert {path.name for path in tmp_path.glob("*.svg")} >= {"growth-callers.svg", "growth-entries.svg"}
     assert "Goals, in this run" in capsys.readouterr().out
+
+
+def test_one_part_of_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("bench", "strategies", "--quick", "--part", "import", "--output", str(tmp_path))
+    report = json.loads((tmp_path / "bench.json").read_text())
+    ways = {row["strategy"]: row["per_s"]["median"] for row in report["results"]}
+    assert set(ways) == {"set-based import", "bulk_create", "COPY of ready rows"}
+    assert sum(goal["measured"] is not None for goal in report["goals"]) == 2
+    assert not any(goal["met"] for goal in report["goals"] if goal["measured"] is None)
+    assert "not measured" in capsys.readouterr().out
 
 
 def test_a_strategy_that_loses_money_is_not_right() -> None:
