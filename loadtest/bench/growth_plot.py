@@ -4,45 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pygal
 
 from loadtest.report.charts import STYLE, _markup
 
 Row = Mapping[str, Any]
+Points = list[tuple[float, float]]
 COLOURS = ("#2a78d6", "#d07a1f", "#6b6a65", "#2f8f5b")
 
 
-def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
-    """Write one SVG for each drawing that `rows` have points for; yield the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+class Drawing(NamedTuple):
+    name: str  # of its file, without the ending
+    about: str
+    svg: str
+
+
+def drawings(rows: Sequence[Row]) -> Iterator[Drawing]:
+    """Yield each drawing that `rows` have points for."""
     for along, label in (("accounts", "accounts, 8 callers"), ("callers", "callers on one account")):
-        points = [row for row in rows if row["measure"] == "growth" and row["along"] == along]
-        series: dict[str, list[tuple[float, float]]] = {}
-        for row in points:
-            series.setdefault(row["strategy"], []).append((row[along], row["per_s"]))
-        if points:
-            yield _draw(series, label, "postings a second", folder / f"growth-{along}.svg")
-    entries = [(row["entries"], row["seconds"]) for row in rows if row["measure"] == "reconcile"]
+        series: dict[str, Points] = {}
+        for row in rows:
+            if row.get("measure") == "growth" and row["along"] == along:
+                series.setdefault(row["strategy"], []).append((row[along], row["per_s"]))
+        if series:
+            about = f"Postings a second over the number of {along}"
+            yield Drawing(f"growth-{along}", about, _draw(series, label, "postings a second"))
+    entries = [(row["entries"], row["seconds"]) for row in rows if row.get("measure") == "reconcile"]
     if entries:
-        yield _draw({"reconcile": entries}, "entries", "seconds", folder / "growth-entries.svg")
+        about = "Seconds of reconcile over the entries of a book"
+        yield Drawing("growth-entries", about, _draw({"reconcile": entries}, "entries", "seconds"))
 
 
-def _draw(series: Mapping[str, list[tuple[float, float]]], x: str, y: str, file: Path) -> Path:
+def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
+    """Write each drawing as an SVG; yield the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for drawing in drawings(rows):
+        file = folder / f"{drawing.name}.svg"
+        file.write_text(drawing.svg)
+        yield file
+
+
+def _draw(series: Mapping[str, Points], x: str, y: str) -> str:
+    """The steps along the horizontal axis are evenly spaced: they grow by factors. The vertical axis is logarithmic."""
     style = STYLE.__class__(**{**STYLE.to_dict(), "colors": COLOURS})
-    chart = pygal.XY(
+    steps = sorted({point[0] for points in series.values() for point in points})
+    chart = pygal.Line(
         style=style,
         js=(),
+        disable_xml_declaration=True,
         width=760,
         height=380,
         legend_at_bottom=True,
         x_title=x,
         y_title=y,
         logarithmic=True,
+        truncate_legend=-1,
     )
-    chart.xrange = None
+    chart.x_labels = [f"{step:,}" for step in steps]
     for name, points in series.items():
-        chart.add(name, points)
-    file.write_text(_markup(chart))
-    return file
+        held = dict(points)
+        chart.add(name, [held.get(step) for step in steps])
+    return _markup(chart)

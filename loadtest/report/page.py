@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
-from loadtest.report import charts
+from loadtest.report import bench, charts
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
 from loadtest.report.terminal import verdicts
@@ -75,7 +75,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "compared": compared(results),
         "faults": matrix.context(evidence.get("faults")),
         "explore": evidence.get("explore"),
-        "bench": evidence.get("bench"),
+        "bench": bench.context(evidence.get("bench")),
         "environment": next(iter(evidence.values())).get("environment", {}),
         "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
         "commands": [EVIDENCE[name] for name in evidence],

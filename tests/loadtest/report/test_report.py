@@ -115,3 +115,37 @@ def test_the_timeline_draws_the_lost_write_before_the_one_that_destroyed_it() ->
 
 def test_nothing_lost_nothing_drawn() -> None:
     assert timeline.svg(None) == ""
+
+
+def test_the_bench_shows_its_goals_and_draws_how_cost_grows(tmp_path: Path) -> None:
+    growth = [
+        {
+            "measure": "growth",
+            "along": "callers",
+            "strategy": SCRIPT,
+            "callers": n,
+            "accounts": 1,
+            "per_s": 10.0 * n,
+        }
+        for n in (1, 2)
+    ]
+    goals = [
+        {"name": "one", "goal": "≥ 2", "measured": 1.5, "met": False},
+        {"name": "two", "goal": "≥ 2", "measured": None, "met": False, "reason": "left out"},
+    ]
+    bench = {
+        "environment": {},
+        "results": growth,
+        "goals": goals,
+        "notes": {"strategies": ["a busy machine"]},
+    }
+    (tmp_path / "bench.json").write_text(json.dumps(bench))
+    text = page(tmp_path)
+    said = (
+        "missed",
+        "not measured: left out",
+        "a busy machine",
+        "Postings a second over the number of callers",
+    )
+    assert [word for word in said if word not in text] == []
+    assert SCRIPT not in text

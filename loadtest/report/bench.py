@@ -1,0 +1,20 @@
+"""What bench.json says on the page: each goal with what was measured, and how cost grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.safestring import mark_safe
+
+from loadtest.bench import growth_plot
+
+
+def context(bench: dict[str, Any] | None) -> dict[str, Any] | None:
+    if bench is None:
+        return None
+    drawn = growth_plot.drawings(bench.get("results", []))
+    return {
+        "goals": bench.get("goals", []),
+        "notes": [note for notes in bench.get("notes", {}).values() for note in notes],
+        "drawings": [(each.about, mark_safe(each.svg)) for each in drawn],  # noqa: S308  (our own drawing)
+    }
