@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from loadtest.exploration.explored import HAZARDS
@@ -23,7 +22,7 @@ def counterexamples(job: Job, stage: Stage, search: Search, gloss: Gloss) -> dic
     for fault, found in _worth_showing(search.result).items():
         small = shrink(stage, search.watched, found)
         times = confirmed(stage, search.watched, small)
-        small = replace(small, states=witnessed(stage, search.watched, small))
+        small = witnessed(stage, search.watched, small)
         shown[str(HAZARDS[fault])] = counterexample(job, small, times, gloss)
     return shown
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any
 
@@ -49,7 +48,7 @@ def replay(job: Job) -> dict[str, Any]:
         try:
             watched = watch_waiters(stage)
             found, _ = play(stage, watched, exactly(job.choices or ()))
-            found = replace(found, states=witnessed(stage, watched, found))
+            found = witnessed(stage, watched, found)
         except Diverged as error:
             return _not_the_same(f"another schedule here: {error}")
         shown = counterexample(job, found, 1, _gloss(stage))

@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
 from loadtest.report.terminal import STYLE
 from loadtest.words import Word
@@ -24,9 +25,16 @@ SHORT = {
 }
 
 
+#: what the terminal has no room for
+ABBREVIATED = {"inconclusive": "?"}
+
+
 def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
-    """One row for each strategy. A cell: what was found; `!` where the strategy claims to withstand it."""
-    drawn = Table(title="Every schedule: claim × finding", title_justify="left")
+    """One row for each strategy. A cell: what was found; `!` where the strategy claims to withstand it, and does not."""
+    drawn = Table(
+        title="Every schedule: claim × finding (! contradicts, ? inconclusive, · not touched, – not tried)",
+        title_justify="left",
+    )
     drawn.add_column("strategy", min_width=12, overflow="fold")
     drawn.add_column("verdict", no_wrap=True)
     for hazard in HAZARDS.values():
@@ -48,8 +56,14 @@ def _cell(result: Mapping[str, Any], hazard: str) -> str:
     word = result["under"].get(hazard)
     if word is None:
         return "[dim]–[/]"
-    broken_claim = hazard in result["claims"] and word != Word.KEPT
-    return f"[{STYLE[word]}]{word}[/]" + ("[bold red]![/]" if broken_claim else "")
+    return f"[{STYLE[word]}]{ABBREVIATED.get(word, word)}[/]" + (
+        "[bold red]![/]" if breaks_claim(result, hazard) else ""
+    )
+
+
+def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:
+    """Does it claim to withstand this, and does not? A doubt breaks no claim."""
+    return agrees(hazard in result["claims"], Word(result["under"][hazard])) is False
 
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -65,6 +79,6 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
                 f"{name}: {result['verdict']}; again: python manage.py explore --replay {example['id']}"
             )
         if result["agrees"] is False:
-            broken = [h for h, word in result["under"].items() if h in result["claims"] and word != Word.KEPT]
+            broken = [hazard for hazard in result["under"] if breaks_claim(result, hazard)]
             told.append(f"{name} claims to withstand {', '.join(broken)}, and does not.")
     return told

@@ -7,6 +7,7 @@ It is taken in one more execution of a schedule that is known: the search itself
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from loadtest.explorer.gates.here import beside
@@ -62,9 +63,11 @@ class Witness:
         return self._owners.get(place, "")
 
 
-def witnessed(stage: Stage, watched: dict[bytes, int], found: Found) -> tuple[dict[str, Any], ...]:
-    """Return the state before the first step of `found` and after each; nothing if it did not come again."""
+def witnessed(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
+    """Return `found` as it was executed once more, with the state before its first step and after each; as it
+    was, if it did not come again."""
     witness = Witness(stage.subject)
     witness.opening(stage.servers)
     again, _ = play(stage, watched, exactly(found.choices), witness)
-    return tuple(witness.states) if again.steps == found.steps else ()
+    same = (again.word, again.options) == (found.word, found.options)
+    return replace(again, states=tuple(witness.states)) if same else found

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
-from loadtest.report import bench, charts
+from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
 from loadtest.report.terminal import verdicts
@@ -58,9 +58,10 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def write(folder: Path) -> Path:
-    """Write `folder`/index.html and return its path. Raises NoEvidence."""
-    path = folder / "index.html"
-    path.write_text(render_to_string("loadtest/report.html", context(load(folder))))
+    """Write `folder`/index.html, the pages that it leads to, and return its path. Raises NoEvidence."""
+    path, evidence = folder / "index.html", load(folder)
+    path.write_text(render_to_string("loadtest/report.html", context(evidence)))
+    explorer.write_pages(folder, evidence.get("explore"))
     return path
 
 
@@ -74,7 +75,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "workloads": workloads(results),
         "compared": compared(results),
         "faults": matrix.context(evidence.get("faults")),
-        "explore": evidence.get("explore"),
+        "explore": explorer.context(evidence.get("explore")),
         "bench": bench.context(evidence.get("bench")),
         "environment": next(iter(evidence.values())).get("environment", {}),
         "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
@@ -129,4 +130,5 @@ def claim(withstands: list[str]) -> str:
 
 
 def _words(evidence: dict[str, dict[str, Any]]) -> set[str]:
-    return {result.get("verdict", "") for file in evidence.values() for result in file.get("results", [])}
+    results = [result for file in evidence.values() for result in file.get("results", [])]
+    return {word for each in results for word in (each.get("verdict", ""), *each.get("under", {}).values())}

@@ -44,7 +44,7 @@ def explored(
         "--lock", "mylocks:lock", "--gate", "mylocks:gate",
         "--faults", "0", "--lanes", "1", "--output", str(folder), path=folder,
     )  # fmt: skip
-    return done, json.loads(Path(folder, "explore.json").read_text())
+    return done, {**json.loads(Path(folder, "explore.json").read_text()), "folder": folder}
 
 
 def test_the_file_says_what_was_found(explored: Any) -> None:
@@ -58,6 +58,11 @@ def test_the_file_says_what_was_found(explored: Any) -> None:
     assert results["in-process"]["reason"]
     assert "naive-lock" in done.stdout
     assert done.returncode == 0
+    index = Path(report["folder"], "index.html")
+    assert f"Written: {index}" in done.stdout
+    [page] = index.parent.glob("explore/naive-lock-*.html")
+    assert f'href="explore/{page.name}"' in index.read_text()
+    assert "balance A0001" in page.read_text()
 
 
 def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:

@@ -115,6 +115,7 @@ def _execute(
     place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, op: Op, cursor: Any
 ) -> Any:
     run, task = place.run, place.task
+    server.changed |= not op.reads  # a sequence moves on even in what is never committed
     if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
         task.history.add(server.contents())  # what this transaction can see or has seen
     try:
@@ -142,7 +143,6 @@ def _execute(
 def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> None:
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, calls=not op.reads and not _WRITE.match(op.text))
-    server.changed = server.changed or not op.reads  # a sequence moves on even in what is never committed
     if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
         server.touched()
 

@@ -26,6 +26,7 @@ from loadtest.exploration.matrix import matrix, remarks
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
 from loadtest.report.console import console, show
+from loadtest.report.page import NoEvidence, write
 from loadtest.servers import ServerError
 
 
@@ -80,7 +81,7 @@ class Command(BaseCommand):
             raise subjects.usage(error) from error
         except KeyboardInterrupt:
             raise CommandError("stopped: no results are written", returncode=130) from None
-        self._show(report, options)
+        self._show(report, self._page(options["output"]), options)
         if code := campaign.exit_code(report["results"]):
             raise SystemExit(int(code))
 
@@ -96,12 +97,20 @@ class Command(BaseCommand):
 
             return campaign.run(output / "explore.json", tick)
 
-    def _show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
+    def _page(self, output: Path) -> list[Path]:
+        """Write index.html and the pages to step through. What was explored stays when they cannot be written."""
+        try:
+            return [write(output)]
+        except NoEvidence as error:
+            self.stderr.write(f"no index.html: {error}")
+            return []
+
+    def _show(self, report: dict[str, Any], pages: list[Path], options: dict[str, Any]) -> None:
         if options["json"]:
             self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
             return
         results, file = report["results"], options["output"] / "explore.json"
-        show(console(self.stdout, width=160), [matrix(results)], remarks(results), file)
+        show(console(self.stdout, width=160), [matrix(results)], remarks(results), file, *pages)
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
         """Print the verdict's word, and the schedule above it."""
