@@ -30,7 +30,7 @@ ABBREVIATED = {"inconclusive": "?"}
 
 
 def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
-    """One row for each strategy. A cell: what was found; `!` where the strategy claims to withstand it, and does not."""
+    """One row for each strategy. A cell: what was found; `!`: the strategy claims otherwise."""
     drawn = Table(
         title="Every schedule: claim × finding (! contradicts, ? inconclusive, · not touched, – not tried)",
         title_justify="left",
