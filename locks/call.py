@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Protocol
 
 from locks.server import LuaScript
 
@@ -35,3 +36,10 @@ class ScriptCall(Call):
     def with_text(self) -> bytes:
         """For a server that does not know the script (any more)."""
         return Call(b"EVAL", self._script.text.encode(), *self._words).packed
+
+
+class Questions(Protocol):
+    """What a lock asks: how its tokens are packed (`%` of a wire's channel and count), and its first question."""
+
+    word: bytes
+    acquire: ScriptCall

@@ -32,22 +32,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import current_thread
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
 
-from locks.base import Lock, checked_name
+from locks.base import checked_name
+from locks.direct_wire import untouched
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.fair_lock_attempt import calls
-from locks.fair_lock_grant import Grant, Grants, Terms
-from locks.fair_lock_home import Home, Taken
+from locks.fair_lock_grant import Grant, Grants, Terms, here
+from locks.fair_lock_home import Begun, Home
+from locks.fair_lock_short import ShortWay
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.timing import milliseconds
+from locks.wire import Wire
 
 
-class FairLock(Lock):
+class FairLock(ShortWay):
     """The flagship: the queue of the field's fair locks, at the price of a plain token lock."""
 
     slug = "fair-lock"
@@ -88,29 +90,27 @@ class FairLock(Lock):
         self.name = checked_name(name)
         self.redis, self.reentrant = redis, reentrant
         self._calls = calls(name, milliseconds(lease))
+        self._delete = self._calls.delete.packed
         self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)
-        self._home = Home(redis, name, self._calls)
-        self._grants = Grants(self._home.client.generation)
+        self._home = Home(redis, name, self._calls, lease)
+        self._grants = Grants(lease, self._home.client.generation)
 
-    def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
-        it while `reentrant` is off."""
+    def _acquire(self, timeout: float | None, begun: Begun | None = None) -> bool:
         if self._grants and (grant := self._own()) is not None:
             return self._enter_again(grant)
         try:
-            return self._home.take(timeout, self._terms.lease, self._granted)
+            return self._home.take(timeout, self._granted, begun)
         except BaseException:
-            self._forget(self._grants.pop(current_thread()))
+            self._grants.pop(here.thread, None)
             raise
 
-    def _granted(self, taken: Taken) -> None:
-        grant = Grant(*taken, self._terms, current_thread())
-        self._grants.add(grant)
-        self._home.client.renewal.watch(grant)
-
-    def _forget(self, grant: Grant | None) -> None:
-        if grant is not None:
-            self._home.client.renewal.forget(grant)
+    def _granted(self, word: bytes, number: int, since: float, free: bool) -> None:
+        client, grants, thread = self._home.client, self._grants, here.thread
+        grants[thread] = grant = Grant((word, number, since, self._terms, thread))
+        if not (free and client.direct and client.deletes and untouched()):
+            grant.free, grant.usual = free, False
+        if not grants.watched:
+            client.renewal.watch(grants)
 
     def _enter_again(self, grant: Grant) -> bool:
         if not grant.held:
@@ -118,19 +118,20 @@ class FairLock(Lock):
         if not self.reentrant:
             raise LockError(f"{self.name}: this thread holds it already; reentrant=True lets it enter again")
         grant.depth += 1
+        grant.usual = False
         return True
 
-    def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
+    def _release(self) -> None:
         grant = self._mine("release")
         grant.depth -= 1
-        if grant.depth:
-            if not grant.held:
-                raise self._lost("the release")
-            return
-        self._forget(self._grants.pop(grant.thread))
-        in_time = grant.held
-        if grant.lost or not self._home.give_back(grant.word, grant.number, free=grant.free, in_time=in_time):
+        if not grant.depth:
+            del self._grants[grant.thread]
+            self._give_back(grant)
+        elif not grant.held:
+            raise self._lost("the release")
+
+    def _give_back(self, grant: Grant, begun: tuple[Wire, Any] | None = None) -> None:
+        if grant.lost or not self._home.give_back(grant, begun):
             grant.lose()
             raise self._lost("the release")
 
@@ -139,7 +140,7 @@ class FairLock(Lock):
         grant = self._mine("extend")
         asked = time.monotonic()
         if not grant.lost and self._home.ask(self._calls.extend, grant.word)[0]:
-            grant.since = grant.acquired = asked
+            grant.extended(asked)
             return
         grant.lose()
         raise self._lost("the extension")
@@ -160,7 +161,7 @@ class FairLock(Lock):
     def held(self) -> bool:
         """Of this thread; for a thread without a part in it, of any. By the clock and what renewal heard."""
         grant = self._own()
-        return grant.held if grant else any(each.held for each in self._grants)
+        return grant.held if grant else any(each.held for each in list(self._grants.values()))
 
     @property
     def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
@@ -171,5 +172,5 @@ class FairLock(Lock):
         return grant.number if (grant := self._own()) else None
 
     def __del__(self) -> None:
-        for grant in getattr(self, "_grants", ()):  # nobody is left to release it: let it end
-            self._forget(grant)
+        if "_grants" in self.__dict__:  # nobody is left to release it: let it end
+            self._grants.clear()

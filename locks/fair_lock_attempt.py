@@ -29,7 +29,10 @@ class Calls:
     def __init__(self, name: str, lease: int) -> None:
         parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:heard")
         self._keys = [(part % name).encode() for part in parts]
-        self.lease, self._px = lease, b"%d" % lease
+        self._px = b"%d" % lease
+        count = len(b"0123456789abcdef:0123456789abcde:") + len(self._px)
+        #: a packed token, for `%` with the wire's channel and count: nobody guesses the channel
+        self.word = b"$%d\r\n%%b:%%015d:%d\r\n" % (count, lease)
         self.acquire = ScriptCall(ACQUIRE, self._keys, b"first", self._px)
         self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
 

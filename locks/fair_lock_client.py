@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from redis import Redis
 from redis.cluster import RedisCluster
 from redis.connection import ConnectionPool
 
-from locks.call import Call
+from locks.direct_wire import DirectWire, suits, untouched
 from locks.renewal import Renewal
 from locks.wire import Wire
 
@@ -23,41 +22,44 @@ class FairLockClient:
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = ref(pool)  # the locks keep it alive, this must not
-        self._idle: list[Wire] = []
-        self.renewal = Renewal(self._new_wire)
+        self.idle: list[Wire] = []
+        self.direct = suits(pool)
+        self.renewal = Renewal(self.new_wire)
         self.generation = 0  # of processes: a forked child is the next one
         self.deletes = True  # has the server DELIFEQ (Valkey 9)?
 
-    def _new_wire(self) -> Wire:
+    def new_wire(self) -> Wire:
         pool = self._pool()
         if pool is None:
             raise ReferenceError("the Redis client of this lock is gone")
-        return Wire(pool)
+        return self._kind(pool)
+
+    @property
+    def _kind(self) -> type[Wire]:
+        return DirectWire if self.direct and untouched() else Wire
 
     def borrow(self) -> Wire:
         """A wire that nobody else uses until it is given back."""
         try:
-            return self._idle.pop()
+            wire = self.idle.pop()
         except IndexError:
-            return self._new_wire()
+            return self.new_wire()
+        if type(wire) is self._kind:
+            return wire
+        wire.disconnect()  # redis-py's methods were replaced, or put back, since it was made
+        return self.new_wire()
 
     def give_back(self, wire: Wire) -> None:
-        if len(self._idle) < SPARE:
-            self._idle.append(wire)
+        if len(self.idle) < SPARE:
+            self.idle.append(wire)
         else:
             wire.disconnect()
 
-    def ask(self, call: Call, word: bytes) -> Any:
-        wire = self.borrow()
-        try:
-            return wire.ask(call, word)
-        finally:
-            self.give_back(wire)
-
     def start_anew(self) -> None:
         """In a forked child: it shares its parent's sockets and holds none of its locks."""
-        self._idle.clear()
-        self.renewal = Renewal(self._new_wire)
+        self.idle.clear()
+        self.renewal.forget_all()
+        self.renewal = Renewal(self.new_wire)
         self.generation += 1
 
 

@@ -16,104 +16,134 @@ from locks.call import Call
 from locks.errors import LockError, LockUnsupported
 from locks.fair_lock_attempt import Attempt, Calls, withdraw
 from locks.fair_lock_client import client_for
+from locks.fair_lock_grant import Grant
 from locks.server import typed_errors
 from locks.wire import Wire
 
-#: packed token, fencing number, since when (a moment before the lease began), was it free when asked for?
-Taken = tuple[bytes, int, float, bool]
+#: is told the packed token, its number, since when (a moment before the lease began), was it free when asked for?
+Granted = Callable[[bytes, int, float, bool], None]
+
+#: wire, packed token, since when, what was read first
+Begun = tuple[Wire, bytes, float, Any]
 
 
 class Home:
     """Of one lock object. Raises the errors of locks.errors."""
 
-    def __init__(self, redis: Redis | RedisCluster, name: str, calls: Calls) -> None:
-        self._redis, self._name, self._calls = redis, name, calls
+    def __init__(self, redis: Redis | RedisCluster, name: str, calls: Calls, lease: float) -> None:
+        self._redis, self._name, self._calls, self._lease = redis, name, calls, lease
         self.client = client_for(redis, name)
         self.abandoned: list[bytes] = []  # packed tokens of which nobody knows what became of them
 
-    def take(self, timeout: float | None, lease: float, granted: Callable[[Taken], None]) -> bool:
-        """Call `granted` when the lock is ours; False when the time was over first. Seconds."""
+    def take(self, timeout: float | None, granted: Granted, begun: Begun | None = None) -> bool:
+        """Call `granted` when the lock is ours; False when the time was over first. Seconds.
+
+        `begun`: the short way sent the first question, and this came of it.
+        """
         try:
-            try:
-                return self._take(timeout, lease, granted)
-            except MovedError:
-                self.move()
-                return self._take(timeout, lease, granted)
+            return self._take(timeout, granted, begun)
+        except MovedError:
+            self.move()
+        except RedisError as error:
+            raise self.typed(error) from error
+        try:
+            return self._take(timeout, granted, None)
         except RedisError as error:
             raise self.typed(error) from error
 
-    def _take(self, timeout: float | None, lease: float, granted: Callable[[Taken], None]) -> bool:
-        wire = self.client.borrow()
-        word = wire.new_word(self._calls.lease)
+    def _take(self, timeout: float | None, granted: Granted, begun: Begun | None) -> bool:
+        client, calls = self.client, self._calls
+        if begun is None:
+            wire = client.borrow()
+            word, since, reply = wire.new_word(calls), time.monotonic(), None
+        else:
+            wire, word, since, reply = begun  # the lease counts from before the question
         try:
-            since, free = time.monotonic(), True  # the lease counts from before the question
-            number = self._ask_simply(wire, word) if timeout is None and not self.abandoned else None
-            if number is None or number < 0:
+            number = None
+            if timeout is None and not self.abandoned:
+                number = self._first_answer(wire, word, reply)
+            free = number is not None and number > 0
+            if not free:
                 self.settle(wire)
-                attempt = Attempt(wire, self._calls, lease, word, timeout)
+                attempt = Attempt(wire, calls, self._lease, word, timeout)
                 number = attempt.run(since, number)
                 since, free = attempt.since, attempt.free
             if number:
-                granted((word, number, since, free))
-            return number > 0
+                granted(word, number, since, free)
+            if client.deletes:
+                wire.prepare(calls)
+            return bool(number)
         except BaseException as error:
-            wire.disconnect()  # nothing can be handed to this attempt any more
-            self.abandoned.append(word)
-            if not isinstance(error, RedisError):  # a cancelled wait: the server can be asked
-                with suppress(RedisError):
-                    self.settle(wire)
+            self.give_up(wire, word, ask=not isinstance(error, RedisError))
             raise
         finally:
-            self.client.give_back(wire)
+            client.give_back(wire)
 
-    def _ask_simply(self, wire: Wire, word: bytes) -> int | None:
+    def _first_answer(self, wire: Wire, word: bytes, reply: Any) -> int | None:
         try:
-            reply: int = wire.ask(self._calls.acquire, word)
-            return reply
+            call = self._calls.acquire
+            number: int = wire.ask(call, word) if reply is None else wire.finish(call, word, reply)
+            return number
         except (ConnectionError, RedisTimeoutError):
             return None  # perhaps only the reply was lost: the attempt asks again with the same token
+
+    def give_up(self, wire: Wire, word: bytes, *, ask: bool) -> None:
+        """An attempt failed or was cancelled. `ask`: the server can be asked to forget it."""
+        wire.disconnect()  # nothing can be handed to this attempt any more
+        self.abandoned.append(word)
+        if ask:
+            with suppress(RedisError):
+                self.settle(wire)
 
     def move(self) -> None:
         """The key's slot has another server now."""
         self.client = client_for(self._redis, self._name, moved=True)
 
-    def ask(self, call: Call, word: bytes) -> tuple[Any, bool]:
+    def ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> tuple[Any, bool]:
         """Return the reply, and whether the question was sent again because no answer came."""
         try:
-            try:
-                return self.client.ask(call, word), False
-            except MovedError:
-                self.move()
-                return self.client.ask(call, word), False
-            except (ConnectionError, RedisTimeoutError):
-                return self.client.ask(call, word), True
+            return self._ask(call, word, begun), False
+        except MovedError:
+            self.move()
+            repeated = False
+        except (ConnectionError, RedisTimeoutError):
+            repeated = True
+        except RedisError as error:
+            raise self.typed(error) from error
+        try:
+            return self._ask(call, word), repeated
         except RedisError as error:
             raise self.typed(error) from error
 
-    def give_back(self, word: bytes, number: int, *, free: bool, in_time: bool) -> bool:
+    def _ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> Any:
+        client = self.client
+        wire = begun[0] if begun else client.borrow()
+        try:
+            return wire.finish(call, word, begun[1]) if begun else wire.ask(call, word)
+        finally:
+            client.give_back(wire)
+
+    def give_back(self, grant: Grant, begun: tuple[Wire, Any] | None = None) -> bool:
         """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before.
 
-        `free`: it was not handed over by another. `in_time`: by the clock, the lease was not over.
+        `begun`: the short way asked to delete it, and this came of it.
         """
+        word, repeated, in_time = grant.word, False, grant.held
         try:
-            return self._give_back(word, number, free=free, in_time=in_time)
+            if begun or (grant.free and self.client.deletes):
+                try:
+                    deleted, repeated = self.ask(self._calls.delete, word, begun)
+                except LockUnsupported:
+                    self.client.deletes = deleted = False
+                if deleted:
+                    return True
+            reply, again = self.ask(self._calls.release, word)
         except BaseException:
             self.abandoned.append(word)
             raise
-
-    def _give_back(self, word: bytes, number: int, *, free: bool, in_time: bool) -> bool:
-        repeated = False
-        if free and self.client.deletes:
-            try:
-                deleted, repeated = self.ask(self._calls.delete, word)
-            except LockUnsupported:
-                self.client.deletes = deleted = False
-            if deleted:
-                return True
-        reply, again = self.ask(self._calls.release, word)
         # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
         # lost the lock lost its counter too: it began anew, above this number.
-        return reply == 1 or ((repeated or again) and in_time and 0 < -reply <= number)
+        return reply == 1 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
 
     def settle(self, wire: Wire) -> None:
         """What a lost reply or an interruption left behind at the server must not stand in the way."""

@@ -17,29 +17,34 @@ from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
-from locks.fair_lock_grant import Grant
+from locks.fair_lock_grant import Grant, Grants
 from locks.wire import Wire
 
 
 class Renewal:
-    """The grants of one Redis client and the thread that renews them, which lives while there are any."""
+    """The locks of one Redis client that were taken lately, and the thread that renews those that are held. It
+    lives while there are any."""
 
     def __init__(self, new_wire: Callable[[], Wire]) -> None:
         self._new_wire = new_wire
-        self._grants: set[Grant] = set()
+        self._watched: set[Grants] = set()
         self._shortest = float("inf")
         self._gate = threading.Lock()
         self._changed = threading.Event()
         self._running = False
 
-    def watch(self, grant: Grant) -> None:
-        """No lock, no system call: the thread looks by itself, and in time for any lease that it knows."""
-        self._grants.add(grant)
-        if not self._running or grant.terms.lease < self._shortest:
-            self._start(grant.terms.lease)
+    def watch(self, grants: Grants) -> None:
+        """Once, until the thread finds them empty: a short section costs no lock, no system call, no entry."""
+        self._watched.add(grants)
+        grants.watched = True
+        if not self._running or grants.lease < self._shortest:
+            self._start(grants.lease)
 
-    def forget(self, grant: Grant) -> None:
-        self._grants.discard(grant)
+    def forget_all(self) -> None:
+        """In a forked child: the locks are its parent's."""
+        for grants in self._watched:
+            grants.clear()
+            grants.watched = False
 
     def _start(self, lease: float) -> None:
         with self._gate:
@@ -63,12 +68,20 @@ class Renewal:
             wire.disconnect()
         finally:
             self._running = False  # also if the thread is killed: the next acquire starts another
+            for grants in list(self._watched):
+                grants.watched = False
 
     def _continues(self) -> bool:
-        """`watch` writes its grant, then looks whether the thread runs; here the order is the other one."""
+        """An acquire writes its grant, then looks whether it is watched; here the order is the other one."""
         with self._gate:
+            for grants in [each for each in self._watched if not each.held]:
+                grants.watched = False
+                self._watched.discard(grants)
+                if grants.held:
+                    self._watched.add(grants)
+                    grants.watched = True
             self._running = False
-            self._running = bool(self._grants)
+            self._running = bool(self._watched)
             if not self._running:
                 self._shortest = float("inf")
             return self._running
@@ -76,29 +89,32 @@ class Renewal:
     def _round(self, wire: Wire) -> float:
         """Renew what is due; return the seconds until something can be due again."""
         pause = self._shortest / 3  # what is granted meanwhile is not due before
-        for grant in list(self._grants):
-            now, lease = time.monotonic(), grant.terms.lease
-            over = grant.since + lease
-            due = grant.since + lease / 3 if grant.renewable else over
-            if now >= over:
-                self.forget(grant)
-                grant.lose()
-            elif now >= due:
-                pause = min(pause, self._renew(wire, grant))
-            else:
-                pause = min(pause, due - now)
+        for grants in list(self._watched):
+            for grant in list(grants.values()):
+                pause = min(pause, self._look_after(wire, grants, grant))
         return pause
 
-    def _renew(self, wire: Wire, grant: Grant) -> float:
+    def _look_after(self, wire: Wire, grants: Grants, grant: Grant) -> float:
+        """Return the seconds until this grant can be due."""
+        now, lease = time.monotonic(), grants.lease
+        if grant.lost:
+            return lease
+        over = grant.since + lease
+        due = grant.since + lease / 3 if grant.renewable else over
+        if now >= over:
+            grant.lose()
+            return lease
+        return self._renew(wire, grants, grant) if now >= due else due - now
+
+    def _renew(self, wire: Wire, grants: Grants, grant: Grant) -> float:
         """Return the seconds until this grant is due again."""
-        third, asked = grant.terms.lease / 3, time.monotonic()
+        third, asked = grants.lease / 3, time.monotonic()
         try:
             mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=third)
         except RedisError:
             return third / 4  # again soon; `lose` follows when the lease is over
         if mine:
-            grant.since = asked
-        elif grant in self._grants:  # else it was released meanwhile
-            self.forget(grant)
+            grant.renewed(asked)
+        elif grants.get(grant.thread) is grant:  # else it was released meanwhile
             grant.lose()
         return third

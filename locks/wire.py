@@ -3,14 +3,12 @@
 It is made as the client's pool makes its connections (TCP, unix socket, TLS, password, sentinels), but kept
 beside the pool: a checkout costs the pool a system call and more Python than the command itself, and a waiter
 must not use up the connections that the work inside the lock needs. It always speaks RESP3, in which replies
-and messages share one connection, and it re-sends nothing by itself.
+and messages share one connection, and it re-sends nothing by itself. `locks.direct_wire` is its fast form.
 """
 
 from __future__ import annotations
 
 import secrets
-import socket
-import struct
 import time
 from typing import Any, NamedTuple
 
@@ -21,7 +19,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from locks.call import Call, ScriptCall
+from locks.call import Call, Questions, ScriptCall
 
 PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
 
@@ -57,6 +55,8 @@ class Wire:
         self.channel = secrets.token_hex(8).encode()
         self._attempts = 0
         self._wake: Wake | None = None
+        #: for a direct wire's short way: questions that are packed already, and their tokens
+        self.ready: dict[Questions, list[tuple[bytes, bytes]]] = {}
 
     def _listen(self, connection: Any) -> None:
         """Before anything is queued: whom PUBLISH does not reach is taken for dead."""
@@ -64,19 +64,9 @@ class Wire:
             connection._parser.set_pubsub_push_handler(self._heard)
             connection.send_command("SUBSCRIBE", self.channel, check_health=False)
             connection.read_response(push_request=True)
-            self._leave_time_outs_to_the_kernel(connection)
         except BaseException:
             connection.disconnect()  # or it would be used again, deaf
             raise
-
-    def _leave_time_outs_to_the_kernel(self, connection: Any) -> None:
-        """Python's own time-out costs a poll() before each send() and recv(). A late reply is the same
-        ConnectionError either way."""
-        seconds, fraction = divmod(self._timeout, 1)
-        limit = struct.pack("ll", int(seconds), int(fraction * 1_000_000))
-        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            connection._get_socket().setsockopt(socket.SOL_SOCKET, option, limit)
-        connection.update_current_socket_timeout(None)
 
     def _heard(self, message: list[Any]) -> Any:
         if message[0] != b"message":
@@ -85,49 +75,49 @@ class Wire:
         self._wake = Wake(token, int(number))
         return self._wake
 
-    def new_word(self, lease: int) -> bytes:
-        """A packed token, `lease` (ms) in it. As the channel in it is random, nobody guesses it."""
+    def new_word(self, calls: Questions) -> bytes:
+        """A packed token. As the channel in it is random, nobody guesses it."""
         self._attempts += 1
-        token = b"%s:%d:%d" % (self.channel, self._attempts, lease)
-        return b"$%d\r\n%s\r\n" % (len(token), token)
+        return calls.word % (self.channel, self._attempts)
+
+    def prepare(self, calls: Questions) -> None:
+        """A direct wire makes something ready for the short way of the next acquire."""
 
     def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
         """Make one round trip and return the reply; a server that forgot a script is brought its text.
 
         `word`: the last one, `packed`. `timeout`: seconds, if shorter than the client's own.
         """
-        connection = self._connection
+        limit = self._timeout if timeout is None else min(timeout, self._timeout)
         try:
-            if timeout is not None and timeout < self._timeout:
-                return self._ask_within(call.packed + word, timeout)
-            connection.send_packed_command((call.packed + word,), False)
-            reply = connection.read_response(push_request=True)
-            while type(reply) is Wake:  # it stood before the reply, so it is older than the reply
-                reply = connection.read_response(push_request=True)
-            self._wake = None
-            return reply
+            return self._exchange(call.packed + word, limit)
         except NoScriptError:
             assert isinstance(call, ScriptCall)
-            return self._ask_within(call.with_text + word, self._timeout if timeout is None else timeout)
-        except ResponseError:
-            raise
-        except BaseException:
-            connection.disconnect()  # a reply may be on its way, and would answer the next question
-            raise
+            return self._exchange(call.with_text + word, limit)
 
-    def _ask_within(self, command: bytes, timeout: float) -> Any:
-        connection = self._connection
+    def finish(self, call: Call, word: bytes, reply: Any) -> Any:
+        """What a direct wire began."""
+        raise NotImplementedError
+
+    def _exchange(self, command: bytes, timeout: float) -> Any:
         try:
-            if not connection.is_connected:
+            if not self._connection.is_connected:
                 self._connect_within(timeout)
-            connection.send_packed_command((command,), False)
-            reply = connection.read_response(push_request=True, timeout=timeout)
-            while type(reply) is Wake:
-                reply = connection.read_response(push_request=True, timeout=timeout)
+            self._send(command)
+        except BaseException:
+            self.disconnect()
+            raise
+        return self._reply(timeout)
+
+    def _reply(self, timeout: float) -> Any:
+        try:
+            reply = self._receive(timeout)
+            while type(reply) is Wake:  # it stood before the reply, so it is older than the reply
+                reply = self._receive(timeout)
         except ResponseError:
             raise
         except BaseException:
-            connection.disconnect()
+            self.disconnect()  # a reply may be on its way, and would answer the next question
             raise
         self._wake = None
         return reply
@@ -141,6 +131,13 @@ class Wire:
         finally:
             connection.socket_connect_timeout, connection.socket_timeout = usual, self._timeout
 
+    def _send(self, command: bytes) -> None:
+        self._connection.send_packed_command((command,), False)
+
+    def _receive(self, timeout: float) -> Any:
+        """Return the next reply or message. Raises redis-py's TimeoutError, and whatever else it raises."""
+        return self._connection.read_response(push_request=True, timeout=timeout, disconnect_on_error=False)
+
     def await_wake(self, token: bytes, seconds: float) -> Wake | None:
         """Wait until the lock is handed to `token`; None when it was not in time."""
         until = time.monotonic() + seconds
@@ -149,14 +146,15 @@ class Wire:
                 left = until - time.monotonic()
                 if left <= 0:
                     return None
-                self._connection.read_response(push_request=True, timeout=left, disconnect_on_error=False)
+                self._receive(left)
         except RedisTimeoutError:
             return None
         except BaseException:
-            self._connection.disconnect()
+            self.disconnect()
             raise
         return self._wake
 
     def disconnect(self) -> None:
         """The server then takes this wire's waiter for dead."""
+        self.ready.clear()
         self._connection.disconnect()

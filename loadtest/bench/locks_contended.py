@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
 from loadtest.bench.children import crew
-from loadtest.bench.counted import Count, counted
+from loadtest.bench.counted import counted
 from loadtest.bench.locks_contenders import command, contender
 from loadtest.bench.locks_servers import Servers, bare_connection
 from loadtest.bench.spread import percentile
@@ -27,16 +26,13 @@ class Order:
     start: float
     end: float
     work: float = 0.0
-    counts: bool = False
 
 
 @dataclass(frozen=True)
 class Done:
-    """`waits`: seconds before each section. `commands`: sent for all of it, where the order said to count.
-    `cpu`: seconds of CPU that this process used."""
+    """`waits`: seconds before each section. `cpu`: seconds of CPU that this process used."""
 
     waits: list[float]
-    commands: int
     cpu: float
 
 
@@ -46,13 +42,14 @@ def worker(name: str, servers: Servers) -> Callable[[], Callable[[Order], Done]]
     def prepare() -> Callable[[Order], Done]:
         acquire, release = contender(name).make(servers)
         section = Section(bare_connection(servers.plain))
+        acquire()  # its connection opens, its scripts are loaded
+        release()
 
         def work(order: Order) -> Done:
             time.sleep(max(0.0, order.start - time.monotonic()))
-            with counted() if order.counts else nullcontext(Count()) as count:
-                used = time.process_time()
-                waits = _loop(order, acquire, section, release)
-                return Done(waits, count.commands, time.process_time() - used)
+            used = time.process_time()
+            waits = _loop(order, acquire, section, release)
+            return Done(waits, time.process_time() - used)
 
         return work
 
@@ -91,13 +88,15 @@ def _loop(
 def measure(
     name: str, servers: Servers, *, processes: int, seconds: float, work: float = 0.0
 ) -> dict[str, Any]:
-    """Return the figures of one round. `commands`: what the lock's clients sent for each section. `cpu_us`:
-    CPU of clients and server for each section. `counter_right`: did every increment survive?"""
+    """Return the figures of one round. `commands`: what the lock's clients sent for each section.
+    `cpu_us`: CPU of clients and server for each section. `counter_right`: did every increment survive?"""
     server = servers.plain
-    with server.client() as client, crew(*[worker(name, servers) for _ in range(processes)]) as children:
+    with server.client() as client:
         client.flushall()
-        _tell(children, 0.05)  # connections open, scripts known
-        counts = _tell(children, 0.1, counts=True)
+    with server.client() as client, crew(*[worker(name, servers) for _ in range(processes)]) as children:
+        _tell(children, 0.05)
+        with counted(client) as count:
+            few = _tell(children, 0.1)
         client.delete(COUNTER)
         used = _cpu(server.pid)
         done = _tell(children, seconds, work=work)
@@ -115,7 +114,7 @@ def measure(
             "max": 1000 * max(waited),
         },
         "fairness": min(served) / max(served),
-        "commands": sum(each.commands for each in counts) / sum(len(each.waits) for each in counts) - 2,
+        "commands": count.commands / sum(len(each.waits) for each in few) - 2,
         "server_cpu": cpu / seconds,
         "cpu_us": 1e6 * (cpu + sum(each.cpu for each in done)) / sum(served),
         "counter_right": counted_sections == sum(served),

@@ -1,11 +1,12 @@
 """A client that can be stopped before any of its commands, and killed there.
 
-The gate stands at the connection (`send_packed_command`), so that pipelines and locks which go around
-`execute_command` pass it too. The handshake of a new connection does not count.
+The gate stands at the socket, so that pipelines pass it too, and locks that go around redis-py's methods. What one
+`sendall` takes is one command for it; the handshake of a new connection does not count.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import Any
 
@@ -103,29 +104,56 @@ class Gate:
         self._under_way.discard(connection)
 
 
+class _Socket(socket.socket):
+    """Of a gated connection. A command is under way until bytes of its reply, or of a message, were read."""
+
+    gate: Gate
+    shaking_hands = True
+
+    def sendall(self, *args: Any) -> None:
+        if not self.shaking_hands:
+            self.gate.passes(id(self))
+        super().sendall(*args)
+
+    def recv(self, *args: Any) -> bytes:
+        try:
+            return super().recv(*args)
+        finally:
+            self._answered()
+
+    def recv_into(self, *args: Any) -> int:
+        try:
+            return super().recv_into(*args)
+        finally:
+            self._answered()
+
+    def _answered(self) -> None:
+        if not self.shaking_hands:
+            self.gate.answered(id(self))
+
+
 class _Gated:
     def __init__(self, *, gate: Gate, **options: Any) -> None:
-        self._gate, self._shaking_hands = gate, False
+        self._gate = gate
         super().__init__(**options)
 
+    def _connect(self) -> _Socket:
+        plain: socket.socket = super()._connect()  # type: ignore[misc]
+        limit = plain.gettimeout()
+        sock = _Socket(fileno=plain.detach())
+        sock.settimeout(limit)
+        sock.gate = self._gate
+        return sock
+
     def connect_check_health(self, *args: Any, **options: Any) -> Any:
-        self._shaking_hands = True
+        if self._sock:  # type: ignore[has-type]
+            return
         self._gate.connects(id(self))
         try:
-            return super().connect_check_health(*args, **options)  # type: ignore[misc]
+            super().connect_check_health(*args, **options)  # type: ignore[misc]
         finally:
-            self._shaking_hands = False
-            self._gate.answered(id(self))
-
-    def send_packed_command(self, *args: Any, **options: Any) -> Any:
-        if not self._shaking_hands:
-            self._gate.passes(id(self))
-        return super().send_packed_command(*args, **options)  # type: ignore[misc]
-
-    def read_response(self, *args: Any, **options: Any) -> Any:
-        try:
-            return super().read_response(*args, **options)  # type: ignore[misc]
-        finally:
+            if self._sock:
+                self._sock.shaking_hands = False
             self._gate.answered(id(self))
 
 

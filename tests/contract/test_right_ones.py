@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable, build
+from locks.direct_wire import DirectWire
 from tests.contract.arena import Arena, Fight, renewers, wait_until
 
 SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
@@ -134,6 +135,22 @@ def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) 
             holder.lock.extend()
         holder.lock.release()
         fight.opens_within(1.0, "a waiter that is long dead was handed the lock")  # for a lease of 1.5 s
+
+
+def test_fair_lock_is_put_to_the_cases_on_its_short_way(arena: Arena) -> None:
+    """The gates must not turn it off: the cases would try another lock than the one that people use."""
+    with arena.fight(LOCKS["fair-lock"], lease=10.0) as fight:
+        party = fight.party()
+        for _ in range(3):
+            assert party.lock.acquire()
+            party.lock.release()
+        (wire,) = party.lock._home.client.idle
+        assert isinstance(wire, DirectWire)
+        sent, questions = party.gate.sent, len(wire.ready[party.lock._calls])
+        assert party.lock.acquire()
+        party.lock.release()
+        assert len(wire.ready[party.lock._calls]) == questions - 1, "it asks what was packed before"
+        assert party.gate.sent == sent + 2, "it passes the gate"
 
 
 def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:
