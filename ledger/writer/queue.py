@@ -19,9 +19,11 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from redis import Redis
+from redis.exceptions import NoScriptError
 
 from ledger.models import Book
 from ledger.posting import Posting, Stored, worker
+from ledger.writer import direct
 from locks.server import LuaScript
 
 ANSWER = LuaScript("answer.lua", package=__package__)
@@ -77,10 +79,7 @@ class Queue:
         """
         reply_to = f"{self.name}:reply:{uuid4().hex}"
         order = json.dumps((reply_to, worker(), _requests(postings)))
-        with self.redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(self.name, order)
-            pipe.blpop(reply_to, timeout)
-            _, answered = pipe.execute()
+        _, answered = direct.ask(self.redis, ("RPUSH", self.name, order), ("BLPOP", reply_to, timeout))
         if not answered:
             raise TimeoutError(
                 f"the owner of the book did not answer within {timeout:g} s: ask again with the same key"
@@ -98,9 +97,11 @@ class Queue:
 
         `most`: requests; one order alone may have more.
         """
-        found = self.redis.lrange(self.name, 0, most - 1)
-        if not found and self.redis.blmove(self.name, self.name, timeout, "LEFT", "LEFT"):
-            found = self.redis.lrange(self.name, 0, most - 1)
+        _, found = direct.ask(
+            self.redis,
+            ("BLMOVE", self.name, self.name, "LEFT", "LEFT", timeout),  # waits; the head stays the head
+            ("LRANGE", self.name, 0, most - 1),
+        )
         return _up_to(most, found)
 
     def answer(
@@ -109,7 +110,12 @@ class Queue:
         """Answer the oldest orders and take them off; return the next ones, as `head` does, without waiting."""
         keys = [self.name, self.owner, *(order.reply_to for order in orders)]
         packed = [json.dumps(each) for each in answers]
-        return _up_to(most, ANSWER(self.redis, keys, [fence, EXPIRY, most, *packed]) or [])
+        given = [fence, EXPIRY, most, *packed]
+        try:
+            (left,) = direct.ask(self.redis, ("EVALSHA", ANSWER.sha, len(keys), *keys, *given))
+        except NoScriptError:  # restarted, or failed over
+            left = ANSWER(self.redis, keys, given)
+        return _up_to(most, left or [])
 
 
 def _up_to(most: int, packed: Iterable[bytes]) -> list[Order]:

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, connection, connections
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from ledger.books import open_book, post
 from ledger.models import Account, Book, BookOwner, Entry
@@ -23,7 +24,7 @@ from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.resources import redis_client
 from ledger.strategies import find
-from ledger.writer import Answer, Owner, Queue
+from ledger.writer import Answer, Owner, Queue, direct
 from ledger.writer.group import plain, quoted
 from ledger.writer.owner import dismiss
 from ledger.writer.queue import Order, Request
@@ -212,3 +213,23 @@ def test_the_fingerprint_is_that_of_the_requests_json() -> None:
     posting = Posting("k", (Line('ü"\\', -(2**70)), Line("A", 0)), "x\0")
     body = [[line.account, line.amount] for line in posting.lines] + [posting.description]
     assert posting.fingerprint == hashlib.sha256(json.dumps(body).encode()).hexdigest()
+
+
+def test_a_direct_connection_outlives_a_restart_and_an_error(redis_client: Redis) -> None:
+    assert direct.ask(redis_client, ("ECHO", "a"), ("ECHO", "b")) == [b"a", b"b"]
+    (mine,) = direct.ask(redis_client, ("CLIENT", "ID"))
+    redis_client.client_kill_filter(_id=mine)  # what a restart does to it
+    assert direct.ask(redis_client, ("ECHO", "c")) == [b"c"]
+    with pytest.raises(ResponseError):
+        direct.ask(redis_client, ("NONE",), ("ECHO", "this reply is nobody's"))
+    assert direct.ask(redis_client, ("ECHO", "d")) == [b"d"]
+
+
+def test_an_owner_answers_though_the_server_forgot_its_script(book: Book, redis_client: Redis) -> None:
+    owner = Owner(book, redis_client, LONG)
+    assert owner.take_over()
+    caller = ask(book, Posting("k1", (Line("A", 10),)))
+    redis_client.script_flush()
+    assert owner.serve()
+    caller.join()
+    assert books_of(book).final == 110
