@@ -9,16 +9,26 @@ from typing import Any
 from loadtest.bench import locks_limit, locks_rounds, locks_uncontended
 from loadtest.bench.locks_goals import judge
 from loadtest.bench.locks_servers import Servers, servers
+from loadtest.bench.neighbours import neighbours
 from loadtest.bench.pinning import MISSING, can_pin, pinned
-from loadtest.bench.spread import spread
 
 Row = dict[str, Any]
+
+#: what `--part` chooses from
+PARTS = {
+    "uncontended": "acquire and release with nobody else about, beside the floors and the peers",
+    "contended": "8 processes, one lock, a GET and a SET inside; also one process alone, and 1 ms of work inside",
+    "limit": "how often raw sockets can pass the turn through the server",
+    "waiters": "polling, publish/subscribe, queue and hand-over with 2 to 64 processes",
+    "unpinned": "what else was chosen once more, on all CPUs",
+}
 
 
 @dataclass(frozen=True)
 class Plan:
     """How long and how often. Seconds are for one contender in one round."""
 
+    parts: frozenset[str] = frozenset(PARTS)
     rounds: int = 9
     uncontended: float = 0.25
     contended_rounds: int = 3
@@ -31,6 +41,7 @@ class Plan:
 
 
 QUICK = Plan(
+    parts=frozenset(PARTS) - {"unpinned"},
     rounds=3,
     uncontended=0.05,
     contended_rounds=1,
@@ -43,40 +54,54 @@ QUICK = Plan(
 )
 
 
-def with_rounds(plan: Plan, rounds: int) -> Plan:
-    return replace(plan, rounds=rounds)
+def chosen(plan: Plan, rounds: int | None, parts: list[str] | None) -> Plan:
+    plan = plan if rounds is None else replace(plan, rounds=rounds)
+    if not parts:
+        return plan
+    only = frozenset(parts)
+    return replace(plan, parts=only if only != {"unpinned"} else frozenset(PARTS))
 
 
 def run(plan: Plan, told: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return `results`, `goals`, `notes` and `servers` (versions). `told` hears what is being measured."""
+    """Return `results`, `goals`, `notes`, `servers` (versions) and `warning`, if others used the machine too. `told`
+    hears what is being measured."""
     rows: list[Row] = []
     versions: dict[str, str] = {}
-    for pin in (True, False) if can_pin() else (False,):
-        with pinned(pin), servers() as ours:
-            versions["valkey"] = str(ours.plain.client().info("server")["valkey_version"])
-            for row in _measures(plan, ours, pin, told):
-                rows.append({"pinned": pin, **row})
-    notes = [] if can_pin() else [MISSING]
-    return {"results": rows, "goals": list(judge(rows)), "notes": notes, "servers": versions}
+    both = can_pin() and "unpinned" in plan.parts
+    with neighbours() as others:
+        for pin in (True, False) if both else (can_pin(),):
+            with pinned(pin), servers() as ours:
+                versions["valkey"] = str(ours.plain.client().info("server")["valkey_version"])
+                for row in _measures(plan, ours, pin, told):
+                    rows.append({"pinned": pin, **row})
+    warning = others.warning()
+    notes = ([] if can_pin() else [MISSING]) + ([warning] if warning else [])
+    return {
+        "results": rows,
+        "goals": list(judge(rows)),
+        "notes": notes,
+        "servers": versions,
+        "warning": warning,
+    }
 
 
 def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
     where = "one CPU" if pin else "all CPUs"
-    told(f"uncontended, {where}")
-    rounds = plan.rounds if pin else plan.unpinned_rounds
-    for row in locks_uncontended.measure(ours, rounds=rounds, seconds=plan.uncontended, install=plan.install):
-        yield {"measure": "uncontended", **row}
     times = plan.contended_rounds if pin else 1
-    found = []
-    for turn in range(times):
-        told(f"8 processes, {where}, round {turn + 1} of {times}")
-        found.append(locks_rounds.one_round(ours, plan.contended))
-    yield from locks_rounds.rows(found)
-    told(f"physical limit, {where}")
-    for section in (False, True):
-        name = "raw sockets, GET and SET inside" if section else "raw sockets"
-        speed = [locks_limit.measure(ours, turns=plan.turns, section=section) for _ in range(times)]
-        yield {"measure": "limit", "strategy": name, "per_s": spread(speed)}
-    if pin or not can_pin():
+    if "uncontended" in plan.parts:
+        told(f"uncontended, {where}")
+        rounds = plan.rounds if pin else plan.unpinned_rounds
+        found = locks_uncontended.measure(ours, rounds=rounds, seconds=plan.uncontended, install=plan.install)
+        yield from ({"measure": "uncontended", **row} for row in found)
+    if "contended" in plan.parts:
+        turns = []
+        for turn in range(times):
+            told(f"8 processes, {where}, round {turn + 1} of {times}")
+            turns.append(locks_rounds.one_round(ours, plan.contended))
+        yield from locks_rounds.rows(turns)
+    if "limit" in plan.parts:
+        told(f"physical limit, {where}")
+        yield from locks_limit.rows(ours, turns=plan.turns, times=times)
+    if "waiters" in plan.parts and (pin or not can_pin()):
         told(f"2 to {plan.waiters[-1]} waiters, {where}")
         yield from locks_rounds.waiters(ours, plan.waiters, plan.waiting)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from loadtest.bench.children import crew
 from loadtest.bench.locks_contenders import command
 from loadtest.bench.locks_servers import Servers
+from loadtest.bench.spread import spread
 
 TIMEOUT = 5.0
 
@@ -86,3 +87,10 @@ def measure(servers: Servers, *, turns: int, section: bool) -> float:
             first.tell((True, count, section))
             seconds, _ = first.answer(), second.answer()
     return 2 * turns / float(seconds)
+
+
+def rows(servers: Servers, *, turns: int, times: int) -> Iterator[dict[str, Any]]:
+    for section in (False, True):
+        name = "raw sockets, GET and SET inside" if section else "raw sockets"
+        speed = [measure(servers, turns=turns, section=section) for _ in range(times)]
+        yield {"measure": "limit", "strategy": name, "per_s": spread(speed)}

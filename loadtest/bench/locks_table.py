@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,18 +12,22 @@ from loadtest.bench.tables import Row, blank, judged, span
 WHERE = {True: "servers and clients on one CPU", False: "on all CPUs"}
 
 
-def tables(rows: Sequence[Row], goals: Sequence[Row]) -> Iterator[Table]:
+def tables(rows: Sequence[Row], goals: Sequence[Row], warning: str | None = None) -> Iterator[Table]:
+    """One for each part that ran, then the goals. `warning`: why they say little."""
     for pinned, where in WHERE.items():
         ours = [row for row in rows if row["pinned"] is pinned]
-        if not ours:
-            continue
-        yield uncontended([row for row in ours if row["measure"] == "uncontended"], where)
-        yield contended([row for row in ours if "fairness" in row and row["measure"] != "waiters"], where)
-        yield limit(ours, where)
-        waiting = [row for row in ours if row["measure"] == "waiters"]
-        if waiting:
-            yield waiters(waiting, where)
-    yield judged(goals)
+        for part, drawn in DRAWN.items():
+            if any(part(row) for row in ours):
+                yield drawn([row for row in ours if part(row)], where)
+        if limits := [row for row in ours if row["measure"] == "limit"]:
+            yield limit(limits, _of_ours(ours), where)
+    yield judged(goals, warning)
+
+
+def _of_ours(rows: Sequence[Row]) -> float | None:
+    """fair-lock's sections a second with 8 processes, if that part ran."""
+    measured = (row for row in rows if row["measure"] == "contended" and row["strategy"] == "fair-lock")
+    return next((row["per_s"]["median"] for row in measured), None)
 
 
 def uncontended(rows: Sequence[Row], where: str) -> Table:
@@ -53,13 +57,12 @@ def contended(rows: Sequence[Row], where: str) -> Table:
     return table
 
 
-def limit(rows: Sequence[Row], where: str) -> Table:
+def limit(rows: Sequence[Row], ours: float | None, where: str) -> Table:
     """How far from what the server and two raw sockets reach."""
     table = blank(f"Hand-overs a second · {where}", "", "hand-overs/s", "fair-lock, 8 processes, reaches")
-    ours = next(row for row in rows if row["measure"] == "contended" and row["strategy"] == "fair-lock")
-    for row in (row for row in rows if row["measure"] == "limit"):
-        share = ours["per_s"]["median"] / row["per_s"]["median"]
-        table.add_row(row["strategy"], f"{row['per_s']['median']:,.0f}", f"{share:.0%}")
+    for row in rows:
+        share = "not measured" if ours is None else f"{ours / row['per_s']['median']:.0%}"
+        table.add_row(row["strategy"], f"{row['per_s']['median']:,.0f}", share)
     return table
 
 
@@ -74,3 +77,11 @@ def waiters(rows: Sequence[Row], where: str) -> Table:
             *(f"{row[which]:.2f}" for which in ("commands", "server_cpu", "fairness")),
         )
     return table
+
+
+#: is this row in it? → how it is drawn
+DRAWN: dict[Callable[[Row], bool], Callable[[Sequence[Row], str], Table]] = {
+    lambda row: row["measure"] == "uncontended": uncontended,
+    lambda row: "wait_ms" in row and row["measure"] != "waiters": contended,
+    lambda row: row["measure"] == "waiters": waiters,
+}

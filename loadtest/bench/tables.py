@@ -22,8 +22,10 @@ def span(spread: Mapping[str, float], digits: int) -> str:
     return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"
 
 
-def judged(goals: Sequence[Row]) -> Table:
+def judged(goals: Sequence[Row], warning: str | None = None) -> Table:
     table = blank("Goals, in this run", "", "goal", "measured", "")
+    if warning:
+        table.caption, table.caption_style, table.caption_justify = warning, "bold yellow", "left"
     for goal in goals:
         measured = "not run" if goal["measured"] is None else f"{goal['measured']:g}"
         met = "[green]met[/]" if goal["met"] else "[red]missed[/]"

@@ -25,7 +25,11 @@ class Command(BaseCommand):
         about = "what a lock costs, alone and contended, against its peers, the floor and the physical limit"
         part = parts.add_parser("locks", help=about, description=about)
         part.add_argument(
-            "--quick", action="store_true", help="a short run, for a look; its figures are rough"
+            "--quick", action="store_true", help="at most 60 s, for a look; its figures are rough"
+        )
+        listed = "; ".join(f"{each}: {what}" for each, what in locks.PARTS.items())
+        part.add_argument(
+            "--part", action="append", dest="only", choices=locks.PARTS, help=f"repeatable. {listed}"
         )
         part.add_argument("--rounds", type=int, help="of the uncontended part (9)")
         part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
@@ -39,18 +43,15 @@ class Command(BaseCommand):
             self.locks(options)
 
     def locks(self, options: dict[str, Any]) -> None:
+        if options["rounds"] is not None and options["rounds"] < 1:
+            raise usage("--rounds: give 1 or more")
         plan = locks.QUICK if options["quick"] else locks.Plan()
-        if options["rounds"] is not None:
-            if options["rounds"] < 1:
-                raise usage("--rounds: give 1 or more")
-            plan = locks.with_rounds(plan, options["rounds"])
-        errors, notes = Console(stderr=True), output.busy()
+        plan = locks.chosen(plan, options["rounds"], options["only"])
         try:
-            with errors.status("starting servers") as status:
+            with Console(stderr=True).status("starting servers") as status:
                 measured = locks.run(plan, status.update)
         except ServerError as error:
             raise usage(error) from error
-        measured["notes"] += notes
         file = options["output"] / "bench.json"
         whole = output.write("locks", measured, machine(measured["servers"]), file)
         if options["json"]:
@@ -61,5 +62,8 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def show(self, measured: dict[str, Any], file: Path) -> None:
-        tables = locks_table.tables(measured["results"], measured["goals"])
-        show(console(self.stdout), tables, measured["notes"], file)
+        tables = locks_table.tables(measured["results"], measured["goals"], measured["warning"])
+        notes = (
+            note for note in measured["notes"] if note != measured["warning"]
+        )  # it stands below the goals
+        show(console(self.stdout), tables, notes, file)

@@ -1,15 +1,20 @@
 """`bench locks`: it runs, every figure is there, and what it checks can fail."""
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from redis import Redis
+from rich.console import Console
 
-from loadtest.bench import environments, locks_contended, output
+from loadtest.bench import environments, locks_contended, neighbours, output
 from loadtest.bench.children import ChildFailed, Foreign, Forked
 from loadtest.bench.counted import counted
-from loadtest.bench.locks import Plan, run
+from loadtest.bench.locks import PARTS, QUICK, Plan, chosen, run
 from loadtest.bench.locks_contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
 from loadtest.bench.locks_goals import GOALS, judge
 from loadtest.bench.locks_servers import servers
@@ -17,6 +22,7 @@ from loadtest.bench.locks_table import tables
 from loadtest.bench.pinning import can_pin
 
 TINY = Plan(
+    parts=QUICK.parts,
     rounds=1,
     uncontended=0.01,
     contended_rounds=1,
@@ -35,16 +41,31 @@ def measured():
 
 
 def test_every_contender_has_its_row(measured):
-    for pinned in {True, False} if can_pin() else {False}:
-        rows = [row for row in measured["results"] if row["pinned"] is pinned]
-        alone = {row["strategy"]: row for row in rows if row["measure"] == "uncontended"}
-        assert set(alone) == {each.name for each in UNCONTENDED} | set(FOREIGN)
-        for name in FOREIGN:  # shown with the reason, or measured where it is installed
-            assert alone[name].get("reason") or alone[name]["per_s"]["median"] > 0
-        contended = {row["strategy"]: row for row in rows if row["measure"] == "contended"}
-        assert set(contended) == set(CONTENDED)
-        assert all(row["counter_right"] for row in contended.values())
-        assert contended["fair-lock"]["commands"]["median"] < 3
+    rows = measured["results"]
+    assert {row["pinned"] for row in rows} == {can_pin()}
+    alone = {row["strategy"]: row for row in rows if row["measure"] == "uncontended"}
+    assert set(alone) == {each.name for each in UNCONTENDED} | set(FOREIGN)
+    for name in FOREIGN:  # shown with the reason, or measured where it is installed
+        assert alone[name].get("reason") or alone[name]["per_s"]["median"] > 0
+    contended = {row["strategy"]: row for row in rows if row["measure"] == "contended"}
+    assert set(contended) == set(CONTENDED)
+    assert all(row["counter_right"] for row in contended.values())
+    assert contended["fair-lock"]["commands"]["median"] < 3
+
+
+@pytest.mark.skipif(not can_pin(), reason="this system cannot pin processes to a CPU")
+def test_parts_can_be_chosen():
+    found = run(chosen(TINY, None, ["limit", "unpinned"]))
+    assert {(row["measure"], row["pinned"]) for row in found["results"]} == {
+        ("limit", True),
+        ("limit", False),
+    }
+    assert [goal["measured"] for goal in found["goals"]] == [None] * len(GOALS)
+    assert chosen(TINY, None, ["unpinned"]).parts == set(PARTS)
+    drawn = Console(record=True, width=160)
+    for table in tables(found["results"], found["goals"], found["warning"]):
+        drawn.print(table)
+    assert drawn.export_text().count("not measured") == len(GOALS) + 4  # and each row of the limit
 
 
 def test_each_goal_is_judged(measured):
@@ -113,13 +134,38 @@ def _fails(_):
 def test_a_foreign_process_that_ends_is_told(tmp_path):
     script = tmp_path / "ends.py"
     script.write_text("raise SystemExit(3)\n")
-    import sys
-    from pathlib import Path
-
     child = Foreign(Path(sys.executable), script)
     with pytest.raises(ChildFailed, match="code 3"):
         child.answer()
     child.close()
+
+
+def test_other_programs_are_told_from_our_own():
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with neighbours.neighbours() as found:
+            used = time.process_time()
+            while time.process_time() - used < 0.1:
+                pass
+            assert neighbours._ours() > 0.1
+            time.sleep(0.3)
+    finally:
+        spinning.kill()
+        spinning.wait()
+    assert "busy" in str(found.warning())
+
+
+def test_a_quiet_machine_is_no_warning():
+    found = neighbours.Neighbours()
+    assert found.warning() is None
+    found.stolen = 2 * neighbours.STOLEN
+    assert "took 6% of the time" in str(found.warning())
+
+
+def test_the_warning_stands_below_the_goals():
+    drawn = Console(record=True, width=160)
+    drawn.print(*tables([], [], "others used it"))
+    assert "others used it" in drawn.export_text()
 
 
 def test_parts_of_the_bench_share_a_file(tmp_path):
@@ -144,4 +190,4 @@ def test_the_command_writes_bench_json(tmp_path, monkeypatch, capsys):
     assert {"environment", "results", "goals"} <= set(printed)
 
 
-DONE = {"results": [], "goals": [], "servers": {"valkey": "9"}}
+DONE = {"results": [], "goals": [], "servers": {"valkey": "9"}, "warning": None}
