@@ -70,6 +70,10 @@ lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(VENV)/bin/mypy locks loadtest/explorer
 	$(VENV)/bin/lint-imports
 
+.PHONY: secrets
+secrets: $(VENV)/dev.stamp  ## nothing in the repository looks like a password, key or token (as pre-commit asks)
+	git ls-files -z ':!requirements' | xargs -0 $(VENV)/bin/detect-secrets-hook
+
 .PHONY: audit
 audit: $(VENV)/dev.stamp  ## known vulnerabilities of the locked packages; says "not run" when no service can be asked
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ledger.strategies import STRATEGIES, Locked
 from locks import LOCKS
@@ -94,7 +96,25 @@ def test_lock_files_have_hashes_and_no_address() -> None:
 
 
 def test_no_secret_is_in_the_repository() -> None:
+    """The plainest ones. What `make secrets` and pre-commit look for besides takes 20 s: CI does it."""
     pattern = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY|AKIA[0-9A-Z]{16}|ghp_[A-Za-z0-9]{36}")
     assert pattern.search("-----BEGIN " + "RSA PRIVATE KEY")
     found = [path for path in tracked() if pattern.search(path.read_text(errors="ignore"))]
     assert not found
+
+
+def test_a_secret_is_seen_by_the_tool_of_pre_commit_and_ci(tmp_path: Path) -> None:
+    assert "make secrets" in (ROOT / ".ci" / "run").read_text()
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    (tool,) = [hook["entry"] for hook in hooks if hook["id"] == "secrets"]
+    lines = (
+        "harmless = 1",
+        "aws = 'AKIA" + "IOSFODNN7" + "ABCDEFG'",
+        "pass" + "word = 'hunter2-and-more'",
+        "url = 'postgresql://lab:" + "pa55w0rd@db/lab'",
+        f"x = '{hashlib.sha256(b'x').hexdigest()}'",
+    )
+    (tmp_path / "it.py").write_text("\n".join(lines))
+    done = subprocess.run([ROOT / tool, tmp_path / "it.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [int(n) for n in re.findall(r"it\.py:(\d)", done.stdout)] == [2, 3, 4, 5]

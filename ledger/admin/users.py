@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -33,3 +35,9 @@ class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
 class JobAdmin(ReadOnlyAdmin):
     list_display = ("id", "task_name", "args", "status", "attempts", "scheduled_at")
     list_filter = ("status", "task_name")
+    exclude = ("args",)  # unfold would colour it by inline styles
+    readonly_fields = ("arguments",)
+
+    @admin.display
+    def arguments(self, job: queue.ProcrastinateJob) -> str:
+        return json.dumps(job.args, ensure_ascii=False)

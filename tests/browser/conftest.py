@@ -24,7 +24,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PASSWORD = "correct horse battery staple"
+PASSWORD = "correct horse battery staple"  # pragma: allowlist secret
 
 
 @pytest.fixture(scope="module")  # playwright's loop in this thread forbids Django's ORM as long as it lives

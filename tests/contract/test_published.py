@@ -60,6 +60,7 @@ def test_timestamp_swallows_a_failed_expire(arena: Arena) -> None:
         assert admin.acl_setuser(
             "no-expire", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-expire"]
         )
+        # pragma: allowlist nextline secret
         party.lock.redis.connection_pool.connection_kwargs |= {"username": "no-expire", "password": "any"}
         assert not party.gets_in()
         assert fight.remains() == -1, "it said no, and holds it without an end on the server"

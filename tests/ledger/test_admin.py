@@ -1,4 +1,4 @@
-"""Who may do what in the admin: anonymous, staff without the permission, staff with it."""
+"""What the admin starts, for whom, and what it never lets anybody do. (Who may see what: tests/site.)"""
 
 from __future__ import annotations
 
@@ -89,28 +89,11 @@ def test_to_view_is_not_to_start(run):
     assert viewer.post(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 403
 
 
-@pytest.mark.parametrize("url", [ADD, "/admin/ledger/importrun/1/retry/"])
-def test_a_post_without_the_csrf_token_is_refused(url):
-    made = User.objects.create_superuser(f"root-{uuid.uuid4()}")
-    strict = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
-    strict.force_login(made)
-    before = ImportRun.objects.count()
-    assert strict.post(url, upload()).status_code == 403
-    assert ImportRun.objects.count() == before
-
-
 def test_a_get_changes_nothing(run):
     assert importer().get(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 405
 
 
 PAGES = ("importrun", "importline", "book", "account", "entry")
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_lists_need_the_permission_to_view(page):
-    assert anonymous().get(f"/admin/ledger/{page}/").status_code == 302
-    assert user().get(f"/admin/ledger/{page}/").status_code == 403
-    assert user(f"ledger.view_{page}").get(f"/admin/ledger/{page}/").status_code == 200
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -172,28 +155,12 @@ def test_what_a_file_says_is_shown_and_never_run():
     assert "<img src=x>" not in page
 
 
-def test_every_page_carries_the_policy_and_no_inline_code(run):
-    root = anonymous()
-    root.force_login(User.objects.create_superuser(f"root-{uuid.uuid4()}"))
-    paths = ["", "ledger/importrun/add/", f"ledger/importrun/{run.pk}/change/", "ledger/entry/", "auth/user/"]
-    for path in paths:
-        answer = root.get(f"/admin/{path}")
-        policy = answer["Content-Security-Policy"]
-        assert "unsafe" not in policy
-        assert "script-src 'self'" in policy
-        page = answer.content.decode()
-        assert "<style" not in page
-        assert 'style="' not in page
-        assert "<script>" not in page
-        assert "onclick=" not in page
-
-
 def test_unfolds_templates_are_still_those_that_ours_were_made_from():
     """Two of unfold's templates are copied with a change (docs/decisions/0006): a new release may change them."""
     templates = Path(str(unfold.__file__)).parent / "templates" / "unfold"
     hashes = {
-        "layouts/skeleton.html": "66af9f0bb45f98ba",
-        "helpers/welcomemsg.html": "e8eab02522ba2319",
+        "layouts/skeleton.html": "66af9f0bb45f98ba",  # pragma: allowlist secret
+        "helpers/welcomemsg.html": "e8eab02522ba2319",  # pragma: allowlist secret
     }
     for name, known in hashes.items():
         found = hashlib.sha256((templates / name).read_bytes()).hexdigest()[:16]

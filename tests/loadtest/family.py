@@ -25,7 +25,7 @@ class Family:
             **given,
             MARK: self.mark,
             "LAB_DIR": str(folder / "lab"),
-            "DEMO_PASSWORD": "open sesame",
+            "DEMO_PASSWORD": "open sesame",  # pragma: allowlist secret
             "PYTHONUNBUFFERED": "1",
             **variables,
         }
