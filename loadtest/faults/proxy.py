@@ -30,6 +30,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._armed = threading.Event()
+        self._spared: re.Pattern[bytes] | None = None
         self._open = {False: threading.Event(), True: threading.Event()}  # by: is it a reply?
         self.mend()
         self.delay = 0.0
@@ -42,7 +43,9 @@ class Proxy:
         """For a Redis client."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def swallow(self) -> None:
+    def swallow(self, *, reads: bool = False) -> None:
+        """`reads`: the reply of any command, also of one that changes nothing."""
+        self._spared = None if reads else READS
         self._armed.set()
 
     def cut(self, *, requests: bool = True, replies: bool = True) -> None:
@@ -99,7 +102,7 @@ class Proxy:
                     self._open[replies].wait()
                 if self.delay:
                     time.sleep(self.delay)
-                if not replies and self._armed.is_set() and not READS.search(data):
+                if not replies and self._armed.is_set() and not (self._spared and self._spared.search(data)):
                     self._armed.clear()
                     doomed.set()
                     self.swallowed.append(data.split(b"\r\n")[2].decode(errors="replace"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from loadtest.faults.proxy import Proxy
 from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
 from tests.contract.arena import FEW, Arena, Broken, Fight, Party, Site, demand, wait_until
 from tests.contract.case import case
-from tests.contract.proxy import Proxy
 from tests.contract.workers import asks_a_server
 
 
@@ -86,7 +86,7 @@ def _loses_the_reply(party: Party, proxy: Proxy) -> None:
     """To the command before which the party stands: a renewal thread's command must not come in its place."""
     party.gate.keep_others_out()
     wait_until(lambda: not party.gate.under_way)
-    proxy.swallow()
+    proxy.swallow(reads=True)
     party.gate.open_for_it()
 
 
