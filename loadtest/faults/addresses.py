@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pymysql
 from django.conf import settings
+from django.core.cache import caches
 from django.db import connections
 from environ import Env
 
@@ -28,6 +30,8 @@ def connect_to(env: Mapping[str, str | None]) -> None:
         _databases()
     if "REDIS_URL" in env:
         settings.CACHES["default"]["LOCATION"] = os.environ.get("REDIS_URL", "")
+        with suppress(AttributeError):  # this thread has none yet
+            del caches["default"]
     settings.REDIS_NODES = [each for each in os.environ.get("REDIS_NODES", "").split(",") if each]
     settings.ZOOKEEPER_HOSTS = os.environ.get("ZOOKEEPER_HOSTS", "")
 

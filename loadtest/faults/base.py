@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: seconds for the worker of each cell to get inside
-PARTY_ENTERS = 3.0
+PARTY_ENTERS = 6.0
 
 
 class Adversary(ABC):
@@ -70,7 +70,7 @@ class Adversary(ABC):
 class Party(Adversary):
     """A hazard that strikes a server: `event` happens once, while a worker of each cell stands inside."""
 
-    party = 10
+    party = 8
     #: seconds that the rivals have before the struck worker goes on and writes
     ahead: ClassVar[float] = 0.8
     #: does the event end the judge's own SQL sessions?
@@ -103,4 +103,4 @@ class Party(Adversary):
 
     def aftermath(self, scene: Scene) -> None:
         """Between the event and the struck worker's write: the rivals want the account."""
-        scene.wait(scene.rush(), self.ahead)
+        scene.ahead(self.ahead)

@@ -18,7 +18,6 @@ from loadtest.faults.scene import Scene
 from loadtest.faults.site import Site
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
-from loadtest.words import Word
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,8 @@ class Callers:
         )
 
 
-def as_json(cell: Cell, result: Result, words: list[Word]) -> dict[str, Any]:
-    """Return the result's object with the fields of a cell. `words`: of all repetitions."""
+def as_json(cell: Cell, result: Result, runs: list[list[Result]]) -> dict[str, Any]:
+    """Return the result's object with the fields of a cell. `runs`: the tries of each repetition."""
     data = result.as_json()
     return {
         **data,
@@ -114,5 +113,6 @@ def as_json(cell: Cell, result: Result, words: list[Word]) -> dict[str, Any]:
         "word": str(cell.hazard.word),
         "seed": cell.seed,
         "command": cell.command,
-        "runs": [str(each) for each in words],
+        "runs": [str(tries[-1].word) for tries in runs],
+        "tries": [[str(each.word) for each in tries] for tries in runs],
     }

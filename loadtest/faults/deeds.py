@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -66,14 +67,21 @@ def clock(desk: Desk) -> float:
     return time.time()
 
 
-def disconnect(desk: Desk) -> None:
-    """Close all connections: the next posting needs new ones."""
+def sleep(seconds: float) -> None:
+    """Stand for time.sleep under libfaketime: 0.9.10 breaks the call that Python makes (clock_nanosleep until a
+    monotonic time), the relative wait of select it leaves alone."""
+    select.select((), (), (), max(0.0, seconds))
+
+
+def disconnect(desk: Desk, sql: bool) -> None:
+    """Close the connections to Valkey, and with `sql` those to the database: the next posting needs new ones."""
     from django.db import connections
 
     from ledger.resources import redis_client
 
-    connections.close_all()
     redis_client().connection_pool.disconnect()
+    if sql:
+        connections.close_all()
 
 
 class Halfway(list[Any]):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from redis.exceptions import OutOfMemoryError
 
 from loadtest.faults import touch
-from loadtest.faults.base import Party
+from loadtest.faults.base import PARTY_ENTERS, Party
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.faults.server_restart import pair
 from locks.hazards import Hazard
@@ -55,10 +55,12 @@ class Eviction(Party):
                         client.set(f"filler:{each}", BLOCK)
                 if all(name.startswith(b"filler:") for name in client.scan_iter(count=1000)):
                     break
+            # evicted is evicted; now there is room again, or whoever comes is refused (OOM) and nobody tells
+            client.config_set("maxmemory", 0)
             return f"{client.info('stats')['evicted_keys']} keys evicted"
 
     def strike(self, scene: Scene) -> None:
-        if not (victim := scene.victim(3.0)):
+        if not (victim := scene.victim(PARTY_ENTERS)):
             return
         before = scene.keys(balances=True)
         if not before:

@@ -32,7 +32,7 @@ class Plan:
     hazards: tuple[str, ...]
     repeat: int = 1
     seed: int = 0
-    together: int = 8
+    together: int = 6
 
     def cells(self) -> list[Cell]:
         return [Cell(s, HAZARDS[h], self.seed) for h in self.hazards for s in self.strategies]
@@ -94,12 +94,12 @@ class Matrix:
         runs = [play(cells, self.site, self.pool, self._control) for _ in range(self.plan.repeat)]
         told = []
         for cell in cells:
-            results = [each[cell] for each in runs]
+            results = [each[cell][-1] for each in runs]
             gravest: Result = min(results, key=lambda each: each.word.gravity)
             if cell.strategy == CONTROL:
                 name = cell.hazard.slug if cell.strikes else ""
                 self.controls[name, cell.store] = gravest.word
-            told.append(as_json(cell, gravest, [each.word for each in results]))
+            told.append(as_json(cell, gravest, [each[cell] for each in runs]))
         return told
 
     def _control(self, cell: Cell) -> Word | None:

@@ -27,7 +27,7 @@ class Overrun(Adversary):
         if not (victim := scene.victim()):
             return
         begin, bound = time.monotonic(), scene.longest_lease()
-        scene.wait(scene.rush(), 2.5 * bound + 0.3)
+        scene.ahead(2.5 * bound + 0.3)
         time.sleep(max(0.0, begin + 1.5 * bound - time.monotonic()))
         spent = time.monotonic() - begin
         scene.prove(

@@ -80,7 +80,7 @@ class Partition(Adversary):
         self.cut()
         cut = max(1.2, 2.5 * scene.lease) if touch.keeps_alive(scene.book.strategy) else 1.2
         scene.posts(other)
-        scene.wait(scene.rush(), cut)
+        scene.ahead(cut)
         time.sleep(max(0.0, begin + cut - time.monotonic()))
         after, held = scene.held(victim), sum(each.held for each in self.proxies)
         spent = time.monotonic() - begin

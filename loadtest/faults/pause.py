@@ -32,7 +32,7 @@ class Pause(Adversary):
         victim.stop()
         begin = time.monotonic()
         scene.note(f"worker {victim.pid} is stopped")
-        scene.wait(scene.rush(), 2 * bound + 0.3)
+        scene.ahead(2 * bound + 0.3)
         time.sleep(max(0.0, begin + bound + 0.05 - time.monotonic()))
         state, after = victim.state(), scene.held(victim)
         if state == "T":

@@ -25,21 +25,33 @@ ATTEMPTS = 3  # until it fired
 
 #: the control's word for a cell
 Control = Callable[[Cell], Word | None]
+#: what came of a cell, each time that it was tried; the last one counts
+Tries = list[Result]
 
 
-def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Result]:
-    """Run cells of one hazard that fit into one party. A cell that decided nothing is run again."""
-    results: dict[Cell, Result] = {}
+def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Tries]:
+    """Run cells of one hazard that fit into one party, and those again that decided nothing."""
+    tries: dict[Cell, Tries] = {each: [] for each in cells}
     for cell in cells:
         if lacking := cell.lacks():
-            results[cell] = skipped(cell.trial(), *lacking)
-    rest = [each for each in cells if each not in results]
-    for _ in range(ATTEMPTS):
-        if not rest:
-            break
-        results |= _together(rest, shared, pool, control)
-        rest = [each for each in rest if results[each].word == Word.INCONCLUSIVE]
-    return results
+            tries[cell].append(skipped(cell.trial(), *lacking))
+    rest = [each for each in cells if not tries[each]]
+    while rest:
+        for cell, result in _together(rest, shared, pool, control).items():
+            tries[cell].append(result)
+        rest = [each for each in rest if _again(tries[each])]
+    return tries
+
+
+def _again(tries: Tries) -> bool:
+    """Is it to be run again? What lost money has done so. But a deadline also passes on a machine that stands still:
+    against a claim that has to happen twice, before the hazard fired as often as in what decides nothing."""
+    last = tries[-1]
+    late = last.word in (Word.STALLED, Word.REFUSED)
+    fired = last.witness is not None and bool(last.witness.fired)
+    if last.word == Word.INCONCLUSIVE or (late and not fired):
+        return len(tries) < ATTEMPTS
+    return late and last.claimed and len(tries) < 2
 
 
 def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Result]:

@@ -34,5 +34,5 @@ class ReleaseForeign(Adversary):
         before = scene.held(victim)
         answer = stranger.asks("call", "release_foreign")
         scene.prove(f"a stranger's release {answer}; before: {before}; after: {scene.held(victim)}")
-        scene.wait(scene.rush(), 0.15)
+        scene.ahead(0.15)
         scene.go_on(victim)

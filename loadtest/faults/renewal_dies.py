@@ -34,5 +34,5 @@ class RenewalDies(Adversary):
             scene.note(f"no thread ended in worker {victim.pid}: {heard}")
         else:
             scene.prove(f"ended in worker {victim.pid}: thread {', '.join(heard[1])}; {scene.held(victim)}")
-        scene.wait(scene.rush(), 2.5 * bound + 0.3)
+        scene.ahead(2.5 * bound + 0.3)
         scene.go_on(victim)

@@ -30,7 +30,7 @@ RIVALS, AFTER = 2, 2
 PATIENCE = 4.0
 ENTER = 12.0
 #: seconds; of those to whom nothing is done: a slow machine must not end their leases
-EASY_LEASE = 5.0
+EASY_LEASE = 10.0
 
 
 @dataclass
@@ -52,6 +52,8 @@ class Scene:
     struck: set[Worker] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    #: seconds that the crowd took: how fast the machine is today
+    pace: float = 0.0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311  (no secret)
@@ -86,8 +88,9 @@ class Scene:
             at = time.time() + 0.02
             for worker in self.rivals:
                 worker.begins("post", POSTINGS, THINK, EASY_LEASE, False, at)
-            until = time.monotonic() + 3
-            late = [each for each in self.rivals if not each.finishes(until)]
+            begin = time.monotonic()
+            late = [each for each in self.rivals if not each.finishes(begin + 3)]
+            self.pace = time.monotonic() - begin
         until = time.monotonic() + 8 + self.lease
         late = [each for each in late if not each.finishes(until)]
         self.note(f"{CROWD} workers posted {POSTINGS} times each, {len(late)} of them not to the end")
@@ -109,11 +112,12 @@ class Scene:
         return None
 
     def posts(self, worker: Worker, count: int = 1) -> None:
-        """Let this worker post, under the short lease. Does not wait for it."""
+        """Let this worker post, under the short lease. Waits until it has begun."""
         worker.begins("post", count, THINK, self.lease, False)
+        self.begun([worker])
 
     def rush(self, count: int = RIVALS) -> list[Worker]:
-        """Let rivals want the account. Does not wait for them."""
+        """Let rivals want the account. Waits until they have begun, not for what comes of it."""
         while len(self.rivals) < count:
             self.rivals.append(self.hire())
         for worker in self.rivals[:count]:
@@ -142,6 +146,11 @@ class Scene:
         self.note("the others are done" if done else f"after {seconds:.1f} s the others still wait")
         return done
 
+    def ahead(self, seconds: float) -> bool:
+        """Let rivals want the account, and give them `seconds` before the struck worker goes on; more if the machine
+        is slow. True: they are done, as they can only be if nothing keeps them out."""
+        return self.wait(self.rush(), max(seconds, min(self.pace, 3.0)))
+
     def go_on(self, worker: Worker) -> None:
         self.note(f"worker {worker.pid} goes on and writes")
         with suppress(OSError):
@@ -161,7 +170,9 @@ class Scene:
 
     def leave(self) -> None:
         for worker in self.workers:
-            self.pool.give_back(worker, clean=worker not in self.struck and not self.site.env)
+            # the threads that it has begun would go on asking servers that end with the cell
+            begun = isinstance(worker.answer, dict) and worker.answer.get("threads")
+            self.pool.give_back(worker, clean=worker not in self.struck and not (self.site.env and begun))
 
     # -- what is seen --------------------------------------------------------------------------------------
 

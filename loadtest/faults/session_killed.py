@@ -46,5 +46,5 @@ class SessionKilled(Adversary):
                     (rows,) = cursor.fetchone()
             if said and not rows:
                 scene.prove(f"session {session} terminated and gone from pg_stat_activity; before: {held}")
-        scene.wait(scene.rush(), 0.2)
+        scene.ahead(0.2)
         scene.go_on(victim)

@@ -45,5 +45,5 @@ class WaiterInterrupted(Adversary):
                 scene.prove(f"waiter {waiter.pid} interrupted; before: {before}; after: {scene.held(victim)}")
             else:
                 scene.note(f"the waiter was not interrupted: {waiter.answer}")
-        scene.wait(scene.rush(), 0.5)
+        scene.ahead(0.5)
         scene.go_on(victim)

@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.faults import deeds
+from loadtest.faults.way import Way
 
 PR_SET_PDEATHSIG = 1
 Legs = tuple[tuple[str, int], ...]
@@ -30,7 +31,7 @@ class Desk:
     """What the process works with."""
 
     def __init__(self, pipe: Connection) -> None:
-        self.pipe = pipe
+        self.pipe, self.way = pipe, Way()
         self.gated = False
         self.halfway = False
         self.lines = 0  # of an import, until it stops
@@ -50,7 +51,7 @@ class Desk:
         from ledger.models import Book
         from loadtest.journal import Journal
 
-        _reach(env, sentinels)
+        self.way.take(env, sentinels)
         close_old_connections()  # the database may have been restarted since
         os.environ["PGAPPNAME"] = book  # for connections to come, and for this one: see sight.deadlocks
         with connection.cursor() as cursor:
@@ -82,8 +83,12 @@ class Desk:
             "pid": os.getpid(),
             "at": time.time(),
             "session": connection.info.backend_pid if connection and not connection.closed else None,
-            "threads": [each.name for each in threading.enumerate() if each not in self.threads],
+            "threads": self.left_over(),
         }
+
+    def left_over(self) -> list[str]:
+        """The names of the threads that postings to this book have begun."""
+        return [each.name for each in threading.enumerate() if each not in self.threads]
 
     def post(
         self, count: int, think: tuple[float, float], lease: float, gated: bool, at: float = 0.0
@@ -94,7 +99,7 @@ class Desk:
         time.sleep(max(0.0, at - time.time()))
         seen = [self.one() for _ in range(count)]
         self.gated = False
-        return {"outcomes": seen}
+        return {"outcomes": seen, "threads": self.left_over()}
 
     def one(self, legs: Legs | None = None) -> str:
         """Post once: a deposit, or what `legs` says. Returns what came of it."""
@@ -123,43 +128,6 @@ class Desk:
         return told or str(outcome.value)
 
 
-def _reach(env: dict[str, str], sentinels: list[Any]) -> None:
-    from ledger import resources
-    from loadtest.faults.addresses import connect_to
-
-    connect_to(env)
-    if sentinels:
-        resources.Redis = Following  # type: ignore[misc,assignment]
-        Following.sentinels = sentinels
-    elif os.environ.get("LAB_CLIENT") == "as-it-comes":
-        resources.Redis = AsItComes  # type: ignore[misc,assignment]
-
-
-class Following:
-    """Stands where the ledger makes its Redis client: one that asks the sentinels for the primary."""
-
-    sentinels: list[Any] = []
-
-    @classmethod
-    def from_url(cls, url: str, **options: Any) -> Any:
-        from redis.sentinel import Sentinel
-
-        from loadtest.servers.replication import NAME
-
-        return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=4, **options)
-
-
-class AsItComes:
-    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come."""
-
-    @classmethod
-    def from_url(cls, url: str, **options: Any) -> Any:
-        from redis import Redis
-
-        options.pop("retry", None)
-        return Redis.from_url(url, socket_timeout=1.0, **options)
-
-
 def main(pipe: Connection) -> None:
     """The process, until the pipe ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -168,6 +136,8 @@ def main(pipe: Connection) -> None:
     from ledger.stores.sql import SqlStore
     from ledger.strategies.base import Strategy
 
+    if "FAKETIME_TIMESTAMP_FILE" in os.environ:
+        time.sleep = deeds.sleep
     desk = Desk(pipe)
     deeds.gate_between_accounts(desk, Strategy, SqlStore)
     Strategy.think = lambda strategy: desk.think(strategy)  # type: ignore[method-assign]  # noqa: PLW0108

@@ -53,6 +53,6 @@ class ZooKeeperExpiry(Adversary):
             scene.prove(
                 f"node {before[0]} gone after {spent:.2f} s without heartbeats; left: {after or 'none'}"
             )
-        scene.wait(scene.rush(), 1.0)
+        scene.ahead(1.0)
         scene.go_on(victim)
         self.proxy.mend()
