@@ -51,3 +51,8 @@ class LostReply(Adversary):
             left = "; ".join(scene.keys().values()) or "no key"
             scene.prove(f"reply to {self.proxy.swallowed[0]} lost; the client: {worker.answer}; left: {left}")
         scene.rush()
+
+
+class LostReplyRetried(LostReply):
+    slug = "lost-reply-retried"
+    client = "as-it-comes"

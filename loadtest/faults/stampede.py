@@ -1,0 +1,64 @@
+"""stampede: one worker is inside, 200 others come to the same account, and then it goes on.
+
+Four processes of 50 threads, each thread with connections of its own. Who polls, polls every 0.1 s.
+
+Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
+Cannot touch nothing: everybody can come.
+Cleans up    the processes end with the cell. No other cell runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loadtest import history
+from loadtest.faults.base import Adversary
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene import Scene
+
+PROCESSES, THREADS = 4, 50
+LEASE = 10.0
+GATHER = 6.0  # seconds for all to come
+SERVED = 30.0  # seconds for all to be answered
+
+
+class Stampede(Adversary):
+    slug = "stampede"
+    word = Hazard.STAMPEDE
+    alone = True
+    lease = LEASE
+    settings = {"poll": 0.1, "retries": 2000}
+
+    def strike(self, scene: Scene) -> None:
+        herd = [scene.hire() for _ in range(PROCESSES)]
+        scene.struck.update(herd)
+        if not (victim := scene.victim()):
+            return
+        for worker in herd:
+            worker.begins("call", "crowd", THREADS, LEASE)
+        came = self.gathered(scene)
+        begin = time.monotonic()
+        scene.go_on(victim)
+        if came >= PROCESSES * THREADS:
+            calls = history.read(scene.folder).calls
+            waiting = sum(not each.answered for each in calls) - 1
+            scene.prove(f"{came} callers came while one worker was inside, {waiting} of them had to wait")
+        if scene.wait(herd, SERVED):
+            answers: dict[str, int] = {}
+            for worker in herd:
+                for told, times in (worker.answer or {}).items():
+                    answers[told] = answers.get(told, 0) + times
+            scene.note(f"all were answered after {time.monotonic() - begin:.2f} s: {answers}")
+
+    def gathered(self, scene: Scene) -> int:
+        """Wait until all have begun; returns how many have."""
+        known = len(history.read(scene.folder).calls)
+        until = time.monotonic() + GATHER
+        while time.monotonic() < until:
+            if (came := len(history.read(scene.folder).calls) - known) >= PROCESSES * THREADS:
+                return came
+            time.sleep(0.1)
+        return len(history.read(scene.folder).calls) - known
