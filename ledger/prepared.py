@@ -8,7 +8,6 @@ are. Behind a pooler that gives each transaction another session, the pooler mus
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -23,7 +22,16 @@ class _Prepared(psycopg.Cursor[Any]):
         return super().execute(query, params, **{"prepare": True, **options})
 
 
-def prepared(connection: BaseDatabaseWrapper) -> closing[CursorWrapper]:
-    """Return a cursor for statements with the same text each time; only PostgreSQL has it."""
+def prepared(connection: BaseDatabaseWrapper) -> CursorWrapper:
+    """Return the connection's cursor for statements with the same text each time; only PostgreSQL has it.
+
+    It stays with the connection (a new one costs a tenth of a posting): fetch at once, and do not close it.
+    """
+    connection.close_if_health_check_failed()  # as Django's own cursor() begins
     connection.ensure_connection()
-    return closing(connection.make_cursor(_Prepared(connection.connection)))
+    held: CursorWrapper | None = connection.__dict__.get("prepared_cursor")
+    if held is None or held.cursor.connection is not connection.connection or held.cursor.closed:
+        connection.connection.prepare_threshold = 1  # Django's None forbids it, even to who asks for it
+        held = connection.make_cursor(_Prepared(connection.connection))
+        connection.__dict__["prepared_cursor"] = held
+    return held

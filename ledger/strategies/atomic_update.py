@@ -102,7 +102,8 @@ def in_one_statement(
         "fingerprint": posting.fingerprint,
         "worker": worker(),
     }
-    with key_taken(posting.key), prepared(connections[store.db]) as cursor:
+    cursor = prepared(connections[store.db])
+    with key_taken(posting.key):
         cursor.execute(STATEMENT.format(which=which), given)
         row = cursor.fetchone()
     return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None

@@ -51,7 +51,8 @@ class SelectForUpdateFunction(SqlStrategy):
         columns = [x.account for x in lines], [x.amount for x in lines]
         given = [self.book.pk, *columns, [uuid4() for _ in lines], posting.key, posting.fingerprint, worker()]
         try:
-            with key_taken(posting.key), prepared(connections[self.db]) as cursor:
+            cursor = prepared(connections[self.db])
+            with key_taken(posting.key):
                 cursor.execute(CALL, given)
                 return Applied(tuple(Stored(*row) for row in cursor.fetchall()))
         except DatabaseError as error:

@@ -113,9 +113,9 @@ class Books:
             "versions": plain(state.version for state in states),
             "heads": plain(state.head for state in states),
         }
-        with prepared(connection) as cursor:
-            cursor.execute(COMMIT, given)
-            return bool(cursor.fetchone()[0])
+        cursor = prepared(connection)
+        cursor.execute(COMMIT, given)
+        return bool(cursor.fetchone()[0])
 
     def _load(self, numbers: set[str]) -> None:
         if unknown := numbers - self.accounts.keys():
