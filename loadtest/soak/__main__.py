@@ -51,6 +51,7 @@ def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
     row = records.begin("soak", workload="deposits", store="postgres", adversary="soak", plan=told)
     course = Soak(plan, service, folder, lambda told: print(told, file=sys.stderr, flush=True))
     results = course.run()
+    row.options["took_s"] = round(course.took, 1)
     row.options["strikes"] = [each.as_json() for each in course.strikes]
     report = records.finish(row, results, options.output / "soak.json")
     show(report)
@@ -90,6 +91,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--drop", type=int, default=usual.drop, help="a client loses one reply in so many (%(default)s)"
     )
+    parser.add_argument(
+        "--at-most",
+        type=float,
+        default=usual.at_most,
+        metavar="SECONDS",
+        help="begin no posting after (no limit)",
+    )
     parser.add_argument("--seed", type=int, help="of strikes and amounts (random; it is recorded)")
     parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR")
     parser.add_argument("--keep", action="store_true", help="keep logs and histories, and say where")
@@ -98,7 +106,7 @@ def _options() -> argparse.Namespace:
 
 def _plan(options: argparse.Namespace) -> Plan:
     given: dict[str, Any] = {
-        n: getattr(options, n) for n in ("postings", "strikes", "imports", "lines", "drop")
+        n: getattr(options, n) for n in ("postings", "strikes", "imports", "lines", "drop", "at_most")
     }
     seed = options.seed if options.seed is not None else random.randrange(2**31)  # noqa: S311
     return replace(Plan(seed=seed, **given), strategies=tuple(options.strategy or STRATEGIES))

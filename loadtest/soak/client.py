@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -90,13 +91,17 @@ class Caller:
 def main() -> None:
     order = json.loads(sys.argv[1])
     numbers = count()
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())  # what was begun is finished
     quota = order["postings"]
     callers = []
     for book in order["books"]:
         journal = Journal(book["folder"])
         callers += [Caller(order, book, seat, journal) for seat in range(order["callers"])]
     threads = [
-        threading.Thread(target=each.run, args=(lambda: next(numbers) < quota,), daemon=True)
+        threading.Thread(
+            target=each.run, args=(lambda: not over.is_set() and next(numbers) < quota,), daemon=True
+        )
         for each in callers
     ]
     for thread in threads:

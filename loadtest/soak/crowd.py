@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from math import inf
 from typing import Any, Self
 
 from ledger.addresses import BASE_DIR
@@ -46,10 +47,16 @@ class Crowd:
             REAPER.forget(process.pid)
         self._pipes.close()
 
-    def wait_for(self, count: int, quiet: float) -> bool:
-        """Wait until `count` postings are completed, or all clients have ended. False: none for `quiet` seconds."""
+    def stop(self) -> None:
+        """Tell them to begin nothing more."""
+        for process in self.processes:
+            process.terminate()
+
+    def wait_for(self, count: int, quiet: float, until: float = inf) -> bool:
+        """Wait until `count` postings are completed, all clients have ended, or the monotonic clock says `until`.
+        False: none was completed for `quiet` seconds."""
         last = time.monotonic()
-        while self.done < count and self._pipes.get_map():
+        while self.done < count and self._pipes.get_map() and time.monotonic() < until:
             for key, _ in self._pipes.select(1.0):
                 if said := os.read(key.fd, 65536):
                     self.done += len(said)

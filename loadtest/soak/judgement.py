@@ -66,7 +66,7 @@ def judged(
     witness = Witness(
         history=History(calls),
         fired=fired(strikes, posted.calls),
-        not_applicable=_not_applicable(trial.strategy),
+        not_applicable=_not_applicable(trial),
         stall=longest_stall(posted.calls, STALLED_AFTER),
         unfinished=posted.counts()["unanswered"],
         breaches=(*files.breaches(trial.book), *once_law(posted.calls, trial.book)),
@@ -94,8 +94,8 @@ def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
     return count_law({each: found[each] for each in intents if each in wanted or found[each] > 1})
 
 
-def _not_applicable(strategy: str) -> dict[str, str]:
-    why = no_valkey(strategy)
+def _not_applicable(trial: SoakTrial) -> dict[str, str]:
+    why = no_valkey(trial.strategy, trial.store)
     return {str(Hazard.SERVER_RESTART): why} if why else {}
 
 

@@ -24,6 +24,7 @@ class Event:
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """`postings` of all clients together; `strikes` in number; `imports` into each book, of `lines` lines each;
+    `at_most` seconds, after which no posting is begun any more (0: no limit);
     `processes` × `callers` clients a book; each client loses its 2nd reply, and every `drop`th after it (0: none)."""
 
     strategies: tuple[str, ...] = STRATEGIES
@@ -35,6 +36,7 @@ class Plan:
     processes: int = 2
     callers: int = 2
     drop: int = 50
+    at_most: float = 0
     seed: int = 0
 
     def events(self) -> Iterator[Event]:

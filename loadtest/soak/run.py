@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,8 @@ class Soak:
     tell: Callable[[str], None]
     strikes: list[Strike] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    #: seconds from the first posting to the last
+    took: float = 0.0
 
     def run(self) -> list[dict[str, Any]]:
         """Return the object of each book: the two controls first."""
@@ -78,22 +82,30 @@ class Soak:
 
     def course(self, crowd: Crowd, files: Files, trials: list[SoakTrial]) -> None:
         chance = random.Random(self.plan.seed)  # noqa: S311  (no secret)
+        begun = time.monotonic()
+        until = begun + (self.plan.at_most or inf)
+        everything = self.plan.postings + 1  # one more than there are: until all clients have ended
         try:
             for event in self.plan.events():
-                self.wait(crowd, event.count)
+                self.wait(crowd, event.count, until)
+                if time.monotonic() >= until:
+                    break
                 if event.kind:
                     self.strikes.append(strike(event.kind, self.service, chance, crowd.done))
                     self.tell(f"{crowd.done:,} postings: SIGKILL to {event.kind} {self.strikes[-1].pid}")
                 else:
                     files.start([each.book for each in trials])
                     self.tell(f"{crowd.done:,} postings: file {files.count} into each book")
-            self.wait(crowd, self.plan.postings + 1)  # one more than there are: until all clients have ended
+            self.wait(crowd, everything, until)
+            crowd.stop()
+            self.wait(crowd, everything)
+            self.took = time.monotonic() - begun
         except TimeoutError as error:
             self.tell(str(error))
             self.doubts.append(Doubt(f"broken off: {error}", f"look at {self.service.log}"))
 
-    def wait(self, crowd: Crowd, count: int) -> None:
-        if not crowd.wait_for(count, QUIET):
+    def wait(self, crowd: Crowd, count: int, until: float = inf) -> None:
+        if not crowd.wait_for(count, QUIET, until):
             raise TimeoutError(f"no posting was completed for {QUIET:g} s")
 
     def judge(self, files: Files, trials: list[SoakTrial]) -> list[dict[str, Any]]:
