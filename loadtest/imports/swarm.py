@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from loadtest.evidence import Doubt
 from loadtest.history import History
 from loadtest.imports.comparison import history_of
 from loadtest.journal import SUFFIX
+from loadtest.servers import ServerError
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, Witness
 from loadtest.workloads.imports import Imports
@@ -53,9 +54,8 @@ class ImportingSwarm:
 
             seen = replace(self.swarm, keep=folder, tick=tick)(trial, book)
             done = bool(started) and _finished(started[0])
-            if not done:  # one that hangs on a lock does not end politely
-                for worker in workers:
-                    worker.kill()
+            for worker in workers:
+                _end(worker, politely=done)
         # the workers are dead: nobody writes to the book any more
         imported = history_of(book)
         calls = sorted([*seen.history.calls, *imported.calls], key=lambda call: call.started)
@@ -66,6 +66,15 @@ class ImportingSwarm:
             doubts=(*seen.doubts, *_doubts(started, done)),
             facts={**seen.facts, "imported": imported.counts()},
         )
+
+
+def _end(worker: BackgroundWorker, *, politely: bool) -> None:
+    """One that hangs on a lock does not end politely: what it was at stays unanswered in the rows."""
+    if not politely:
+        worker.kill()
+        return
+    with suppress(ServerError):  # it is killed then
+        worker.stop()
 
 
 def _finished(run: ImportRun) -> bool:

@@ -93,7 +93,7 @@ class Command(BaseCommand):
         try:
             report = self.measure(plans, options)
         except (NoServers, ServerError, BankError) as error:
-            raise subjects.usage(error) from error
+            raise subjects.usage(f"{error}\n{self.kept}") from error
         except ProgrammingError as error:
             raise subjects.usage(f"run `python manage.py migrate` first: {error}") from error
         except KeyboardInterrupt:
@@ -104,7 +104,7 @@ class Command(BaseCommand):
             raise SystemExit(int(code))
 
     def measure(self, plans: list[Plan], options: dict[str, Any]) -> dict[str, Any]:
-        """Run all trials, with a progress bar on the terminal. A workload that is done is in the file at once."""
+        """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
@@ -117,12 +117,15 @@ class Command(BaseCommand):
 
             for plan in plans:
                 row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
-                for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
-                    results.append(records.record(row, result))
-                    told = f"  {escape(labels(results)[-1])}: {result.word}"
-                    progress.console.print(told, highlight=False)
-                report = records.finish(row, results, file)
-                self.kept = f"What was measured of whole workloads is in {file}."
+                try:
+                    for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
+                        results.append(records.record(row, result))
+                        told = f"  {escape(labels(results)[-1])}: {result.word}"
+                        progress.console.print(told, highlight=False)
+                finally:
+                    if results:
+                        report = records.finish(row, results, file)
+                        self.kept = f"What was measured is in {file}."
         return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
