@@ -62,8 +62,9 @@ class Opening:
         self._since_vacuum = 0
 
     def _prepare(self) -> bytes:
-        """Tables with rows get these rows back; the others are emptied. Triggers and foreign keys look away."""
-        parts = ["SET session_replication_role = replica"]
+        """Tables with rows get these rows back; the others are emptied. Triggers and foreign keys look away, in
+        this session, until `empty` is called again: to change that each time would drop every cached plan."""
+        parts = []
         for model in tables():
             table = model._meta.db_table
             self._run(
@@ -71,10 +72,15 @@ class Opening:
                 f"CREATE TABLE opening.{table} AS SELECT * FROM {table}"
             )
             parts.append(f"DELETE FROM {table}")  # noqa: S608  (names of our own models)
-            parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")  # noqa: S608  (names of our own models)
-        parts.append("SELECT setval('ledger_entry_seq', 1, false)")
-        parts.append("SET session_replication_role = origin")
-        return ";".join(parts).encode()
+            if model.objects.exists():
+                parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")  # noqa: S608  (names of our own models)
+        parts.append("PERFORM setval('ledger_entry_seq', 1, false)")
+        self._run("SET session_replication_role = replica")
+        self._run(
+            "CREATE OR REPLACE FUNCTION opening.restore() RETURNS void LANGUAGE plpgsql AS "
+            f"$$ BEGIN {'; '.join(parts)}; END $$"
+        )
+        return b"SELECT opening.restore()"
 
     def _run(self, statements: str | bytes) -> None:
         done = self._raw.exec_(statements.encode() if isinstance(statements, str) else statements)

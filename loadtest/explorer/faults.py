@@ -104,7 +104,7 @@ def fail_over(run: Run, name: str) -> None:
     server = run.servers[name]
     for worker in run.workers:
         worker.struck = worker.struck or name in worker.sessions
-        server.end_sessions(list(worker.sessions.get(name, ())))
+        server.end_sessions(list(worker.sessions.get(name, ())), cut=True)
     lost = server.fail_over()
     run.progress()
     run.record("", name, Kind.FAILOVER.value, "the replica takes over", f"without {lost}")

@@ -27,6 +27,7 @@ class Branch:
     taken: int
     last: int  # the last one to explore; == taken when there is nothing to branch over
     watched: dict[bytes, int]
+    versions: dict[str, int]  # of what the servers hold
     key: bytes = b""
     shape: bytes = b""
 
@@ -75,7 +76,8 @@ class Search:
     def _one(self) -> None:
         known = len(self.path)
         self.fresh.clear()
-        run = self.stage.run(self._choose, self._watched(0))
+        versions = self.path[-1].versions if self.path else {}
+        run = self.stage.run(self._choose, self._watched(0), known=versions)
         self._learn(run)
         if run.cold:  # a script was loaded: again, now that the server has it
             del self.path[known:]
@@ -119,29 +121,29 @@ class Search:
             if resume is None:
                 run.stuck = True
                 return 0
-            self.path.append(Branch(options, resume, resume, run.watched))
+            self.path.append(Branch(options, resume, resume, run.watched, _versions(run)))
             return resume
         if not self.full:
-            self.path.append(Branch(options, 0, len(options) - 1, run.watched))
+            self.path.append(Branch(options, 0, len(options) - 1, run.watched, _versions(run)))
             return 0
         key, shape = state.state(run), state.shape(run)
         if any(branch.shape == shape for branch in self.path):
-            return self._straight(options, key, shape)
+            return self._straight(run, options, key, shape)
         if key in self.expanded:
             return CUT
         self.expanded.add(key)
         self.fresh.add(key)
-        self.path.append(Branch(options, 0, len(options) - 1, run.watched, key, shape))
+        self.path.append(Branch(options, 0, len(options) - 1, run.watched, _versions(run), key, shape))
         return 0
 
-    def _straight(self, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
+    def _straight(self, run: Run, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
         """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
         mine = any(branch.key == key for branch in self.path)
         if not mine and (key in self.expanded or key in self.passed):
             return CUT
         self.passed.add(key)
         self.fresh.add(key)
-        self.path.append(Branch(options, 0, 0, self.watched, key, shape))
+        self.path.append(Branch(options, 0, 0, self.watched, _versions(run), key, shape))
         return 0
 
     def _watched(self, depth: int) -> dict[bytes, int]:
@@ -160,3 +162,7 @@ class Search:
             return False
         self.path[-1].taken += 1
         return True
+
+
+def _versions(run: Run) -> dict[str, int]:
+    return {name: server.version for name, server in run.servers.items()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from loadtest.explorer.bounds import Bounds
@@ -96,11 +96,13 @@ class Stage:
         choose: Callable[[Run, Sequence[Option]], int],
         watched: dict[bytes, int],
         trace: Callable[..., None] | None = None,
+        known: Mapping[str, int] = MappingProxyType({}),
     ) -> Run:
-        """Execute one schedule. Afterwards every thread has ended its work, every session is idle."""
+        """Execute one schedule. Afterwards every thread has ended its work, every session is idle.
+        `known`: up to which version of its contents each server is as it was in the run before."""
         self.subject.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
-            server.begin()
+            server.begin(known.get(server.name, -1))
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
         run.trace, run.until = trace, self.until

@@ -150,20 +150,26 @@ def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) 
 def _drive(
     place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Generator[Any, Any, Any]
 ) -> Any:
-    """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked."""
+    """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
+    Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
     socket = connection.pgconn.socket
     poller = select.poll()
+    others = [s for w in place.run.workers for s in w.sessions.get(NAME, ()) if s is not connection]
+    patience = NEWS_WITHIN_MS if server.holds(others) else None
     try:
         wants = next(gen)
         while True:
             poller.register(
                 socket, (select.POLLIN if wants & 1 else 0) | (select.POLLOUT if wants & 2 else 0)
             )
-            if events := poller.poll(NEWS_WITHIN_MS):
+            if events := poller.poll(patience):
                 flags = events[0][1]
                 ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
                 wants = gen.send(ready)
-            elif not place.task.victim and server.is_blocked(connection):
+                patience = patience and NEWS_WITHIN_MS
+            elif place.task.victim or not server.is_blocked(connection):
+                patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
+            else:
                 place.task.session = connection
                 place.run.blocked(place.task)
     except StopIteration as done:

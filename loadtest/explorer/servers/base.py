@@ -19,8 +19,12 @@ class Server(Protocol):
     fails_over: bool
     lags: bool
 
-    def begin(self) -> None:
-        """The run starts: the subject has put the opening state there, time is 0."""
+    #: how often its contents may have changed since `begin`
+    version: int
+
+    def begin(self, known: int = -1) -> None:
+        """The run starts: the subject has put the opening state there, time is 0. What was seen in the run
+        before is the same again up to version `known`: it need not be looked at once more."""
 
     def touched(self) -> None:
         """A command was executed that may have changed what others can see."""
@@ -49,8 +53,8 @@ class Server(Protocol):
     def abort(self, task: Task) -> None:
         """End a deadlock: let the command of this task fail."""
 
-    def end_sessions(self, sessions: Sequence[Any]) -> None:
-        """Their owner died: what these sessions held is free, at once."""
+    def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
+        """Their owner died: what these sessions held is free, at once. `cut`: the owner lives, and notices."""
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         """Might others see it when these sessions end?"""

@@ -42,7 +42,8 @@ class PostgresServer:
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         for name, query in ((b"contents", contents_sql), (b"blockers", BLOCKERS), (b"held", HELD)):
             self.admin.pgconn.prepare(name, query.encode())
-        self._contents: bytes | None = None
+        self._seen: dict[int, bytes] = {}
+        self.version, self._proving = 0, False
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         #: sessions whose waiting may count as blocked
@@ -50,17 +51,20 @@ class PostgresServer:
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared question, its rows as text."""
+        self._proved()
         result = self.admin.pgconn.exec_prepared(name, values)
         if result.status != ExecStatus.TUPLES_OK:
             raise RuntimeError(result.error_message.decode(errors="replace"))
         columns = range(result.nfields)
         return [tuple(result.get_value(row, c) for c in columns) for row in range(result.ntuples)]
 
-    def begin(self) -> None:
-        self._contents, self._ask, self._blockers, self.changed = None, True, {}, False
+    def begin(self, known: int = -1) -> None:
+        self._proved()
+        self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
+        self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
 
     def touched(self) -> None:
-        self._contents, self.changed = None, True
+        self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:
         pass
@@ -70,9 +74,9 @@ class PostgresServer:
         self._ask = True
 
     def contents(self) -> bytes:
-        if self._contents is None:
-            self._contents = repr(self.ask(b"contents")).encode()
-        return self._contents
+        if self.version not in self._seen:
+            self._seen[self.version] = repr(self.ask(b"contents")).encode()
+        return self._seen[self.version]
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         return ()
@@ -116,7 +120,7 @@ class PostgresServer:
         self.cancel(task.session.info.backend_pid)
         self._ask = True
 
-    def end_sessions(self, sessions: Sequence[Any]) -> None:
+    def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks. (Ending it costs 40 × more.)"""
         for connection in sessions:
             raw = connection.pgconn
@@ -151,21 +155,33 @@ class PostgresServer:
                 connection.pgconn, connection.explorer_cut, connection._closed = real, None, False
 
     def cancel(self, pid: int) -> None:
+        self._proved()
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or _holds(s) for s in sessions)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
-        """After each run. Raises RuntimeError with what a session still holds."""
+        """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked
+        something, because the answer comes while the opening state is put back."""
         sessions = [session for session in sessions if not session.closed]
         for connection in sessions:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
             connection.explorer_calls = connection.explorer_holds = False
             connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
-        if held := self.ask(b"held", _array([session.info.backend_pid for session in sessions])):
-            raise RuntimeError(f"sessions still hold locks after the run: {held}")
+        self._proved()
+        pids = [_array([session.info.backend_pid for session in sessions])]
+        self.admin.pgconn.send_query_prepared(b"held", pids)
+        self.admin.pgconn.flush()
+        self._proving = True
+
+    def _proved(self) -> None:
+        held, self._proving = self._proving, False
+        while held and (result := self.admin.pgconn.get_result()):
+            if result.status != ExecStatus.TUPLES_OK or result.ntuples:
+                rows = [result.get_value(row, 1) for row in range(result.ntuples)]
+                raise RuntimeError(f"sessions still hold locks after the run: {rows or result.error_message!r}")
 
     def lag(self) -> None:
         raise NotImplementedError
@@ -191,6 +207,7 @@ class PostgresServer:
         self._before = self._sessions()
 
     def around(self) -> str:
+        self._proved()
         ours, now = self._ours(), self._sessions()
         strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()

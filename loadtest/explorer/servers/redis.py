@@ -43,11 +43,13 @@ class RedisServer:
         self.address = address(self._connection)
         self._strangers = Strangers(self.ask, name, self.address)
         self._scripts = {n: self.ask("SCRIPT", "LOAD", _script(n)) for n in ("contents.lua", "pin.lua")}
-        self.reading = self._commands_that_only_read()
+        self.reading, self.blocking = self._kinds_of_commands()
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}
+        self._seen: dict[int, tuple[list[Any], dict[str, int], bytes]] = {}
+        self.version, self._looked, self._lasting = 0, -1, True
         self._rows: list[Any] = []
-        self._contents: bytes | None = None
+        self._contents = b""
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
         self.changed = True
         #: process ids of real replicas; WAIT is answered by them
@@ -64,34 +66,36 @@ class RedisServer:
             self._connection.send_command(*command, check_health=False)
             return self._connection.read_response()
 
-    def _commands_that_only_read(self) -> set[bytes]:
-        return {row[0].upper() for row in self.ask("COMMAND") if b"readonly" in row[2]} | {b"PING", b"TIME"}
+    def _kinds_of_commands(self) -> tuple[set[bytes], set[bytes]]:
+        """The server says itself which of its commands only read, and which may block."""
+        rows = self.ask("COMMAND")
+        reading = {row[0].upper() for row in rows if b"readonly" in row[2]} | {b"PING", b"TIME"}
+        return reading, {row[0].upper() for row in rows if b"blocking" in row[2]}
 
-    def begin(self) -> None:
-        self._leases.clear()
-        self._expire_at.clear()
-        self._contents, self._now, self._ask, self.changed = None, 0, True, False
+    def begin(self, known: int = -1) -> None:
+        self._leases, self._expire_at = {}, {}
+        self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
+        self.version, self._looked, self._lasting = 0, -1, True
+        self._now, self._ask, self.changed = 0, True, False
         self._replica, self.lost = None, []
         for process in self.replicas:
             os.kill(process, signal.SIGCONT)
 
     def touched(self) -> None:
-        self._contents, self.changed = None, True
+        self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:
         self._ask = True
         if self.lags and not op.reads:
             self.lost.append(op.text)
         self.leases()
-        if self._leases and (
-            self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
-        ):
+        new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
+        late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
+        if self._leases and (new or late):
             self._pin()
 
     def contents(self) -> bytes:
-        if self._contents is None:
-            self._look()
-        assert self._contents is not None
+        self._look()
         return self._contents
 
     def listing(self) -> list[tuple[str, str, str, int | None]]:
@@ -100,29 +104,38 @@ class RedisServer:
         return [(self.name, key, shown(row[2]), leases.get(key)) for key, row in named]
 
     def leases(self) -> Mapping[str, int]:
-        if self._contents is None:
-            self._look()
+        self._look()
         return self._leases
 
     def _look(self) -> None:
+        """Once for each version; what an earlier run has seen there is taken from memory."""
+        if self._looked == self.version:
+            return
+        self._looked = self.version
+        if self.version in self._seen:
+            self._rows, leases, self._contents = self._seen[self.version]
+            self._expire_at = {k: at for k, at in self._expire_at.items() if self._leases.get(k) == leases.get(k)}
+            self._leases, self._lasting = dict(leases), False
+            return
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
         leases, expire_at = {}, {}
         for row in rows:
             key, left, at = row[0].decode(errors="backslashreplace"), row[3], row[4]
             if left >= 0:
-                same = self._expire_at.get(key) == at
+                same = key in self._leases and self._expire_at.get(key) == at
                 leases[key] = self._leases[key] if same else self._now + rounded(left) * 1000
                 expire_at[key] = at
         self._leases, self._expire_at = leases, expire_at
         self._rows = rows
         self._contents = repr([row[:3] for row in rows if row[3] != -2]).encode()
+        self._seen[self.version] = rows, dict(leases), self._contents
 
     def _pin(self) -> None:
         """Write the leases' virtual time to the server."""
         wanted = [word for key, end in self._leases.items() for word in (key, (end - self._now) // 1000)]
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
         self._expire_at = dict(zip(self._leases, times, strict=True))
-        self._pinned = (self._now, _perf())
+        self._pinned, self._lasting = (self._now, _perf()), True
 
     def advance(self, now: int) -> list[str]:
         self._now = now
@@ -163,11 +176,12 @@ class RedisServer:
         self.ask("CLIENT", "UNBLOCK", client, "TIMEOUT")
         self._ask = True
 
-    def end_sessions(self, sessions: Sequence[Any]) -> None:
-        """The server forgets them at once: their place in a queue, WATCH, subscriptions."""
+    def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
+        """The server forgets at once their place in a queue, and their subscriptions. One that has neither is
+        ended only if its client shall notice (`cut`): to connect again costs more than a schedule."""
         for connection in sessions:
             gated = getattr(connection, "explorer", None)
-            if gated and gated.number > 0:
+            if gated and gated.number > 0 and (cut or gated.op or gated.mode):
                 with suppress(redis.ResponseError):
                     self.ask("CLIENT", "KILL", "ID", gated.number)
                 gated.number = -1
