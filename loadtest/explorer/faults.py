@@ -18,17 +18,33 @@ def options(run: Run, steppers: Sequence[Task]) -> list[Option]:
     """The faults that may come now. Also notes which ones can touch the subject at all.
 
     A fault that nobody else can see at that moment is offered once, when its victim has just arrived at its
-    gate: coming later, past the steps of others, it would lead to the same states.
+    gate: coming later, past the steps of others, it would lead to the same states. So would what happens to a
+    server, past steps on other servers (`run.touched`: where something has happened since faults were last offered).
     """
     possible = list(_possible(run, steppers))
     run.applicable.update(fault_of(option) for option, _ in possible)
-    offered = [Option(Kind.FAILOVER, server.name) for server in run.servers.values() if server.lags]
-    if len(run.spent) < run.bounds.faults:
+    lagging = [server.name for server in run.servers.values() if server.lags]
+    offered = [Option(Kind.FAILOVER, name) for name in lagging if name in run.touched or not run.full]
+    if used(run) < run.bounds.faults:
         kinds = run.bounds.kinds
         offered += [o for o, seen in possible if fault_of(o) in kinds and (seen or not run.full)]
     for task in run.tasks:
         task.fresh = False
+    run.touched.clear()
     return offered
+
+
+def used(run: Run) -> int:
+    """How many faults are spent, or begun: a replica that lags may still take over."""
+    return len(run.spent) + sum(s.lags and s.name not in run.charged for s in run.servers.values())
+
+
+def charge(run: Run, name: str) -> None:
+    """The lag of that server's replica is noticed: it takes over, or somebody waits for it in vain. Until then
+    nothing has happened to anybody."""
+    if name not in run.charged:
+        run.charged.add(name)
+        run.spent.append(Fault.FAILOVER)
 
 
 def fault_of(option: Option) -> Fault:
@@ -61,19 +77,20 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
             yield Option(Kind.LAG, task.name), True
     for server in run.servers.values():
         if server.leases():
-            yield Option(Kind.CLOCK_JUMP, server.name), True
+            yield Option(Kind.CLOCK_JUMP, server.name), server.name in run.touched
 
 
 def _seen_by_others(run: Run, worker: Worker) -> bool:
     """Would others see at once that the worker's sessions end: a lock, a place in a queue?"""
     if any(task.state is State.BLOCKED for task in worker.tasks):
         return True
-    return any(server.holds(list(worker.sessions.get(name, ()))) for name, server in run.servers.items())
+    return any(run.servers[name].holds(list(worker.sessions.get(name, ()))) for name in run.touched)
 
 
 def apply(run: Run, option: Option) -> None:
     """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
-    run.spent += [fault_of(option)] * option.cost
+    if option.kind is not Kind.LAG:
+        run.spent += [fault_of(option)] * option.cost
     run.progress()
     if option.kind is Kind.LOST_REPLY:
         run.task(option.who).worker.struck = True
@@ -102,6 +119,7 @@ def apply(run: Run, option: Option) -> None:
 def fail_over(run: Run, name: str) -> None:
     """The replica that had fallen behind is the primary now; whoever was connected to the old one is cut off."""
     server = run.servers[name]
+    charge(run, name)
     for worker in run.workers:
         worker.struck = worker.struck or name in worker.sessions
         server.end_sessions(list(worker.sessions.get(name, ())), cut=True)

@@ -42,6 +42,9 @@ class Run:
         self.full = bounds.reduction is Reduction.FULL
         self.now = 0
         self.spent: list[Fault] = []
+        self.charged: set[str] = set()  # servers whose failover is among them (faults.charge)
+        self.touched = set(servers)  # where something has happened since faults were last offered
+        self.collapsed = False  # a poll in vain was taken for the one before
         self.steps: list[Step] = []
         self.trace: Callable[[Run, Step], None] | None = None
         self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
@@ -96,7 +99,9 @@ class Run:
         task.key, task.notified, task.state = key, False, State.WAIT
         task.until = None if micros is None else self.now + micros
         task.period = micros or 0
-        same = task.history.close(collapse=self.full and not timeline.held_back(self, task.worker))
+        collapse = self.full and not timeline.held_back(self, task.worker)
+        same = task.history.close(collapse)
+        self.collapsed |= same and collapse
         if not same:
             task.vain_since = None
             if not task.history.attempts:
@@ -201,6 +206,8 @@ class Run:
                 return task_or_none
 
     def _apply(self, option: Option) -> Task | None:
+        op = self.task(option.who).op if option.kind is Kind.STEP else None
+        self.touched.update([op.server] if op else self.servers)
         if option.kind not in FREE:
             faults.apply(self, option)
         if option.kind is Kind.TICK or option.kind is Kind.PAUSE:

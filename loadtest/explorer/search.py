@@ -14,6 +14,8 @@ from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import CUT, Run
 from loadtest.explorer.stage import Stage
+from loadtest.explorer.state import Moment
+from loadtest.explorer.summaries import Footprint, Summaries, footprint
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
@@ -30,6 +32,8 @@ class Branch:
     versions: dict[str, int]  # of what the servers hold
     key: bytes = b""
     shape: bytes = b""
+    moment: Moment | None = None
+    footprints: tuple[Footprint | None, ...] = ()
 
 
 class Search:
@@ -44,6 +48,8 @@ class Search:
         self.passed: set[bytes] = set()
         self.fresh: set[bytes] = set()
         self.watched: dict[bytes, int] = {}
+        self.summaries = Summaries()
+        self.foreseen = 0
         self.result = Result(stage.bounds)
 
     def explore(self) -> Result:
@@ -92,6 +98,10 @@ class Search:
         if run.cut:
             return None
 
+        if self.full and not run.stuck:
+            end = state.moment(run)
+            self._note(run, end)
+            self.expanded.add(end.key)
         contents = timeline.shared(run)
         judgement = self.stage.subject.judge(run.endings, run.stuck, contents)
         result.finals.add(contents)
@@ -126,15 +136,41 @@ class Search:
         if not self.full:
             self.path.append(Branch(options, 0, len(options) - 1, run.watched, _versions(run)))
             return 0
-        key, shape = state.state(run), state.shape(run)
-        if any(branch.shape == shape for branch in self.path):
+        moment = state.moment(run)
+        self._note(run, moment)
+        key, shape = moment.key, state.shape(run) if run.collapsed else b""
+        if shape and any(branch.shape == shape for branch in self.path):
             return self._straight(run, options, key, shape)
         if key in self.expanded:
             return CUT
         self.expanded.add(key)
         self.fresh.add(key)
-        self.path.append(Branch(options, 0, len(options) - 1, run.watched, _versions(run), key, shape))
-        return 0
+        footprints = tuple(footprint(run, moment, option) for option in options)
+        branch = Branch(
+            options, 0, len(options) - 1, run.watched, _versions(run), key, shape, moment, footprints
+        )
+        self.path.append(branch)
+        while branch.taken <= branch.last and self._foreseen(branch):
+            branch.taken += 1
+        return branch.taken if branch.taken <= branch.last else CUT
+
+    def _note(self, run: Run, after: Moment) -> None:
+        """What the option that was taken last has done."""
+        before = self.path[-1] if self.path else None
+        if before and before.moment and not run.cold and (trace := before.footprints[before.taken]):
+            self.summaries.note(before.moment, before.options[before.taken], trace, after)
+
+    def _foreseen(self, branch: Branch) -> bool:
+        """Would the option that comes next lead where the search has been, other than on this very path?"""
+        trace = branch.footprints[branch.taken] if branch.moment else None
+        if not trace or not branch.moment:
+            return False
+        after = self.summaries.after(branch.moment, branch.options[branch.taken], trace)
+        if after is None or (key := after.key) not in self.expanded:
+            return False
+        known = all(other.key != key for other in self.path)
+        self.foreseen += known
+        return known
 
     def _straight(self, run: Run, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
         """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
@@ -156,12 +192,15 @@ class Search:
 
     def _backtrack(self) -> bool:
         """Turn to the next schedule. → is there one?"""
-        while self.path and self.path[-1].taken >= self.path[-1].last:
+        while self.path:
+            branch = self.path[-1]
+            branch.taken += 1
+            while branch.taken <= branch.last and self._foreseen(branch):
+                branch.taken += 1
+            if branch.taken <= branch.last:
+                return True
             self.path.pop()
-        if not self.path:
-            return False
-        self.path[-1].taken += 1
-        return True
+        return False
 
 
 def _versions(run: Run) -> dict[str, int]:

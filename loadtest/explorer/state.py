@@ -1,34 +1,67 @@
 """When are two moments the same? All that can influence what comes next makes a state, exactly.
 
 What the servers hold and what their leases have left; what each thread has sent and was told so far, with the
-values; what it stands before; every timer; who waits for whom; the faults that are left. Left out: how the state
+values; what it stands before; every timer; who waits for whom; the faults that were spent. Left out: how the state
 was reached, and of a thread that has ended all but its outcome. Two earlier searches left out the rows that a
 SELECT had returned, and were wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer import timeline
 from loadtest.explorer.tasks import Task, Worker, digest
 
 if TYPE_CHECKING:
+    from loadtest.explorer.bounds import Fault
     from loadtest.explorer.run import Run
+    from loadtest.explorer.servers.base import Server
 
 
-def state(run: Run) -> bytes:
-    """Return the digest of the run's state, times relative to now."""
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A state in its parts, each a digest: of every server, of every worker, and what belongs to neither."""
+
+    spent: tuple[Fault, ...]
+    clock: int  # what a wall clock shows, if anybody has looked at one
+    servers: Mapping[str, bytes]
+    workers: Mapping[str, bytes]
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> bytes:
+        parts = repr((self.spent, self.clock, self.waiting)).encode()
+        return digest(parts, *self.servers.values(), *self.workers.values())
+
+    def changed(self, servers: Mapping[str, bytes], workers: Mapping[str, bytes], spent: Any) -> Moment:
+        """The same with some parts exchanged."""
+        return replace(
+            self, servers={**self.servers, **servers}, workers={**self.workers, **workers}, spent=spent
+        )
+
+
+def moment(run: Run) -> Moment:
+    """Return the run's state, times relative to now."""
     now = run.now
 
-    def moment(at: int | None) -> int | None:
+    def relative(at: int | None) -> int | None:
         return None if at is None else max(at - now, 0)
 
-    leases = [sorted((k, v - now) for k, v in s.leases().items()) for s in run.servers.values()]
-    hidden = [server.hidden() for server in run.servers.values()]
-    return digest(
-        repr((_parts(run, moment, now), leases, hidden, now if run.wall_clock_read else 0)).encode()
+    return Moment(
+        tuple(sorted(run.spent)),
+        now if run.wall_clock_read else 0,
+        {server.name: _server(server, now) for server in run.servers.values()},
+        {w.name: digest(repr(_worker(run, w, relative, now)).encode()) for w in run.workers},
+        tuple(task.name for task in run.waiting_line),
     )
+
+
+def _server(server: Server, now: int) -> bytes:
+    leases = sorted((key, end - now) for key, end in server.leases().items())
+    return digest(server.contents(), server.hidden(), repr((server.lags, leases)).encode())
 
 
 def shape(run: Run) -> bytes:
@@ -40,34 +73,25 @@ def shape(run: Run) -> bytes:
     times = {t.until for t in run.tasks if t.until is not None} | {v for _, v in leases}
     rank = {at: place for place, at in enumerate(sorted(times))}
     order = sorted((key, rank[at]) for key, at in leases)
-    return digest(
-        repr((_parts(run, lambda at: None if at is None else rank.get(at, -1), None), order)).encode()
-    )
+
+    def ranked(at: int | None) -> int | None:
+        return None if at is None else rank.get(at, -1)
+
+    servers = [(server.lags, server.contents()) for server in run.servers.values()]
+    workers = [_worker(run, worker, ranked, None) for worker in run.workers]
+    waiting = [task.name for task in run.waiting_line]
+    return digest(repr((sorted(run.spent), servers, workers, waiting, order)).encode())
 
 
-def _parts(run: Run, moment: Any, now: int | None) -> tuple[Any, ...]:
-    return (
-        len(run.spent),
-        [server.lags for server in run.servers.values()],
-        [server.contents() for server in run.servers.values()],
-        [
-            (
-                w.paused,
-                w.offered,
-                w.offset,
-                _outcome(w),
-                [_task(t, moment, now, _put_off(run, t)) for t in w.tasks],
-            )
-            for w in run.workers
-        ],
-        [task.name for task in run.waiting_line],
-    )
+def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
+    tasks = [_task(task, time, now, _put_off(run, task)) for task in worker.tasks]
+    return worker.paused, worker.offered, worker.offset, _outcome(worker), tasks
 
 
 def _outcome(worker: Worker) -> tuple[Any, ...]:
     """Of a worker that has ended only this is left to be judged, however it came there."""
     if not worker.finished or worker.crashed:
-        return (worker.crashed,)
+        return worker.crashed, worker.struck
     result, error = worker.result, worker.error
     told = result if isinstance(result, str | int | None) else type(result).__name__
     return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck
@@ -77,7 +101,7 @@ def _put_off(run: Run, task: Task) -> bool:
     return task.until is not None and timeline.wakes_at(run, task) != task.until
 
 
-def _task(task: Task, moment: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
+def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
     history = task.history
     if not task.alive:
         return (task.state.value,)
@@ -85,7 +109,7 @@ def _task(task: Task, moment: Any, now: int | None, doze: bool) -> tuple[Any, ..
         task.state.value,
         task.op.identity if task.op else b"",
         (task.due and now - task.due) if now is not None else task.due is None,
-        "dozes" if doze else moment(task.until),
+        "dozes" if doze else time(task.until),
         task.notified,
         task.vain_since is not None,
         history.key(now) if now is not None else (history.base, tuple(history.round)),

@@ -93,7 +93,7 @@ def options(run: Run) -> list[Option]:
             found.append(Option(Kind.TICK))
         elif Fault.PAUSE in run.bounds.kinds:
             run.applicable.add(Fault.PAUSE)
-            if len(run.spent) + len(lag) <= run.bounds.faults:
+            if faults.used(run) + len(lag) <= run.bounds.faults:
                 found.append(Option(Kind.PAUSE, "+".join(lag)))
     found += [Option(Kind.RESUME, w.name) for w in run.workers if may_resume(run, w, not found)]
     return found + faults.options(run, steppers)

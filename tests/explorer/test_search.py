@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.bounds import SECOND, Fault, Reduction
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.search import Result
 from loadtest.explorer.subject import UNBROKEN
 from locks.naive_lock import NaiveLock
@@ -86,28 +86,3 @@ def test_a_lock_that_goes_in_after_three_tries_is_found(explore: Explore) -> Non
     assert explore(bank.locked_by(bank.three_tries(0.03))).worst == "lost"
     assert explore(bank.locked_by(bank.three_tries(0.5)), faults=1).worst == "lost"
     assert explore(bank.locked_by(bank.three_tries(0.5), work=3.0)).worst == "lost"
-
-
-CRASH = frozenset({Fault.CRASH})
-
-
-@pytest.mark.parametrize(
-    ("deposit", "faults"),
-    [
-        (bank.no_lock, 1),
-        (bank.select_for_update, 1),
-        (bank.optimistic, 1),
-        (bank.opposite_order, 1),
-        (bank.locked_by(naive), 1),
-    ],
-)
-def test_the_search_without_reduction_finds_the_same(explore: Explore, deposit: Any, faults: int) -> None:
-    """The referee: every order of every step, every poll, nothing left out."""
-    bounds = {"faults": faults, "kinds": CRASH, "patience": SECOND}
-    reduced = explore(deposit, **bounds)
-    referee = explore(deposit, **bounds, reduction=Reduction.NONE)
-    assert reduced.exhausted
-    assert referee.exhausted
-    assert set(reduced.counts) == set(referee.counts)
-    assert reduced.finals == referee.finals
-    assert reduced.schedules < referee.schedules

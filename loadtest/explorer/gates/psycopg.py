@@ -142,7 +142,7 @@ def _execute(
 
 def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> None:
     server.ask_again()  # an error, too, frees what its transaction held
-    server.note(connection, calls=not op.reads and not _WRITE.match(op.text))
+    server.note(connection, writes=not op.reads, calls=not op.reads and not _WRITE.match(op.text))
     if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
         server.touched()
 

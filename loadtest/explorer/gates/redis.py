@@ -11,6 +11,7 @@ from typing import Any
 import redis
 from redis.connection import AbstractConnection
 
+from loadtest.explorer import faults
 from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
@@ -139,6 +140,8 @@ def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) ->
     run, task = place.run, place.task
     op = gated.op
     confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
+    if confirming and gated.server.lags:
+        faults.charge(run, gated.server.name)
     if confirming and op:
         gated.server.confirming.add(op.text.split(" ", 1)[0])
     if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):

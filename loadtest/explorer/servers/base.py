@@ -56,6 +56,10 @@ class Server(Protocol):
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Their owner died: what these sessions held is free, at once. `cut`: the owner lives, and notices."""
 
+    def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
+        """Does `op`, by a worker with these sessions of its `own`, do the same whatever the sessions of the
+        `others` hold, or have done and not committed?"""
+
     def holds(self, sessions: Sequence[Any]) -> bool:
         """Might others see it when these sessions end?"""
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 from loadtest.explorer.ops import Op
@@ -32,11 +33,15 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
 
 
+_USUAL = (None, IsolationLevel.READ_COMMITTED)
+_ENDS = frozenset({"COMMIT", "ROLLBACK"})
+
+
 class PostgresServer:
     """`contents_sql`: one query whose rows are all that the subject keeps there, times of day left out."""
 
     name = NAME
-    fails_over = lags = False
+    fails_over = lags = strict = False
 
     def __init__(self, url: str, contents_sql: LiteralString) -> None:
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
@@ -67,7 +72,8 @@ class PostgresServer:
         self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:
-        pass
+        if "ISOLATION" in op.text.upper() or "SERIALIZABLE" in op.text.upper():
+            self.strict = True
 
     def ask_again(self) -> None:
         """A command has ended: others may be free."""
@@ -138,10 +144,12 @@ class PostgresServer:
             connection.explorer_calls = connection.explorer_holds = False
         self._ask = True
 
-    def note(self, connection: Any, calls: bool) -> None:
+    def note(self, connection: Any, writes: bool, calls: bool) -> None:
         """A command has ended. One that `calls` a function may have taken a lock for the whole session."""
+        idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        connection.explorer_wrote = not idle and (writes or getattr(connection, "explorer_wrote", False))
         connection.explorer_calls = calls or getattr(connection, "explorer_calls", False)
-        if connection.explorer_calls and connection.pgconn.transaction_status == TransactionStatus.IDLE:
+        if connection.explorer_calls and idle:
             connection.explorer_holds = bool(self.ask(b"held", _array([connection.info.backend_pid])))
 
     def cut(self, connection: Any) -> None:
@@ -158,6 +166,12 @@ class PostgresServer:
         self._proved()
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
 
+    def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
+        """Under READ COMMITTED others' sessions matter only to a command that could run into their locks."""
+        if self.strict or any(s.isolation_level not in _USUAL for s in (*own, *others)):
+            return False
+        return op.reads or op.text in _ENDS or not any(wrote(session) for session in others)
+
     def holds(self, sessions: Sequence[Any]) -> bool:
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or _holds(s) for s in sessions)
 
@@ -168,7 +182,7 @@ class PostgresServer:
         for connection in sessions:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
-            connection.explorer_calls = connection.explorer_holds = False
+            connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
             connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
         self._proved()
         pids = [_array([session.info.backend_pid for session in sessions])]
@@ -181,7 +195,9 @@ class PostgresServer:
         while held and (result := self.admin.pgconn.get_result()):
             if result.status != ExecStatus.TUPLES_OK or result.ntuples:
                 rows = [result.get_value(row, 1) for row in range(result.ntuples)]
-                raise RuntimeError(f"sessions still hold locks after the run: {rows or result.error_message!r}")
+                raise RuntimeError(
+                    f"sessions still hold locks after the run: {rows or result.error_message!r}"
+                )
 
     def lag(self) -> None:
         raise NotImplementedError
@@ -226,6 +242,11 @@ def _closed_connection() -> Any:
     closed = PGconn.connect_start(b"")
     closed.finish()
     return closed
+
+
+def wrote(connection: Any) -> bool:
+    """May it hold a lock, of its transaction or beyond? One that only read holds none that anybody runs into."""
+    return _holds(connection) or bool(getattr(connection, "explorer_wrote", False))
 
 
 def _array(numbers: Sequence[int]) -> bytes:

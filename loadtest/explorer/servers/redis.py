@@ -114,7 +114,9 @@ class RedisServer:
         self._looked = self.version
         if self.version in self._seen:
             self._rows, leases, self._contents = self._seen[self.version]
-            self._expire_at = {k: at for k, at in self._expire_at.items() if self._leases.get(k) == leases.get(k)}
+            self._expire_at = {
+                k: at for k, at in self._expire_at.items() if self._leases.get(k) == leases.get(k)
+            }
             self._leases, self._lasting = dict(leases), False
             return
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
@@ -186,6 +188,10 @@ class RedisServer:
                     self.ask("CLIENT", "KILL", "ID", gated.number)
                 gated.number = -1
         self._ask = True
+
+    def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
+        """What a WATCH has seen, and who listens, is no part of the contents."""
+        return op.reads or not any(getattr(s, "explorer", None) and s.explorer.mode for s in (*own, *others))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         return any(getattr(s, "explorer", None) and s.explorer.mode == b"SUBSCRIBE" for s in sessions)

@@ -1,0 +1,106 @@
+"""What a step did once it does again: a step depends on its worker and its server, and on nothing else.
+
+A worker that stands before the same command, having seen the same, at a server that holds the same, comes to the
+same next command, and leaves the same on the server, whatever the other workers have done meanwhile elsewhere. So
+two steps of two workers on two servers need not be executed in both orders: after A's and then B's, the moment
+after B's and then A's is known beforehand, and if the search has been at that moment, it need not go there again.
+
+A step has no summary where it could touch, or be touched by, more than these two: somebody waits in a server's
+queue, sleeps through polls in vain, or holds something in the same server that the step may run into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from loadtest.explorer import faults, timeline
+from loadtest.explorer.options import STEPS, Kind, Option
+from loadtest.explorer.state import Moment
+from loadtest.explorer.tasks import State, Task, Worker, digest
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+_OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLOCK_JUMP})
+
+
+class Footprint(NamedTuple):
+    """All that an option depends on, as a digest, and the two that it may change ("": none)."""
+
+    key: bytes
+    server: str
+    worker: str
+
+
+class Summaries:
+    """What the options that were executed did to the parts of a moment."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[bytes, bytes]] = {}
+
+    def note(self, before: Moment, option: Option, footprint: Footprint, after: Moment) -> None:
+        """`option`, taken at `before`, came to `after`."""
+        server, worker = after.servers.get(footprint.server, b""), after.workers.get(footprint.worker, b"")
+        if _changed(before, option, footprint, server, worker) == after:
+            self._known[footprint.key] = server, worker
+
+    def after(self, before: Moment, option: Option, footprint: Footprint) -> Moment | None:
+        """To which moment `option` would come; None: that is not known."""
+        known = self._known.get(footprint.key)
+        return _changed(before, option, footprint, *known) if known else None
+
+
+def _changed(before: Moment, option: Option, footprint: Footprint, server: bytes, worker: bytes) -> Moment:
+    spent = before.spent
+    if option.cost and option.kind is not Kind.LAG:
+        spent = tuple(sorted([*spent, faults.fault_of(option)]))
+    servers = {footprint.server: server} if footprint.server else {}
+    return before.changed(servers, {footprint.worker: worker} if footprint.worker else {}, spent)
+
+
+def footprint(run: Run, moment: Moment, option: Option) -> Footprint | None:
+    """What `option` depends on at this moment of the run; None: on too much."""
+    if run.waiting_line or any(_sleeps_through_polls(task) for task in run.tasks):
+        return None
+    server = worker = ""
+    if option.kind in STEPS:
+        task = run.task(option.who)
+        if not _alone_there(run, task):
+            return None
+        assert task.op is not None
+        server, worker = task.op.server, task.worker.name
+    elif option.kind in _OF_ONE:
+        server = option.who if option.who in run.servers else ""
+        worker = "" if server else option.who.partition(".")[0]
+    else:
+        return None
+    parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
+    others = [_seen_of(run, other) for other in run.workers if other.name != worker]
+    around = repr((str(option), moment.clock, others)).encode()
+    return Footprint(digest(*depends_on(*parts), around), server, worker)
+
+
+def depends_on(server: bytes, worker: bytes) -> Iterator[bytes]:
+    """Which parts count. (The must-fail control of the tests leaves one out.)"""
+    yield server
+    yield worker
+
+
+def _sleeps_through_polls(task: Task) -> bool:
+    return task.vain_since is not None and task.state is State.WAIT
+
+
+def _seen_of(run: Run, other: Worker) -> tuple[bool, bool]:
+    """What a worker's own step can depend on of another: is it due, and is it outside?"""
+    due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
+    return due, timeline.is_outside(other)
+
+
+def _alone_there(run: Run, task: Task) -> bool:
+    """Can nothing that another session holds, or has done inside its transaction, touch this command?"""
+    op = task.op
+    assert op is not None
+    server = run.servers[op.server]
+    others = [s for w in run.workers if w is not task.worker for s in w.sessions.get(op.server, ())]
+    return server.undisturbed(op, list(task.worker.sessions.get(op.server, ())), others)
