@@ -28,8 +28,8 @@ def confirming(stage: Stage, port: int) -> Iterator[None]:
             with replica.client() as client:
                 while client.info("replication")["master_link_status"] != "up":
                     pass
-            primary.replicas.append(replica.pid)
-            stack.callback(primary.replicas.clear)
+            primary.replica.processes.append(replica.pid)
+            stack.callback(primary.replica.processes.clear)
             stack.callback(replica.resume)
         primary.watch()  # the replica's link is nobody's client
         yield

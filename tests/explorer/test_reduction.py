@@ -16,7 +16,6 @@ from tests.explorer import bank
 
 Explore = Callable[..., Result]
 CRASH = frozenset({Fault.CRASH})
-FAILOVER = frozenset({Fault.FAILOVER})
 
 
 def naive(own: bank.Bank) -> Any:
@@ -42,7 +41,6 @@ def told(result: Result) -> tuple[Any, ...]:
         (bank.optimistic, {"faults": 1, "kinds": CRASH}),
         (bank.opposite_order, {"faults": 1, "kinds": CRASH}),
         (bank.locked_by(naive), {"faults": 1, "kinds": CRASH}),
-        (bank.locked_by(naive), {"faults": 1, "kinds": FAILOVER}),
         (bank.no_lock, {"workers": 3}),
     ],
 )

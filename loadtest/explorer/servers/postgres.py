@@ -11,28 +11,11 @@ from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, edges, holds, in_circle, wrote
+from loadtest.explorer.servers.postgres_strangers import Strangers
 from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
-BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
-#: an unlogged table, and a trigger that fires at every login
-WATCH = b"""
-CREATE SCHEMA IF NOT EXISTS explorer;
-CREATE UNLOGGED TABLE IF NOT EXISTS explorer.login (pid int, client text);
-TRUNCATE explorer.login;
-CREATE OR REPLACE FUNCTION explorer.note_login() RETURNS event_trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO explorer.login VALUES (pg_backend_pid(), current_setting('application_name')); END $$;
-DROP EVENT TRIGGER IF EXISTS explorer_login;
-CREATE EVENT TRIGGER explorer_login ON login EXECUTE FUNCTION explorer.note_login();
-"""
-SESSIONS = """
-SELECT pid, coalesce(nullif(application_name, ''), 'a client') || ' (process ' || pid || ', last: ' || left(query, 60)
-    || ', ' || coalesce(query_start::text, '') || ')'
-FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
-"""
-HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
-
-
 _USUAL = (None, IsolationLevel.READ_COMMITTED)
 _ENDS = frozenset({"COMMIT", "ROLLBACK"})
 
@@ -49,6 +32,7 @@ class PostgresServer:
             self.admin.pgconn.prepare(name, query.encode())
         self._seen: dict[int, bytes] = {}
         self.version, self._proving = 0, False
+        self._strangers = Strangers(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         #: sessions whose waiting may count as blocked
@@ -109,17 +93,12 @@ class PostgresServer:
         return [task for task, pid in pids.items() if not self._blockers[pid]]
 
     def _blockers_of(self, pids: list[int]) -> dict[int, set[int]]:
-        rows = self.ask(b"blockers", _array(pids))
-        return {
-            int(pid or 0): {int(by) for by in (found or b"").strip(b"{}").split(b",") if by}
-            for pid, found in rows
-        }
+        return edges(self.ask(b"blockers", _array(pids)))
 
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
         pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == NAME}
-        in_circle = [pid for pid in pids if pid in _reachable(pid, self._blockers)]
-        return [pids[pid] for pid in in_circle]
+        return [pids[pid] for pid in in_circle(list(pids), self._blockers)]
 
     def abort(self, task: Task) -> None:
         task.victim = True
@@ -131,7 +110,7 @@ class PostgresServer:
         for connection in sessions:
             raw = connection.pgconn
             if connection.closed or (
-                raw.transaction_status == TransactionStatus.IDLE and not _holds(connection)
+                raw.transaction_status == TransactionStatus.IDLE and not holds(connection)
             ):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
@@ -173,7 +152,7 @@ class PostgresServer:
         return op.reads or op.text in _ENDS or not any(wrote(session) for session in others)
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or _holds(s) for s in sessions)
+        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in sessions)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
         """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked
@@ -212,26 +191,11 @@ class PostgresServer:
         return b""
 
     def watch(self) -> None:
-        """Each new session writes itself down; of the old ones it is remembered what they have done so far."""
-        from loadtest.explorer.gates.psycopg import made
-
-        self._ours = made
-        done = self.admin.pgconn.exec_(WATCH)
-        if done.status != ExecStatus.COMMAND_OK:
-            raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
-        made(look=True)
-        self._before = self._sessions()
+        self._strangers.watch()
 
     def around(self) -> str:
         self._proved()
-        ours, now = self._ours(), self._sessions()
-        strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
-        logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
-        strangers += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
-        return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
-
-    def _sessions(self) -> dict[int, str]:
-        return dict(self.admin.execute(SESSIONS).fetchall())
+        return self._strangers.around()
 
     def close(self) -> None:
         self.admin.close()
@@ -244,26 +208,5 @@ def _closed_connection() -> Any:
     return closed
 
 
-def wrote(connection: Any) -> bool:
-    """May it hold a lock, of its transaction or beyond? One that only read holds none that anybody runs into."""
-    return _holds(connection) or bool(getattr(connection, "explorer_wrote", False))
-
-
 def _array(numbers: Sequence[int]) -> bytes:
     return b"{%s}" % ",".join(map(str, numbers)).encode()
-
-
-def _holds(connection: Any) -> bool:
-    """Does it hold a lock beyond its transactions?"""
-    return bool(getattr(connection, "explorer_holds", False))
-
-
-def _reachable(start: int, edges: dict[int, set[int]]) -> set[int]:
-    seen: set[int] = set()
-    front = list(edges.get(start, ()))
-    while front:
-        pid = front.pop()
-        if pid not in seen:
-            seen.add(pid)
-            front += edges.get(pid, ())
-    return seen

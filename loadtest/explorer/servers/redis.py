@@ -7,8 +7,6 @@ removes the key (PEXPIRE with 0).
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +20,7 @@ from redis.retry import Retry
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import shown
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
 from loadtest.explorer.servers.redis_wire import address, readable, rounded
 from loadtest.explorer.tasks import Task
@@ -52,11 +51,8 @@ class RedisServer:
         self._contents = b""
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
         self.changed = True
-        #: process ids of real replicas; WAIT is answered by them
-        self.replicas: list[int] = []
+        self.replica = Replica(self.ask)
         self.fails_over = True
-        self.lost: list[str] = []
-        self._replica: tuple[list[tuple[bytes, bytes]], dict[str, int], bytes] | None = None
         #: commands that only a replica, or a disk, can answer were seen
         self.confirming: set[str] = set()
 
@@ -77,9 +73,7 @@ class RedisServer:
         self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
         self.version, self._looked, self._lasting = 0, -1, True
         self._now, self._ask, self.changed = 0, True, False
-        self._replica, self.lost = None, []
-        for process in self.replicas:
-            os.kill(process, signal.SIGCONT)
+        self.replica.begin()
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
@@ -87,7 +81,7 @@ class RedisServer:
     def before_step(self, op: Op) -> None:
         self._ask = True
         if self.lags and not op.reads:
-            self.lost.append(op.text)
+            self.replica.lost.append(op.text)
         self.leases()
         new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
         late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
@@ -200,29 +194,19 @@ class RedisServer:
 
     @property
     def lags(self) -> bool:
-        return self._replica is not None
+        return self.replica.lags
 
     def lag(self) -> None:
-        """What the replica has is kept here, as DUMP gives it: to execute a failover costs a second."""
-        self.contents()
         keys = [row[0] for row in self.ask("EVALSHA", self._scripts["contents.lua"], 0)]
-        self._replica = [(key, self.ask("DUMP", key)) for key in keys], dict(self._leases), self.contents()
-        self.stop_replicas()
+        self.replica.lag(keys, self.leases(), self.contents())
 
     def fail_over(self) -> str:
-        assert self._replica is not None
-        had, leases, contents = self._replica
-        self.ask("FLUSHALL")
-        for key, value in had:
-            self.ask("RESTORE", key, 0, value)
-        self._contents, self._leases = contents, {k: end for k, end in leases.items() if end > self._now}
-        for name in leases.keys() - self._leases.keys():
-            self.ask("DEL", name)
-        self._replica, self.changed, self._ask = None, True, True
+        self._leases, self._contents = self.replica.take_over(self._now)
+        self.changed = self._ask = True
         if self._leases:
             self._pin()
         self.touched()
-        return ", ".join(self.lost) or "nothing"
+        return ", ".join(self.replica.lost) or "nothing"
 
     def jump(self, ahead: int) -> str:
         gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
@@ -234,15 +218,7 @@ class RedisServer:
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        if self._replica is None:
-            return b""
-        _, leases, contents = self._replica
-        return contents + repr(sorted((key, end - self._now) for key, end in leases.items())).encode()
-
-    def stop_replicas(self) -> None:
-        """Real replicas (for WAIT) stand still as well."""
-        for process in self.replicas:
-            os.kill(process, signal.SIGSTOP)
+        return self.replica.hidden(self._now)
 
     def close(self) -> None:
         self._connection.disconnect()

@@ -1,0 +1,43 @@
+"""Who waits for whom in PostgreSQL, and what a session may hold: asked of the server, never guessed from the SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Rows = list[tuple[bytes | None, ...]]
+
+BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
+HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
+
+
+def edges(rows: Rows) -> dict[int, set[int]]:
+    """Process id → those that it waits for, from the rows of BLOCKERS."""
+    return {
+        int(pid or 0): {int(by) for by in (found or b"").strip(b"{}").split(b",") if by}
+        for pid, found in rows
+    }
+
+
+def in_circle(pids: list[int], waits_for: dict[int, set[int]]) -> list[int]:
+    return [pid for pid in pids if pid in _reachable(pid, waits_for)]
+
+
+def _reachable(start: int, waits_for: dict[int, set[int]]) -> set[int]:
+    seen: set[int] = set()
+    front = list(waits_for.get(start, ()))
+    while front:
+        pid = front.pop()
+        if pid not in seen:
+            seen.add(pid)
+            front += waits_for.get(pid, ())
+    return seen
+
+
+def holds(connection: Any) -> bool:
+    """Does it hold a lock beyond its transactions?"""
+    return bool(getattr(connection, "explorer_holds", False))
+
+
+def wrote(connection: Any) -> bool:
+    """May it hold a lock, of its transaction or beyond? One that only read holds none that anybody runs into."""
+    return holds(connection) or bool(getattr(connection, "explorer_wrote", False))

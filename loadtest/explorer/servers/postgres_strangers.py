@@ -1,0 +1,55 @@
+"""Who talks to a PostgreSQL server past the gates? A trigger at each login, and its own list of sessions, tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.pq import ExecStatus
+
+#: an unlogged table, and a trigger that fires at every login
+WATCH = b"""
+CREATE SCHEMA IF NOT EXISTS explorer;
+CREATE UNLOGGED TABLE IF NOT EXISTS explorer.login (pid int, client text);
+TRUNCATE explorer.login;
+CREATE OR REPLACE FUNCTION explorer.note_login() RETURNS event_trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO explorer.login VALUES (pg_backend_pid(), current_setting('application_name')); END $$;
+DROP EVENT TRIGGER IF EXISTS explorer_login;
+CREATE EVENT TRIGGER explorer_login ON login EXECUTE FUNCTION explorer.note_login();
+"""
+SESSIONS = """
+SELECT pid, coalesce(nullif(application_name, ''), 'a client') || ' (process ' || pid || ', last: ' || left(query, 60)
+    || ', ' || coalesce(query_start::text, '') || ')'
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+"""
+
+
+class Strangers:
+    """`admin`: the explorer's own session."""
+
+    def __init__(self, admin: psycopg.Connection[Any]) -> None:
+        self.admin = admin
+        self._before: dict[int, str] = {}
+
+    def watch(self) -> None:
+        """Each new session writes itself down; of the old ones it is remembered what they have done so far."""
+        done = self.admin.pgconn.exec_(WATCH)
+        if done.status != ExecStatus.COMMAND_OK:
+            raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
+        self._ours(look=True)
+        self._before = self._sessions()
+
+    def around(self) -> str:
+        ours, now = self._ours(), self._sessions()
+        strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
+        logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
+        strangers += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
+        return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
+
+    def _ours(self, look: bool = False) -> set[int]:
+        from loadtest.explorer.gates.psycopg import made
+
+        return made(look)
+
+    def _sessions(self) -> dict[int, str]:
+        return dict(self.admin.execute(SESSIONS).fetchall())

@@ -1,0 +1,56 @@
+"""What a replica that has fallen behind holds, kept as DUMP gives it: really to execute a failover costs a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Replica:
+    """`ask`: one round trip to the primary."""
+
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self.ask = ask
+        #: process ids of real replicas; WAIT is answered by them
+        self.processes: list[int] = []
+        #: the writes that it has not got
+        self.lost: list[str] = []
+        self._kept: tuple[list[tuple[bytes, bytes]], dict[str, int], bytes] | None = None
+
+    @property
+    def lags(self) -> bool:
+        return self._kept is not None
+
+    def begin(self) -> None:
+        self._kept, self.lost = None, []
+        self._signal(signal.SIGCONT)
+
+    def lag(self, keys: list[bytes], leases: Mapping[str, int], contents: bytes) -> None:
+        """It keeps what is there now; real ones stand still as well."""
+        self._kept = [(key, self.ask("DUMP", key)) for key in keys], dict(leases), contents
+        self._signal(signal.SIGSTOP)
+
+    def take_over(self, now: int) -> tuple[dict[str, int], bytes]:
+        """What it had is what is there. → the leases that stand, the contents."""
+        assert self._kept is not None
+        (had, leases, contents), self._kept = self._kept, None
+        self.ask("FLUSHALL")
+        for key, value in had:
+            self.ask("RESTORE", key, 0, value)
+        standing = {key: end for key, end in leases.items() if end > now}
+        for name in leases.keys() - standing.keys():
+            self.ask("DEL", name)
+        return standing, contents
+
+    def hidden(self, now: int) -> bytes:
+        """It belongs to the state, though nobody sees it yet."""
+        if self._kept is None:
+            return b""
+        _, leases, contents = self._kept
+        return contents + repr(sorted((key, end - now) for key, end in leases.items())).encode()
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self.processes:
+            os.kill(process, number)
