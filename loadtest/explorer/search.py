@@ -74,13 +74,12 @@ class Search:
     def _walk(self) -> bool:
         """Schedule after schedule. → was it all?"""
         while True:
-            self.depth = 0
             self._one()
             if not self._backtrack():
                 return True
 
     def _one(self) -> None:
-        known = len(self.path)
+        known, self.depth = len(self.path), 0
         self.fresh.clear()
         versions = self.path[-1].versions if self.path else {}
         run = self.stage.run(self._choose, self._watched(0), known=versions)
