@@ -141,9 +141,9 @@ class Command(BaseCommand):
 
 def _plans(options: dict[str, Any]) -> list[Plan]:
     """A plan for each workload. Raises ValueError and CommandError."""
-    workloads = (
-        tuple(WORKLOADS) if EVERY in options["workload"] else tuple(dict.fromkeys(options["workload"]))
-    )
+    given = options["workload"]
+    given = [given] if isinstance(given, str) else given  # call_command(…, workload="stock")
+    workloads = tuple(WORKLOADS) if EVERY in given else tuple(dict.fromkeys(given))
     return [_plan({**options, "workload": workload}) for workload in workloads or (None,)]
 
 
