@@ -63,6 +63,10 @@ bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and 
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
 	$(PY) -m pytest $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"
+	$(PY) -m pytest tests/fuzz --hypothesis-profile=fuzz --timeout 3600 $(ARGS)
+
 .PHONY: lint
 lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(VENV)/bin/ruff check .

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
-from ninja import Header, NinjaAPI, Status
+from ninja import Header, NinjaAPI, Path, Status
 from ninja.errors import HttpError
 from ninja.security import HttpBearer
 
@@ -123,7 +123,7 @@ def _account_out(row: Any) -> dict[str, Any]:
 
 
 @api.get("books/{uuid:book_id}/accounts/{number}", response=schemas.AccountOut)
-def read_account(request: HttpRequest, book_id: UUID, number: str) -> Any:
+def read_account(request: HttpRequest, book_id: UUID, number: Path[schemas.Number]) -> Any:
     """One account's balance and version."""
     read = store_of(_book(book_id)).read(Posting("", (Line(number, 0),)))[number]
     return {"account": number, "balance": read.balance, "version": read.version}
@@ -155,7 +155,7 @@ def create_posting(
 
 
 @api.get("books/{uuid:book_id}/accounts/{number}/reconcile")
-def reconcile_one(request: HttpRequest, book_id: UUID, number: str) -> Any:
+def reconcile_one(request: HttpRequest, book_id: UUID, number: Path[schemas.Number]) -> Any:
     """Does this account's balance follow from its entries? Who overwrote whom?"""
     return books_of_account(_book(book_id), number).as_json()
 

@@ -17,11 +17,15 @@ class StrictParser(Parser):
         if request.content_type != "application/json":
             raise HttpError(415, "send JSON, with Content-Type: application/json")
         try:
-            body = json.loads(request.body)
+            body = json.loads(request.body, parse_constant=_no_number)
             _storable(body)
         except (ValueError, RecursionError) as error:
             raise HttpError(400, f"cannot read the body as JSON: {error}") from error
         return body
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
 
 
 def _storable(value: Any) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -79,7 +80,7 @@ class BookAdmin(ReadOnlyAdmin):
         try:
             losses = losses_of(book, number)
             loss = losses.proof(UUID(request.GET["entry"]) if "entry" in request.GET else None)
-        except (Refused, ValueError) as error:
+        except (Refused, ValueError, DataError) as error:  # DataError: a NUL in the address
             raise Http404(str(error)) from error
         if loss is None and "entry" in request.GET:
             raise Http404("this entry is not lost")

@@ -80,6 +80,7 @@ def test_a_transfer_changes_both_accounts_or_none(client: Client, book: str) -> 
         ('{"account": "\\u0000", "amount": 1}', "k", 400, "NUL"),
         ('{"account": "\\ud800", "amount": 1}', "k", 400, "cannot read"),
         ("[" * 100_000, "k", 400, "cannot read"),
+        ('{"account": "A1", "amount": NaN}', "k", 400, "NaN is not JSON"),
         (b"\xff\xfe", "k", 400, "cannot read"),
         ({"account": "A1", "amount": 1.5}, "k", 422, "valid integer"),
         ({"account": "A1", "amount": "1"}, "k", 422, "valid integer"),
@@ -143,6 +144,7 @@ def test_bad_books(client: Client, body: Any, says: str) -> None:
 
 
 def test_what_is_not_there_is_404_or_says_so(client: Client, book: str) -> None:
+    assert client.get(f"{book}/accounts/%00").status_code == 422
     assert client.get(f"/api/books/{uuid.uuid4()}").status_code == 404
     assert "no account A9" in client.get(f"{book}/accounts/A9").json()["detail"]
     assert "no account A9" in client.get(f"{book}/accounts/A9/reconcile").json()["detail"]
