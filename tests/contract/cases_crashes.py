@@ -7,9 +7,13 @@ from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any
 
 from locks import LockTimeout
-from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand
+from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.cases_exclusion import dies_in_acquire
+from tests.contract.fight import Fight
+from tests.contract.party import Party
+from tests.contract.promises import Broken, demand
+from tests.contract.site import FEW
 from tests.contract.workers import Worker
 
 

@@ -9,8 +9,12 @@ from typing import Any
 from loadtest.servers import Valkey
 from loadtest.servers.valkey import Persistence
 from locks import LOCKS, LockUnavailable, LockUnsupported
-from tests.contract.arena import NO_DELAY, Arena, Broken, Fight, Party, Site, in_step
+from tests.contract.arena import NO_DELAY, Arena, in_step
 from tests.contract.case import case
+from tests.contract.fight import Fight
+from tests.contract.party import Party
+from tests.contract.promises import Broken
+from tests.contract.site import Site
 
 #: where the locks are before, where after, and what happens in between
 Disaster = tuple[Site, Site, Callable[[], None]]

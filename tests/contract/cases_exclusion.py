@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tests.contract.arena import Arena, Broken, Fight, Party, demand
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.fight import Fight
+from tests.contract.party import Party
+from tests.contract.promises import Broken, demand
 
 
 @case("mutual-exclusion")

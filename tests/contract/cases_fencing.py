@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.contract.arena import Arena, demand
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.promises import demand
 
 HAND_OVERS = 10_000
 

@@ -6,8 +6,12 @@ import time
 from typing import Any
 
 from locks import Lock
-from tests.contract.arena import FEW, Arena, Broken, Fight, Party, demand, wait_until
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.fight import Fight
+from tests.contract.party import Party
+from tests.contract.promises import Broken, demand, wait_until
+from tests.contract.site import FEW
 
 
 @case("lease-expiry")

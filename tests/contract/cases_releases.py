@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.contract.arena import Arena, demand
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.promises import demand
 
 
 @case("foreign-release")

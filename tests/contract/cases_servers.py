@@ -7,8 +7,12 @@ from typing import Any
 
 from loadtest.faults.proxy import Proxy
 from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
-from tests.contract.arena import FEW, Arena, Broken, Fight, Party, Site, demand, wait_until
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.fight import Fight
+from tests.contract.party import Party
+from tests.contract.promises import Broken, demand, wait_until
+from tests.contract.site import FEW, Site
 from tests.contract.workers import asks_a_server
 
 

@@ -6,8 +6,10 @@ import time
 from concurrent.futures import TimeoutError as StillWaiting
 from typing import Any
 
-from tests.contract.arena import FEW, Arena, Broken, demand, wait_until
+from tests.contract.arena import Arena
 from tests.contract.case import case
+from tests.contract.promises import Broken, demand, wait_until
+from tests.contract.site import FEW
 
 WAIT, TOLERANCE, TRIES = 0.4, 0.1, 5
 

@@ -1,5 +1,6 @@
 """The arena stands for the whole session: its servers are started once."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -7,14 +8,32 @@ from pathlib import Path
 import pytest
 
 from tests.contract.arena import Arena
+from tests.contract.gates import Killed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A renewal thread ends with its killed client, or with a lost connection as published: no news here."""
-    quiet = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    """A renewal thread ends with a lost connection, as published: no news here."""
+    quiet = pytest.mark.filterwarnings(
+        r"ignore:(?s)Exception in thread .*redis\.exceptions\.(Connection|Timeout)Error"
+        ":pytest.PytestUnhandledThreadExceptionWarning"
+    )
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(quiet)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def killed_clients_are_no_news() -> Iterator[None]:
+    """A thread that dies at the gate of a killed client dies as it would with its process."""
+    usual = threading.excepthook
+
+    def hook(told: threading.ExceptHookArgs) -> None:
+        if not issubclass(told.exc_type, Killed):
+            usual(told)
+
+    threading.excepthook = hook
+    yield
+    threading.excepthook = usual
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,12 @@ from tests.contract import (  # noqa: F401  # noqa: F401
     cases_servers,
     cases_waiting,
 )
-from tests.contract.arena import Arena, Broken
+from tests.contract.arena import Arena
 from tests.contract.case import CASES
 from tests.contract.controls import CONTROLS
+from tests.contract.promises import Broken
 
-#: cases that measure time, or that touch a whole server: one lock after the other
+#: cases that measure time (side by side a busy machine makes them late), or that touch a whole server
 ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "failover"}
 
 CELLS = [
@@ -57,6 +58,7 @@ def ahead(arena: Arena, request: pytest.FixtureRequest) -> Iterator[Ahead]:
     selected = [(item.callspec.params["case"], item.callspec.params["lock"]) for item in tests]
     with ThreadPoolExecutor(max_workers=6) as pool:
         yield Ahead(arena, selected, pool)
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C, or with -x
 
 
 @pytest.mark.parametrize(("case", "lock"), CELLS)

@@ -10,7 +10,8 @@ import pytest
 from redis.exceptions import ResponseError
 
 from locks import LOCKS
-from tests.contract.arena import Arena, renewers, wait_until
+from tests.contract.arena import Arena, renewers
+from tests.contract.promises import wait_until
 
 COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter"], LOCKS["timestamp"], LOCKS["reentrant"]
 WATCHDOG, WATCHDOG_LUA, SETNX_TTL = LOCKS["watchdog"], LOCKS["watchdog-lua"], LOCKS["setnx-ttl"]

@@ -15,7 +15,9 @@ from redis.retry import Retry
 
 from locks import LOCKS, LockUnavailable, build
 from locks.redlock_odds import article, broken, forgetting_that_breaks, unavailable
-from tests.contract.arena import Arena, Fight, Party
+from tests.contract.arena import Arena
+from tests.contract.fight import Fight
+from tests.contract.party import Party
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "redlock.md"
 REDLOCK, REENTRANT = LOCKS["redlock"], LOCKS["redlock-reentrant"]

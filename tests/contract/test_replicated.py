@@ -9,7 +9,9 @@ import pytest
 
 from loadtest.servers import Valkey
 from locks import LOCKS, LockUnavailable, LockUnsupported
-from tests.contract.arena import Arena, Site, wait_until
+from tests.contract.arena import Arena
+from tests.contract.promises import wait_until
+from tests.contract.site import Site
 
 AS_PUBLISHED, REPLICATED, DURABLE = LOCKS["replicated-as-published"], LOCKS["replicated"], LOCKS["durable"]
 

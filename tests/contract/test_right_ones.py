@@ -11,7 +11,9 @@ import pytest
 
 from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable, build
 from locks.direct_wire import DirectWire
-from tests.contract.arena import Arena, Fight, renewers, wait_until
+from tests.contract.arena import Arena, renewers
+from tests.contract.fight import Fight
+from tests.contract.promises import wait_until
 
 SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
 PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]

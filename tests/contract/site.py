@@ -1,0 +1,59 @@
+"""Where the servers are, and locks built on clients of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from redis import ConnectionPool, Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from locks import LockFactory, build
+from tests.contract.gates import Gate, GatedPort, GatedSocket
+
+#: polls and looks scaled down; `build` takes what a lock understands
+SCALED: dict[str, Any] = {"poll": 0.02, "look": 0.03, "confirm": 0.5, "pool_wait": 0.2, "wait": 20.0}
+
+#: where somebody waits: a pool of which a lock that leaks uses up the last connection in any case
+FEW = {"pool_size": 3}
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the servers are: a socket's path, or a port. It can be sent to another process."""
+
+    redis: str | int
+    nodes: tuple[str | int, ...] = ()
+    client_name: str | None = None
+
+    def named(self, client_name: str) -> Site:
+        """The same, for clients that the server knows by this name."""
+        return replace(self, client_name=client_name)
+
+    def offers(self, gate: Gate) -> dict[str, Any]:
+        clients = [_client(address, gate, self.client_name) for address in (self.redis, *self.nodes)]
+        return {"redis": clients[0], "redis_nodes": clients}
+
+
+def _client(address: str | int, gate: Gate, name: str | None) -> Redis:
+    at = {"path": address} if isinstance(address, str) else {"host": "127.0.0.1", "port": address}
+    pool = ConnectionPool(
+        connection_class=GatedSocket if isinstance(address, str) else GatedPort,
+        gate=gate,
+        retry=Retry(NoBackoff(), 0),
+        client_name=name,
+        **at,
+    )
+    return Redis(connection_pool=pool)
+
+
+def lease_of(factory: Any) -> float:
+    """Seconds: short; whole where the lock knows whole ones only; longer where a thread must be in time for it."""
+    return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 or getattr(factory, "renews", False) else 0.4
+
+
+def built(factory: LockFactory, name: str, site: Site, gate: Gate, **settings: Any) -> Any:
+    lease = settings.setdefault("lease", lease_of(factory))
+    keywords = {**SCALED, "below": 0.9 * (lease or 1.0), **settings}
+    return build(factory, name, **site.offers(gate), **keywords)
