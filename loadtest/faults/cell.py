@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from ledger.models import Book
 from loadtest import history, workloads
 from loadtest.availability import missing
+from loadtest.evidence import Doubt, Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
@@ -18,6 +20,9 @@ from loadtest.faults.scene import Scene
 from loadtest.faults.site import Site
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
+
+#: processes that want a core, for each core there is; the matrix by itself makes two or three
+STARVED = 8
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,29 @@ class Callers:
         finally:
             self.adversary.occasion.leave()
             scene.leave()
+        stall: Stall | None = scene.stall
+        doubts: tuple[Doubt, ...] = ()
+        if stall and (why := starved()):
+            stall, doubts = (
+                None,
+                (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),),
+            )
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
             history=history.read(self.folder),
             fired={word: scene.proof} if scene.proof else {},
             not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
-            stall=scene.stall,
+            stall=stall,
+            doubts=doubts,
             facts={"timeline": scene.timeline, "seconds": seconds, "deadlocks": scene.deadlocks()},
         )
+
+
+def starved() -> str:
+    """Return why a deadline that passed says nothing here; "" if the machine was not that busy."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return f"the load is {load:.0f} on {cores} cores" if load > STARVED * cores else ""
 
 
 def as_json(cell: Cell, result: Result, runs: list[list[Result]]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """stampede: one worker is inside, 200 others come to the same account, and then it goes on.
 
-Four processes of 50 threads, each thread with connections of its own. Who polls, polls every 0.1 s.
+Four processes of 50 threads, each thread with connections of its own. Who polls, polls every 0.25 s.
 
 Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
 Cannot touch nothing: everybody can come.
@@ -30,7 +30,7 @@ class Stampede(Adversary):
     word = Hazard.STAMPEDE
     alone = True
     lease = LEASE
-    settings = {"poll": 0.1, "retries": 2000}
+    settings = {"poll": 0.25, "retries": 2000}
 
     def strike(self, scene: Scene) -> None:
         herd = [scene.hire() for _ in range(PROCESSES)]

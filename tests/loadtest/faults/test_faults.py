@@ -31,7 +31,12 @@ CELLS = {
     "server-restart-always": {"token": "kept"},
     "failover": {"token": "lost", "replicated": "kept"},
     "failover-release": {"setnx": "stalled", "token": "kept"},
-    "partition": {"watchdog": "lost", "token": "kept", "redlock": "kept", "select-for-update": "kept"},
+    "partition": {
+        "watchdog": "lost",
+        "token": "kept",
+        "redlock": "kept",
+        "select-for-update": "kept",
+    },
     "partition-one-way": {"watchdog": "lost", "token": "kept"},
     "slow-network": {"token": "kept"},
     "zookeeper-session-expiry": {"zookeeper": "lost", "zookeeper-fenced": "kept", "token": "not-run"},

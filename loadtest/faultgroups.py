@@ -1,0 +1,35 @@
+"""Kinds of strategies, for the question whether a lock beside the database can be trusted: who has the last word?"""
+
+from __future__ import annotations
+
+from ledger.strategies import find
+from loadtest.faults import touch
+
+VALKEY = "a lock on Valkey alone"
+ZOOKEEPER = "a lock on ZooKeeper alone"
+ELSEWHERE = "a lock on one machine"
+FENCED = "a lock, its number checked in the write"
+TABLE = "a lock that is a row"
+DATABASE = "the database decides"
+QUEUED = "Valkey keeps the balance, or is asked first"
+NOTHING = "nothing"
+GROUPS = (VALKEY, ZOOKEEPER, ELSEWHERE, TABLE, FENCED, DATABASE, QUEUED)
+
+FENCES = {"fenced", "fenced-at-write", "zookeeper-fenced"}
+UNPROTECTED = {"no-lock", "save-all-fields"}
+
+
+def group_of(strategy: str) -> str:
+    """Return its kind, read from what its lock asks for; who checks a number has to be named."""
+    if strategy in UNPROTECTED:
+        return NOTHING
+    if strategy in FENCES:
+        return FENCED
+    asks = touch.asked(strategy)
+    if "zookeeper" in asks:
+        return ZOOKEEPER
+    if "sql" in asks:
+        return TABLE
+    if touch.factory_of(strategy):
+        return VALKEY if touch.asks_valkey(strategy) else ELSEWHERE
+    return QUEUED if touch.asks_valkey(strategy) or find(strategy).stores == ("redis",) else DATABASE
