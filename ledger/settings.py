@@ -100,6 +100,8 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 IMPORT_MAX_BYTES = env.int("IMPORT_MAX_BYTES", default=10_000_000)
 IMPORT_MAX_ROWS = env.int("IMPORT_MAX_ROWS", default=100_000)
 IMPORT_MAX_FILES = env.int("IMPORT_MAX_FILES", default=20)
+#: comparisons that one user may have under way in the admin
+TRIALS_AT_ONCE = env.int("TRIALS_AT_ONCE", default=3)
 #: an import is worked off in chunks; a chunk whose worker was silent for the lease (seconds) goes to another
 IMPORT_CHUNK_LINES = env.int("IMPORT_CHUNK_LINES", default=50)
 IMPORT_LEASE = env.float("IMPORT_LEASE", default=15.0)

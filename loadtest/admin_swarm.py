@@ -89,7 +89,10 @@ class Swarms:
             raise PermissionDenied
         form = SwarmForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
-            return redirect("admin:loadtest_trial_change", begin(form.plan(), request.user).pk)
+            try:
+                return redirect("admin:loadtest_trial_change", begin(form.plan(), request.user).pk)
+            except ValueError as error:
+                form.add_error(None, str(error))
         page = {"title": "Send a swarm", "form": form, "workloads": WORKLOADS.values()}
         context = {**self.admin_site.each_context(request), **page}
         return TemplateResponse(request, "loadtest/swarm.html", context)

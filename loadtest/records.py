@@ -7,6 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import transaction
 from django.utils import timezone
 
 from loadtest import models
@@ -17,15 +20,30 @@ from loadtest.result import Result
 def begin(
     command: str, *, workload: str, store: str, adversary: str = "none", **options: Any
 ) -> models.Trial:
-    """Open the row of a command's run."""
-    return models.Trial.objects.create(
-        command=command,
-        workload=workload,
-        store=store,
-        adversary=adversary,
-        options=options,
-        environment=environment(),
-    )
+    """Open the row of a command's run. Raises ValueError when the user `started_by` has too many unended ones."""
+    with transaction.atomic():
+        if user := options.get("started_by"):
+            _has_room(user)
+        return models.Trial.objects.create(
+            command=command,
+            workload=workload,
+            store=store,
+            adversary=adversary,
+            options=options,
+            environment=environment(),
+        )
+
+
+def _has_room(user: int) -> None:
+    get_user_model().objects.select_for_update().get(
+        pk=user
+    )  # two requests at once count one after the other
+    unended = models.Trial.objects.filter(ended=None, options__started_by=user).count()
+    if unended >= settings.TRIALS_AT_ONCE:
+        raise ValueError(
+            f"{unended} comparisons of yours have not ended: wait for one of them, "
+            f"{settings.TRIALS_AT_ONCE} may be under way at once (TRIALS_AT_ONCE)"
+        )
 
 
 def record(row: models.Trial, result: Result) -> dict[str, Any]:
