@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -54,6 +55,7 @@ UPDATE ledger_account SET balance = a.balance, head = a.head, version = version 
 FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[]) AS a (id, balance, head, lines)
 WHERE ledger_account.id = a.id
 """
+ACCOUNT = attrgetter("account")
 SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
 
 
@@ -139,11 +141,11 @@ def entries(book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine])
     """Yield each line's entry, as COLUMNS has it, and keep `accounts` running.
 
     An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no
-    random number drawn for each.
+    random number drawn for each. An account's lines lie together, in their order: reconcile reads them so.
     """
     chunk, whose, me = secrets.token_bytes(12), book.pk.bytes, worker()
     read_at = _now()
-    for n, (key, number, amount) in enumerate(lines):
+    for n, (key, number, amount) in enumerate(sorted(lines, key=ACCOUNT)):
         account = accounts[number]
         before, parent = account.balance, account.head
         after = before + amount
