@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import select
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -78,6 +79,9 @@ class Foreign:
 
     def answer(self) -> Any:
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], ANSWER)[0]:
+            self._process.kill()
+            raise ChildFailed(f"no answer within {ANSWER:g} s")
         line = self._process.stdout.readline()
         if not line:
             raise ChildFailed(f"its process ended with code {self._process.wait()}")

@@ -1,6 +1,7 @@
 """`bench locks`: it runs, every figure is there, and what it checks can fail."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from django.core.management import call_command
 from redis import Redis
 from rich.console import Console
 
-from loadtest.bench import environments, locks_contended, neighbours, output
+from loadtest.bench import children, environments, locks_contended, neighbours, output
 from loadtest.bench.children import ChildFailed, Foreign, Forked
 from loadtest.bench.counted import counted
 from loadtest.bench.locks import PARTS, QUICK, Plan, chosen, run
@@ -137,6 +138,17 @@ def test_a_foreign_process_that_ends_is_told(tmp_path):
     child = Foreign(Path(sys.executable), script)
     with pytest.raises(ChildFailed, match="code 3"):
         child.answer()
+    child.close()
+
+
+def test_a_foreign_process_that_hangs_is_killed_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(children, "ANSWER", 0.1)
+    script = tmp_path / "hangs.py"
+    script.write_text("import time\ntime.sleep(60)\n")
+    child = Foreign(Path(sys.executable), script)
+    with pytest.raises(ChildFailed, match="no answer"):
+        child.answer()
+    assert child._process.wait(20) == -signal.SIGKILL
     child.close()
 
 
