@@ -94,7 +94,7 @@ class Comparisons:
             if request.method == "POST" and form.is_valid():
                 return redirect("admin:loadtest_trial_change", begin(form.comparison(), request.user).pk)
         except ValueError as error:
-            form.add_error(None, str(error))
+            form.add_error(None, str(error).split("\n"))
         context = {**self.admin_site.each_context(request), "title": "Compare strategies", "form": form}
         return TemplateResponse(request, "loadtest/compare.html", context)
 

@@ -68,7 +68,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
             try:
                 run = self._start(request, form)
             except ValueError as error:
-                form.add_error(None, str(error))
+                form.add_error(None, str(error).split("\n"))
             else:
                 return redirect("admin:ledger_importrun_change", run.pk)
         context = {**self.admin_site.each_context(request), "title": "New import", "form": form}

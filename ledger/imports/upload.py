@@ -18,6 +18,9 @@ from ledger.imports.lines import Line, judge, store
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
 from ledger.stores import store_of
 
+#: bad lines of a file that a refusal names
+PROBLEMS_TOLD = 50
+
 
 @dataclass(frozen=True)
 class Upload:
@@ -38,13 +41,24 @@ def open_book_for(uploads: Sequence[Upload], strategy: str, opening: int = 0, **
     """
     accounts = sorted({line.account for upload in uploads for line in upload.parsed.good})
     if not accounts:
-        problems = "; ".join(f"{each.name}: {_first_problem(each.parsed)}" for each in uploads)
-        raise ValueError(f"no file has a line that could be imported ({problems})")
+        raise nothing_to_import(uploads)
     return open_book(strategy, [(number, opening, None) for number in accounts], **options)
 
 
-def _first_problem(parsed: Parsed) -> str:
-    return parsed.problem or f"line {parsed.bad[0].number}: {parsed.bad[0].problem}"
+def nothing_to_import(uploads: Iterable[Upload]) -> ValueError:
+    """Say why, line by line: one line of the message for each problem."""
+    told = ["no file has a line that could be imported"]
+    for each in uploads:
+        told += [f"{each.name}: {problem}" for problem in _problems(each.parsed)]
+    return ValueError("\n".join(told))
+
+
+def _problems(parsed: Parsed) -> list[str]:
+    if parsed.problem:
+        return [parsed.problem]
+    shown = [f"line {bad.number}: {bad.problem}" for bad in parsed.bad[:PROBLEMS_TOLD]]
+    left = len(parsed.bad) - len(shown)
+    return [*shown, f"and {left:,} more lines"] if left else shown
 
 
 def start_import(

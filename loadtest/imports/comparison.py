@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ledger.imports.operations import asked
-from ledger.imports.upload import Upload, start_import, stored
+from ledger.imports.upload import Upload, nothing_to_import, start_import, stored
 from ledger.models import Book, ImportFile, ImportRun
 from ledger.strategies import CARD, CONTROL
 from loadtest import models, records
@@ -58,7 +58,7 @@ def begin(asked_for: Comparison, user: Any = None) -> models.Trial:
     """Store what is asked for and start the control's import. Raises ValueError when no line can be imported."""
     workload = ImportFiles(asked_for.files, asked_for.openings, asked_for.opening)
     if not workload.lines:
-        raise ValueError("no file has a line that could be imported")
+        raise nothing_to_import(asked_for.files)
     strategies = [CONTROL, *(slug for slug in asked_for.strategies if slug != CONTROL)]
     with transaction.atomic():
         row = records.begin(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import uuid
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,18 @@ def test_a_bad_form_says_what_is_wrong_and_starts_nothing(wrong, problem):
     assert answer.status_code == 200
     assert problem in answer.content.decode()
     assert (ImportRun.objects.count(), Book.objects.count()) == before
+
+
+@pytest.mark.parametrize("address", [ADD, "/admin/loadtest/trial/compare/"])
+def test_files_without_a_good_line_name_each_bad_one(address):
+    content = b"seller,account,amount,reference\nacme,A1,1.5,r1\nacme,A 1,1,r2\n" + b"x\n" * 60
+    root = user("ledger.add_importrun", "loadtest.add_trial")
+    page = html.unescape(root.post(address, upload(content)).content.decode())
+    assert "acme.csv: line 2: amount: '1.5' is not a whole number" in page
+    assert "acme.csv: line 3: account: 1 to 40 of" in page
+    assert "acme.csv: line 51: 1 fields instead of 4" in page
+    assert "line 52" not in page
+    assert "acme.csv: and 12 more lines" in page
 
 
 def test_a_file_over_the_limit_is_refused(settings):
