@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ledger.addresses import lab_dir
@@ -13,8 +14,9 @@ class NotInstalled(RuntimeError):
     """The environment could not be made. The message is the reason, for the table."""
 
 
-def environment_for(peer: str, *, make: bool = True) -> Path:
-    """Return the Python that has `peer` (its name on PyPI) and hiredis, as our own has. Raises NotInstalled."""
+def environment_for(peer: str, needs: Sequence[str] = (), *, make: bool = True) -> Path:
+    """Return the Python that has `peer` (its name on PyPI), or what it `needs`, and hiredis, as our own has.
+    Raises NotInstalled."""
     folder = lab_dir() / "bench-env" / peer
     python = folder / "bin" / "python"
     done = folder / "installed"
@@ -25,7 +27,7 @@ def environment_for(peer: str, *, make: bool = True) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run([sys.executable, "-m", "venv", "--clear", str(folder)])
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    _run([str(python), "-m", "pip", "install", *quiet, peer, "hiredis"])
+    _run([str(python), "-m", "pip", "install", *quiet, *(needs or [peer]), "hiredis"])
     done.touch()
     return python
 

@@ -1,4 +1,4 @@
-"""The parts `strategies` and `lock-tables` of `manage.py bench`: their options, and what they print."""
+"""The parts `strategies`, `explorer` and `lock-tables` of `manage.py bench`: their options, and what they print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from ledger.addresses import NoServers
-from loadtest.bench import growth_plot, lock_tables, output, strategies, strategies_table
+from loadtest.bench import (
+    explorer,
+    explorer_table,
+    growth_plot,
+    lock_tables,
+    output,
+    strategies,
+    strategies_table,
+)
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.pgbench import PgbenchFailed
 from loadtest.environment import environment
@@ -24,13 +32,14 @@ from loadtest.subjects import usage
 
 PARTS = {
     "strategies": "what a posting costs by each strategy, beside pgbench with the same SQL; imports, reconcile",
+    "explorer": "schedules a second, what the reductions save, the same cases under frontrun",
     "lock-tables": "the second article's measurement: one central row against a hundred, on MariaDB and PostgreSQL",
 }
 WRONG = 1
 
 
 def add_parsers(parts: Any) -> None:
-    """Add both to the subparsers of the command."""
+    """Add them to the subparsers of the command."""
     for name, about in PARTS.items():
         part = parts.add_parser(name, help=about, description=about)
         part.add_argument(
@@ -64,7 +73,8 @@ def handle(options: dict[str, Any], out: Any) -> None:
         out.write(json.dumps(whole, indent=1, ensure_ascii=False))
     else:
         show(console(out), _tables(part, measured), measured["notes"], folder / "bench.json", *drawings)
-    if not all(row.get("right", True) for row in measured["results"]):
+    ours = (row for row in measured["results"] if row["strategy"] != explorer.PEER)
+    if not all(row.get("right", True) for row in ours):
         raise SystemExit(WRONG)
 
 
@@ -75,10 +85,14 @@ def _run(part: str, options: dict[str, Any], told: Callable[[str], None]) -> dic
         if options["only"]:
             plan = replace(plan, parts=frozenset(options["only"]))
         return strategies.run(plan, told)
+    if part == "explorer":
+        return explorer.run(explorer.QUICK if quick else explorer.Plan(), told)
     return lock_tables.run(lock_tables.QUICK if quick else lock_tables.Plan(), told)
 
 
 def _tables(part: str, measured: dict[str, Any]) -> Iterable[Table]:
     if part == "strategies":
         return strategies_table.tables(measured["results"], measured["goals"])
+    if part == "explorer":
+        return explorer_table.tables(measured["results"], measured["goals"])
     return [strategies_table.lock_tables(measured["results"])]

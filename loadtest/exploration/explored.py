@@ -23,6 +23,7 @@ HAZARDS: dict[Fault | None, Hazard] = {
     Fault.CLOCK_JUMP: Hazard.CLOCK_JUMP,
 }
 WHY_NOT = {
+    Fault.CRASH: "each operation is one command: a crash before it, or after it, leaves nothing half done",
     Fault.PAUSE: "nothing there ends by itself while a worker stands still: no lease, no time-out",
     Fault.RENEWAL_DIES: "no worker has a second thread",
     Fault.RENEWAL_LIVES: "no worker has a second thread",

@@ -38,6 +38,13 @@ class Found:
         who = [option.who for option in self.options if option.kind in STEPS]
         return sum(1 for before, after in pairwise(who) if before != after)
 
+    def overlaps(self, workers: int) -> bool:
+        """Did one worker come between two steps of another? An operation of a single command has no between: it
+        overlaps another that stood at its gate meanwhile, as all do that have begun."""
+        who = [option.who for option in self.options if option.kind in STEPS]
+        single = len(set(who)) == len(who) > 1
+        return single or self.switches >= workers
+
     @property
     def size(self) -> tuple[int, int, int]:
         """The smaller, the easier to read."""
@@ -64,13 +71,13 @@ class Result:
     counts: dict[tuple[str, Faults], int] = field(default_factory=dict)
     found: dict[tuple[str, Faults], Found] = field(default_factory=dict)
     finals: set[bytes] = field(default_factory=set)
-    #: finished schedules in which one worker came between two steps of another
+    #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
 
     def add(self, found: Found) -> None:
         key = found.word, found.faults
         self.counts[key] = self.counts.get(key, 0) + 1
-        self.overlapping += found.switches >= self.bounds.workers
+        self.overlapping += found.overlaps(self.bounds.workers)
         if key not in self.found or found.size < self.found[key].size:
             self.found[key] = found
 
