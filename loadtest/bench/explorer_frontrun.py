@@ -12,17 +12,30 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 
 def main() -> None:
+    sys.path.insert(0, str(Path(__file__).parent))
+    from explorer_cases import CASES
+
+    name, database, address, seconds = sys.argv[1:5]
+    begun = time.perf_counter()
+    found = explored(CASES[name], database, address, float(seconds))
+    told = {
+        "schedules": found.num_explored,
+        "seconds": time.perf_counter() - begun,
+        "verdict": {True: "kept", False: "lost", None: "inconclusive"}[found.property_holds],
+        "replayed": f"{found.reproduction_successes} of {found.reproduction_attempts}",
+        "cause": found.inconclusive_reason or "",
+    }
+    print(json.dumps(told))
+
+
+def explored(case: Any, database: str, address: str, seconds: float) -> Any:
     import frontrun
     import psycopg
     import redis
-    from explorer_cases import AMOUNTS, CASES, EXPECTED, READ, RESET, SCHEMA
+    from explorer_cases import AMOUNTS, EXPECTED, READ, RESET, SCHEMA
 
-    name, database, address, seconds = sys.argv[1:5]
-    case = CASES[name]
     admin = psycopg.connect(database, autocommit=True)
     admin.execute(SCHEMA)
     store = redis.Redis.from_url(address)
@@ -39,31 +52,15 @@ def main() -> None:
     def worker(place: int) -> Any:
         return lambda _: case.deposit(*clients[place], AMOUNTS[place])
 
-    def holds(_: Any) -> bool:
-        return bool(admin.execute(READ).fetchone()[0] == EXPECTED)
-
-    begun = time.perf_counter()
-    found = frontrun.explore(
+    return frontrun.explore(
         setup=setup,
         workers=[worker(place) for place in range(len(AMOUNTS))],
-        invariant=holds,
+        invariant=lambda _: bool(admin.execute(READ).fetchone()[0] == EXPECTED),
         clock="virtual",
         preemption_bound=None,
         stop_on_first=False,
         lock_timeout=2000,
-        total_timeout=float(seconds),
-    )
-    word = {True: "kept", False: "lost", None: "inconclusive"}[found.property_holds]
-    print(
-        json.dumps(
-            {
-                "schedules": found.num_explored,
-                "seconds": time.perf_counter() - begun,
-                "verdict": word,
-                "replayed": f"{found.reproduction_successes} of {found.reproduction_attempts}",
-                "cause": found.inconclusive_reason or "",
-            }
-        )
+        total_timeout=seconds,
     )
 
 

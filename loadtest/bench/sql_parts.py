@@ -26,6 +26,7 @@ from loadtest.bench import (
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.pgbench import PgbenchFailed
 from loadtest.environment import environment
+from loadtest.machine import machine
 from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
@@ -61,7 +62,7 @@ def handle(options: dict[str, Any], out: Any) -> None:
     try:
         with Console(stderr=True).status("starting") as status:
             measured = _run(part, options, lambda text: status.update(escape(text)))
-        about = environment()
+        about = machine({}) if part == "explorer" else environment()
     except (NoServers, ServerError, PgbenchFailed, ChildFailed) as error:
         raise usage(error) from error
     except ProgrammingError as error:
