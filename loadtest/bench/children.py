@@ -24,7 +24,7 @@ class Forked:
     def __init__(self, prepare: Callable[[], Callable[[Any], Any]]) -> None:
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._pipe, prepare), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -53,7 +53,10 @@ class Forked:
             self._process.join()
 
 
-def _serve(pipe: Any, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+def _serve(pipe: Any, parents: Any, prepare: Callable[[], Callable[[Any], Any]]) -> None:
+    """`parents`: the parent's end, which came through the fork. While anybody has it open, nobody hears of the
+    parent's end; the last child hears first, and ends, and so the one before it hears."""
+    parents.close()
     try:
         work = prepare()
         while (order := pipe.recv()) is not None:

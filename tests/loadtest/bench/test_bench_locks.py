@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from django.core.management import call_command
 from redis import Redis
@@ -139,6 +140,30 @@ def test_a_foreign_process_that_ends_is_told(tmp_path):
     with pytest.raises(ChildFailed, match="code 3"):
         child.answer()
     child.close()
+
+
+def test_children_end_with_their_parent_however_it_ends():
+    script = """
+import os, time
+from loadtest.bench.children import crew
+work = lambda: lambda _: os.getpid()
+with crew(work, work, work) as children:
+    for child in children:
+        child.tell(1)
+    print(*[child.answer() for child in children], flush=True)
+    time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    children_of_it = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(children_of_it) == 3
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 20
+    while any(psutil.pid_exists(pid) for pid in children_of_it):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_foreign_process_that_hangs_is_killed_and_told(tmp_path, monkeypatch):
