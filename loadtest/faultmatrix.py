@@ -44,7 +44,7 @@ def section(reports: Sequence[Mapping[str, Any]]) -> str:
     where = reports[-1]["environment"]
     about = (
         "Made by `python manage.py fault_matrix FILE…` from what `python manage.py faults` wrote"
-        f" ({len(reports)} runs, {where['cores']} cores, commit {str(where['commit'])[:12]}).\n"
+        f" ({len(found)} cells, {where['cores']} cores, commit {str(where['commit'])[:12]}).\n"
     )
     return "\n".join([about, *summary(found), "", *legend(), "", *matrix(found)]) + "\n"
 
@@ -84,10 +84,10 @@ def summary(found: Cells) -> Iterator[str]:
 
 
 def _counted(cells: Sequence[str]) -> str:
-    words = [_word(each) for each in cells if each != MISSING]
-    touched = [each for each in words if each != Word.NOT_RUN]
-    told = f"{sum(each == Word.KEPT for each in touched)} of {len(touched)}" if touched else "·"
-    return MISSING if not words and cells else told
+    if MISSING in cells:  # a part of them says nothing of all
+        return MISSING
+    touched = [word for word in map(_word, cells) if word != Word.NOT_RUN]
+    return f"{sum(word == Word.KEPT for word in touched)} of {len(touched)}" if touched else "·"
 
 
 def read(page: str) -> dict[tuple[str, str], str]:
