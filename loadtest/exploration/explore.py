@@ -22,7 +22,7 @@ from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
-from loadtest.exploration.workloads import WORKLOADS
+from loadtest.exploration.workloads import WORKLOADS, Workload
 from loadtest.explorer.replay import Diverged, exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers.base import Server
@@ -35,7 +35,7 @@ from loadtest.words import Word
 
 
 def explore(job: Job) -> Explored:
-    with _stage(job) as stage:
+    with stage_of(job) as stage:
         search = Search(stage)
         result = search.explore()
         shown = counterexamples(job, stage, search, _gloss(stage))
@@ -44,7 +44,7 @@ def explore(job: Job) -> Explored:
 
 def replay(job: Job) -> dict[str, Any]:
     """Repeat the job's schedule: `{"verdict", "counterexample", "reproduced"}`."""
-    with _stage(job) as stage:
+    with stage_of(job) as stage:
         try:
             watched = watch_waiters(stage)
             found, _ = play(stage, watched, exactly(job.choices or ()))
@@ -71,15 +71,16 @@ def _gloss(stage: Stage) -> Gloss:
 
 
 @contextmanager
-def _stage(job: Job) -> Iterator[Stage]:
-    strategy, workload = find(job.strategy), WORKLOADS[job.workload]
+def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterator[Stage]:
+    """A stage for this job. `workload`: one that no command offers; `given`: settings of the book."""
+    strategy, workload = find(job.strategy), workload or WORKLOADS[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = {"redis": os.environ["REDIS_URL"]}
     urls |= {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
-    think = [job.work / 1000, job.work / 1000]
+    values = {"think": [job.work / 1000, job.work / 1000], **given}
     clients = OwnClients()
-    subject = LedgerSubject(job.strategy, workload, store, {"think": think}, nodes, clients)
+    subject = LedgerSubject(job.strategy, workload, store, values, nodes, clients)
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql())]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     try:

@@ -42,7 +42,7 @@ class Bounds:
     slack: int = 100 * MS
     jump: int = 60 * SECOND
     patience: int = 10 * SECOND
-    attempts: int = 20
+    attempts: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
     reduction: Reduction = Reduction.FULL
     budget: float | None = None

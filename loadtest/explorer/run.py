@@ -22,6 +22,8 @@ from loadtest.explorer.tasks import Halt, State, Task, Worker
 
 #: what a chooser answers to cut a run short
 CUT = -1
+#: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
+SHORTEST = 10_000
 
 
 class Run:
@@ -94,7 +96,7 @@ class Run:
         """Wait for `key`, or for the time. → did `key` come?"""
         if self.ending:
             raise Halt
-        micros = None if seconds is None else max(0, round(seconds * 1_000_000))
+        micros = None if seconds is None else max(SHORTEST if seconds > 0 else 0, round(seconds * 1_000_000))
         task.op = Op("", text, text.encode())
         task.key, task.notified, task.state = key, False, State.WAIT
         task.until = None if micros is None else self.now + micros
@@ -104,7 +106,7 @@ class Run:
         self.collapsed |= same and collapse
         if not same:
             task.vain_since = None
-            if not task.history.attempts:
+            if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
                 self.progress_at = self.now
         elif task.vain_since is None and self.full:
             task.vain_since, task.seen = self.now, timeline.shared(self)

@@ -191,14 +191,23 @@ def is_outside(worker: Worker) -> bool:
 
 
 def only_polls(run: Run) -> bool:
-    """Has nothing but polls in vain happened for longer than any lease and the patience? Or has a waiter made
-    so many attempts, each of which changed something, that they may go on for ever?"""
-    tried = max((t.history.attempts for t in run.tasks if t.alive), default=0)
+    """Do all workers poll, or wait for ever, and was that so for longer than any lease and the patience? Or have
+    they made so many attempts, each of which changed something, that they may go on for ever?"""
+    mains = [w.main for w in run.workers if w.main.alive and not w.paused]
+    if not all(_tries(main) for main in mains):
+        return False
+    tried = max((main.history.attempts for main in mains), default=0)
     if run.now - run.progress_at <= run.bounds.patience + run.longest_lease and tried < run.bounds.attempts:
         return False
     for task in run.tasks:
         watch(run, task)
     return True
+
+
+def _tries(main: Task) -> bool:
+    """Has it nothing else to do than what it did in vain? Who sleeps, or stands before something new, has."""
+    endless = main.until is None and main.state in (State.BLOCKED, State.WAIT)
+    return endless or main.vain_since is not None or main.history.attempts > 0
 
 
 def whereabouts(run: Run) -> str:
