@@ -60,6 +60,25 @@ def _candidates(found: Found) -> Iterator[Sequence[Option]]:
                 yield _flat([*blocks[:first], *blocks[first + 1 : second], blocks[first], *blocks[second:]])
     for first in range(len(blocks)):
         yield _flat(blocks[:first] + blocks[first + 1 :])
+    yield from _put_off(blocks)
+
+
+def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:
+    """The end of a block comes later, with the next one of the same worker: what blocked others no longer does."""
+    for first, block in enumerate(blocks):
+        later = (n for n in range(first + 2, len(blocks)) if _whose(blocks[n][0]) == _whose(block[0]))
+        if (second := next(later, None)) is None:
+            continue
+        for cut in range(len(block) - 1, 0, -1):
+            yield _flat(
+                [
+                    *blocks[:first],
+                    block[:cut],
+                    *blocks[first + 1 : second],
+                    [*block[cut:], *blocks[second]],
+                    *blocks[second + 1 :],
+                ]
+            )
 
 
 def _whose(option: Option) -> str:

@@ -1,7 +1,7 @@
 """A schedule as people tell it, played on the real strategies: `("A", "SETNX"), ("A", "crash")`.
 
 `(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `lost-reply
-COMMAND` and `lag COMMAND` do that fault to it. `(who, fault)`, `(who, "resume")`, `(server, "failover")` …: as
+COMMAND` and `lag COMMAND` do that fault to it; `before COMMAND`: until it stands there. `(who, fault)`, `(who, "resume")`, `(server, "failover")` …: as
 the explorer's options are called. After the last one everybody goes on in turn.
 """
 
@@ -54,12 +54,14 @@ class Teller:
         verb, _, command = what.partition(" ")
         if verb in OTHER and verb not in AT_A_COMMAND:
             return self._other(who, verb, options)
-        command = command if verb in AT_A_COMMAND else what
+        command = command if verb in AT_A_COMMAND or verb == "before" else what
         step = Option(Kind.STEP, who)
         if step in options:
             if not run.task(who).op.text.startswith(command):
                 return options.index(step)
             self.rest.pop(0)
+            if verb == "before":
+                return self(run, options)
             return self._pick(options, Option(AT_A_COMMAND.get(verb, Kind.STEP), who))
         return self._meanwhile(options)
 

@@ -22,7 +22,7 @@ from loadtest.explorer.gates.redis_commands import shown
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
-from loadtest.explorer.servers.redis_wire import address, readable, rounded
+from loadtest.explorer.servers.redis_wire import address, lease, readable
 from loadtest.explorer.tasks import Task
 
 _perf = time.perf_counter
@@ -119,7 +119,7 @@ class RedisServer:
             key, left, at = row[0].decode(errors="backslashreplace"), row[3], row[4]
             if left >= 0:
                 same = key in self._leases and self._expire_at.get(key) == at
-                leases[key] = self._leases[key] if same else self._now + rounded(left) * 1000
+                leases[key] = self._leases[key] if same else self._now + lease(left) * 1000
                 expire_at[key] = at
         self._leases, self._expire_at = leases, expire_at
         self._rows = rows

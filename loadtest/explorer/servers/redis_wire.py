@@ -6,8 +6,8 @@ from typing import Any
 
 import redis
 
-#: leases are whole hundredths of a second: what the server has counted down since is given back
-GRAIN_MS = 10
+#: leases are whole hundredths of a second, long ones whole tenths: what the server has counted down since is given back
+GRAIN_MS, COARSE_MS = 10, 100
 
 
 def address(connection: Any) -> str:
@@ -26,3 +26,10 @@ def readable(connection: Any) -> bool:
 
 def rounded(milliseconds: int) -> int:
     return -(-milliseconds // GRAIN_MS) * GRAIN_MS if milliseconds > 10 * GRAIN_MS else milliseconds
+
+
+def lease(milliseconds: int) -> int:
+    """What a lease was when it was given, from what is left of it a moment later, on a machine that may be busy."""
+    return (
+        -(-milliseconds // COARSE_MS) * COARSE_MS if milliseconds > 10 * COARSE_MS else rounded(milliseconds)
+    )
