@@ -1,8 +1,9 @@
 """A schedule as people tell it, played on the real strategies: `("A", "SETNX"), ("A", "crash")`.
 
-`(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `lost-reply
-COMMAND` and `lag COMMAND` do that fault to it; `before COMMAND`: until it stands there. `(who, fault)`, `(who, "resume")`, `(server, "failover")` …: as
-the explorer's options are called. After the last one everybody goes on in turn.
+`(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `before
+COMMAND`: until it stands there; `lost-reply COMMAND` and `lag COMMAND` do that fault to it. `(who, fault)`,
+`(who, "resume")`, `(server, "failover")`: as the explorer's options are called. What happens to a server comes right
+after a step there. After the last one everybody goes on in turn.
 """
 
 from __future__ import annotations
