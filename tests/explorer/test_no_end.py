@@ -8,7 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from loadtest.explorer import endless
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
+from loadtest.explorer.stage import Stage
+from locks.watchdog_lua import WatchdogLuaLock
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -35,3 +40,15 @@ def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     result = explore(for_ever)
     assert not result.exhausted
     assert "did not end within 200 decisions; last: INCRBY" in result.cause
+
+
+def watchdog(own: bank.Bank) -> WatchdogLuaLock:
+    return WatchdogLuaLock("lock", redis=own.redis)
+
+
+def test_an_orphan_that_renews_for_ever_is_a_stall(stage: Callable[..., Stage]) -> None:
+    """Its rounds differ, each sees another PTTL: yet nothing goes on any more."""
+    with_an_orphan = roughly([Option(Kind.RENEWAL_LIVES, "A")])
+    found, run = play(stage(bank.locked_by(watchdog), faults=1), {}, with_an_orphan)
+    assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
+    assert run.decisions < 500
