@@ -58,7 +58,6 @@ def record(row: models.Trial, result: Result) -> dict[str, Any]:
 def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict[str, Any]:
     """Close the row and write its file, whole or not at all. Returns what the file holds."""
     row.ended = timezone.now()
-    row.save(update_fields=["ended"])
     report = {
         "command": row.command,
         "started": row.started.isoformat(),
@@ -71,4 +70,5 @@ def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict
     half = path.with_suffix(f".{os.getpid()}.tmp")
     half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     half.replace(path)
+    row.save(update_fields=["ended"])  # after the file: the database may be why it was cut short
     return report
