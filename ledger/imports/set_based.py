@@ -30,9 +30,17 @@ from django.db import connection, transaction
 from ledger.books import KeyReused
 from ledger.models import Account, Book
 from ledger.posting import BIGINT, Line, Posting, Refused, worker
+from ledger.stores import KeyTaken
 from ledger.stores.sql import key_taken
 
-ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"
+#: the least and the greatest key as the database's collation has them, which need not be Python's
+ANY_KNOWN = """
+WITH k AS MATERIALIZED (SELECT min(key) AS least, max(key) AS most FROM unnest(%s::text[]) AS key)
+SELECT EXISTS (
+    SELECT FROM ledger_entry
+    WHERE book_id = %s AND key BETWEEN (SELECT least FROM k) AND (SELECT most FROM k)
+)
+"""
 KNOWN = "SELECT key, fingerprint FROM ledger_entry WHERE book_id = %s AND key = ANY(%s)"
 #: the entries' columns with the types that go over the wire: an id is its 16 bytes, a time µs since 2000
 COLUMNS = {
@@ -126,7 +134,9 @@ def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
 def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequence[BulkLine]:
     """Leave out the lines whose key came before. A fresh range of keys costs one look at the index."""
     keys = [line.key for line in lines]
-    cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
+    if len(set(keys)) < len(keys):
+        raise KeyTaken("a key comes twice in the chunk")
+    cursor.execute(ANY_KNOWN, (keys, book.pk))
     if not cursor.fetchone()[0]:
         return lines
     cursor.execute(KNOWN, (book.pk, keys))

@@ -64,6 +64,7 @@ def test_a_key_that_came_before_is_left_out(book: Book) -> None:
         (BulkLine("x", "A9", 1), Refused),
         (BulkLine("x", "A0", 2**63 - 1), Refused),
         (BulkLine("k0", "A0", -4), KeyTaken),
+        (BulkLine("k0", "A1", 4), KeyTaken),
     ],
 )
 def test_one_wrong_line_refuses_its_chunk(book: Book, line: BulkLine, error: type[Exception]) -> None:
