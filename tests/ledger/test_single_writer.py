@@ -9,7 +9,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
@@ -26,17 +25,10 @@ from ledger.resources import redis_client
 from ledger.strategies import find
 from ledger.writer import Answer, Owner, Queue, direct
 from ledger.writer.group import plain, quoted
-from ledger.writer.owner import dismiss
 from ledger.writer.queue import Order, Request
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LONG = 60.0  # a lease that does not end by itself during a test
-
-
-@pytest.fixture(autouse=True)
-def no_owner_is_left(committed_db: None) -> Iterator[None]:
-    yield
-    dismiss()
 
 
 @pytest.fixture
