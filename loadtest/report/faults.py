@@ -1,4 +1,4 @@
-"""The matrix of hazards: strategies down, hazards across, a word in each cell, for the terminal and the page."""
+"""The matrix of hazards: strategies × hazards, a word in each cell, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from rich.table import Table
 
 from loadtest.report.terminal import STYLE
 
+#: so many strategies have room side by side; the many hazards stand down then
+FEW = 8
 #: what the terminal has room for
 SHORT = {"inconclusive": "?", "not-run": "·", "stalled": "stall", "refused": "refus"}
 
@@ -19,12 +21,20 @@ def table(results: Sequence[Mapping[str, Any]]) -> Table:
     title = (
         "What happens to the money (kept, lost, …; ? inconclusive, · cannot touch it, ! against the claim)"
     )
+    found, hazards = rows(results), list(dict.fromkeys(each["hazard"] for each in results))
+    if len(found) <= FEW:
+        drawn = Table(title=title, title_justify="left")
+        drawn.add_column("hazard", no_wrap=True)
+        for strategy in found:
+            drawn.add_column(escape(strategy), overflow="fold")
+        for hazard in hazards:
+            drawn.add_row(hazard, *(_cell(cells.get(hazard)) for cells in found.values()))
+        return drawn
     drawn = Table(title=title, title_justify="left", padding=(0, 0))
     drawn.add_column("strategy", no_wrap=True)
-    hazards = list(dict.fromkeys(each["hazard"] for each in results))
     for hazard in hazards:
         drawn.add_column("\n".join(hazard.split("-")), overflow="fold")
-    for strategy, cells in rows(results).items():
+    for strategy, cells in found.items():
         drawn.add_row(escape(strategy), *(_cell(cells.get(hazard)) for hazard in hazards))
     return drawn
 
