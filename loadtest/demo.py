@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+from loadtest import program
 from loadtest.durations import duration
-from loadtest.interrupt import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 
@@ -19,20 +19,11 @@ SERVE_PORT = 8000
 
 def main() -> int:
     """Returns the exit code: 0 when the evidence agrees with the claims."""
-    end_as_ctrl_c()
-    try:
-        asked = seconds()
-        print("Starting PostgreSQL and Valkey …", flush=True)
-        with using():
-            migrate()
-            code = measure(asked)
-    except ServerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped. Nothing keeps running.", file=sys.stderr)
-        return 130
-    return code
+    asked = seconds()
+    print("Starting PostgreSQL and Valkey …", flush=True)
+    with using():
+        migrate()
+        return measure(asked)
 
 
 def measure(seconds: float | None) -> int:
@@ -73,4 +64,4 @@ def seconds() -> float | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

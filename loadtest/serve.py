@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack
 
 from loadtest.demo import SERVE_PORT
-from loadtest.interrupt import end_as_ctrl_c
+from loadtest.program import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.supervisor import Supervisor

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from loadtest.interrupt import end_as_ctrl_c
-from loadtest.servers import ServerError
+from loadtest import program
 from loadtest.servers.embedded import migrate, using
 
 PARTS = ("locks", "strategies")
@@ -17,20 +16,12 @@ PARTS = ("locks", "strategies")
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code: the worse one of both."""
-    end_as_ctrl_c()
-    try:
-        with using():
-            migrate()
-            return max(run(part, arguments) for part in PARTS)
-    except ServerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped. Nothing keeps running.", file=sys.stderr)
-        return 130
+    with using():
+        migrate()
+        return max(measure(part, arguments) for part in PARTS)
 
 
-def run(part: str, arguments: list[str]) -> int:
+def measure(part: str, arguments: list[str]) -> int:
     # only now: the settings read the addresses of the servers when they are imported
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
     import django
@@ -49,4 +40,4 @@ def run(part: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(program.run(lambda: main(sys.argv[1:])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from loadtest.explorer.bounds import MS, Bounds
@@ -62,9 +62,6 @@ class Job:
         except ValueError as error:
             raise ValueError(f"{text!r} is no id of a schedule: {error}. {_REMEDY}") from error
         return cls(strategy=strategy, choices=choices, expected=WORDS[found[1]], **values)
-
-    def with_budget(self, seconds: float | None) -> Job:
-        return replace(self, budget=seconds)
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)

@@ -35,7 +35,7 @@ class Adversary(ABC):
     alone: ClassVar[bool] = False
     #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast it
     lease: ClassVar[float | None] = None
-    #: does it bring a Valkey of its own?
+    #: does it bring a Valkey of its own? Then it strikes that one, and cannot touch what asks none
     own_valkey: ClassVar[bool] = False
     #: accounts of the book
     accounts: ClassVar[int] = 1
@@ -47,7 +47,7 @@ class Adversary(ABC):
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         """Return why it cannot touch `strategy` with its balances on `store`, or None if it can."""
-        return None
+        return touch.no_valkey(strategy, store) if self.own_valkey else None
 
     def lease_of(self, strategy: str) -> float:
         """Return the lease of the strategy's lock in its cell, in seconds."""

@@ -21,7 +21,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
-from loadtest.faults import touch
 from loadtest.faults.base import PARTY_ENTERS, Party
 from loadtest.faults.crew import Pool
 from loadtest.faults.scene import EASY_LEASE
@@ -47,9 +46,6 @@ class ClockJump(Party):
         why = available()
         return (f"no libfaketime: {why}", f"apt-get {why}") if why else None
 
-    def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_valkey(strategy, store)
-
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
         with ExitStack() as stack:
@@ -72,9 +68,6 @@ class ClockJumpBack(ClockJump):
 class ClockJumpClient(ClockJump):
     slug = "clock-jump-client"
     own_valkey = False
-
-    def not_applicable(self, strategy: str, store: str) -> str | None:
-        return None
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

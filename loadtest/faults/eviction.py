@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from redis.exceptions import OutOfMemoryError
 
-from loadtest.faults import touch
 from loadtest.faults.base import PARTY_ENTERS, Party
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.faults.server_restart import pair
@@ -33,9 +32,6 @@ class Eviction(Party):
     word = Hazard.EVICTION
     own_valkey = True
     lease = EASY_LEASE
-
-    def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_valkey(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

@@ -36,7 +36,7 @@ class Failover(Party):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_sentinel(strategy) or touch.no_valkey(strategy, store)
+        return touch.no_sentinel(strategy) or super().not_applicable(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from loadtest.faults import touch
 from loadtest.faults.base import Party
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.servers import Valkey
@@ -47,7 +46,7 @@ class ServerRestart(Party):
             return "it grants nothing on a server without an append-only file"
         if strategy == "durable" and self.power_cut:
             return "it waits for the fsync (WAITAOF): nothing that it was granted can be cut off"
-        return touch.no_valkey(strategy, store)
+        return super().not_applicable(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

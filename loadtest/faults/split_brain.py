@@ -38,7 +38,7 @@ class SplitBrain(Party):
     lease = 10.0  # the promotion takes its time
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_sentinel(strategy) or touch.no_valkey(strategy, store)
+        return touch.no_sentinel(strategy) or super().not_applicable(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

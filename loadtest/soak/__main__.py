@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadtest.interrupt import end_as_ctrl_c
-from loadtest.servers import ServerError
+from loadtest import program
 from loadtest.servers.embedded import using
 from loadtest.servers.reaper import REAPER
 from loadtest.soak.plan import STRATEGIES, Plan
@@ -24,16 +23,8 @@ from loadtest.soak.service import Service
 
 def main() -> int:
     options = _options()
-    end_as_ctrl_c()
-    try:
-        with private_lab(options.keep) as folder, using(), Service(folder / "serve") as service:
-            return soak(options, folder, service)
-    except ServerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped. Nothing keeps running.", file=sys.stderr)
-        return 130
+    with private_lab(options.keep) as folder, using(), Service(folder / "serve") as service:
+        return soak(options, folder, service)
 
 
 def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
@@ -113,4 +104,4 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

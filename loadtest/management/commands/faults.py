@@ -20,7 +20,7 @@ from loadtest.claims import exit_code
 from loadtest.faults import HAZARDS
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
-from loadtest.interrupt import end_as_ctrl_c
+from loadtest.program import end_as_ctrl_c
 from loadtest.report import faults as drawn
 from loadtest.report.console import console, show
 from loadtest.servers import ServerError
