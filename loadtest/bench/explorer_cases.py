@@ -12,16 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA = """
-DROP TABLE IF EXISTS account;
-CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
-INSERT INTO account VALUES (1, 100);
+#: the deposit hidden in a SQL function
+DEPOSIT = """
 CREATE OR REPLACE FUNCTION deposit(change int) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE was int;
 BEGIN
     SELECT balance INTO was FROM account WHERE id = 1 FOR UPDATE;
     UPDATE account SET balance = was + change WHERE id = 1;
 END $$;
+"""
+SCHEMA = """
+DROP TABLE IF EXISTS account;
+CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
+INSERT INTO account VALUES (1, 100);
 """
 RESET = "UPDATE account SET balance = 100 WHERE id = 1"
 READ = "SELECT balance FROM account WHERE id = 1"

@@ -34,10 +34,11 @@ def explored(case: Any, database: str, address: str, seconds: float) -> Any:
     import frontrun
     import psycopg
     import redis
-    from explorer_cases import AMOUNTS, EXPECTED, READ, RESET, SCHEMA
+    from explorer_cases import AMOUNTS, DEPOSIT, EXPECTED, READ, RESET, SCHEMA
 
     admin = psycopg.connect(database, autocommit=True)
     admin.execute(SCHEMA)
+    admin.execute(DEPOSIT)
     store = redis.Redis.from_url(address)
     clients: list[tuple[Any, Any]] = [
         (psycopg.connect(database, autocommit=True), redis.Redis.from_url(address)) for _ in AMOUNTS

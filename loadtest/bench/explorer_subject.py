@@ -11,35 +11,43 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.bench.explorer_cases import AMOUNTS, READ, RESET, SCHEMA, Case
+from loadtest.bench.explorer_cases import AMOUNTS, DEPOSIT, READ, RESET, SCHEMA, Case
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
 OPENING = 100
 
 
-class CaseSubject:
-    """Each worker keeps its own clients from schedule to schedule."""
+class AccountSubject:
+    """An account in PostgreSQL and a Valkey. Each worker keeps its own clients from schedule to schedule."""
 
-    def __init__(self, case: Case, database: str, redis_url: str) -> None:
-        self.name, self.case, self.database, self.redis_url = case.name, case, database, redis_url
+    schema, opening = SCHEMA, RESET
+
+    def __init__(self, name: str, database: str, redis_url: str) -> None:
+        self.name, self.database, self.redis_url = name, database, redis_url
         self.admin = psycopg.connect(database, autocommit=True)
-        self.admin.execute(SCHEMA)
-        self.store = redis.Redis.from_url(redis_url)
+        self.admin.execute(self.schema)
+        self.admin.execute(DEPOSIT)
+        self.admin_redis = redis.Redis.from_url(redis_url)
         self.own = threading.local()
+
+    @property
+    def sql(self) -> psycopg.Connection[Any]:
+        if not hasattr(self.own, "sql") or self.own.sql.closed:
+            self.own.sql = psycopg.connect(self.database, autocommit=True)
+        return self.own.sql
+
+    @property
+    def redis(self) -> redis.Redis:
+        if not hasattr(self.own, "redis"):
+            self.own.redis = redis.Redis.from_url(self.redis_url, retry=Retry(NoBackoff(), 0))
+        return self.own.redis
 
     def reset(self, changed: Collection[str]) -> None:
         if "postgres" in changed:
-            self.admin.execute(RESET)
+            self.admin.execute(self.opening)
         if "redis" in changed:
-            self.store.flushall()
-
-    def work(self, index: int) -> str:
-        if not hasattr(self.own, "sql"):
-            self.own.sql = psycopg.connect(self.database, autocommit=True)
-            self.own.redis = redis.Redis.from_url(self.redis_url, retry=Retry(NoBackoff(), 0))
-        self.case.deposit(self.own.sql, self.own.redis, AMOUNTS[index])
-        return "ok"
+            self.admin_redis.flushall()
 
     def settle(self, index: int) -> None:
         pass
@@ -47,6 +55,18 @@ class CaseSubject:
     def leave(self, index: int) -> None:
         for client in vars(self.own).values():
             client.close()
+
+
+class CaseSubject(AccountSubject):
+    """The deposit of a case."""
+
+    def __init__(self, case: Case, database: str, redis_url: str) -> None:
+        super().__init__(case.name, database, redis_url)
+        self.case = case
+
+    def work(self, index: int) -> str:
+        self.case.deposit(self.sql, self.redis, AMOUNTS[index])
+        return "ok"
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         row = self.admin.execute(READ).fetchone()
@@ -63,4 +83,4 @@ class CaseSubject:
 
     def close(self) -> None:
         self.admin.close()
-        self.store.close()
+        self.admin_redis.close()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from loadtest.bench.explorer_subject import AccountSubject
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks import LockLost
 
@@ -20,12 +17,6 @@ SCHEMA = """
 DROP TABLE IF EXISTS account;
 CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL, version int NOT NULL);
 INSERT INTO account VALUES (1, 100, 0), (2, 100, 0);
-CREATE OR REPLACE FUNCTION deposit(change int) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE was int;
-BEGIN
-    SELECT balance INTO was FROM account WHERE id = 1 FOR UPDATE;
-    UPDATE account SET balance = was + change WHERE id = 1;
-END $$;
 """
 CONTENTS = "SELECT id, balance, version FROM account ORDER BY id"
 RESET = "UPDATE account SET balance = 100, version = 0"
@@ -36,44 +27,17 @@ class GaveUp(Exception):
     """A worker did not get the lock in time."""
 
 
-class Bank:
+class Bank(AccountSubject):
     """Worker i adds 10 · (i + 1). `deposit(bank, amount)` is the code under test."""
 
+    schema, opening = SCHEMA, RESET
+
     def __init__(self, deposit: Callable[[Bank, int], Any], database: str, redis_url: str) -> None:
-        self.name = deposit.__name__
-        self.deposit, self.database, self.redis_url = deposit, database, redis_url
-        self.admin = psycopg.connect(database, autocommit=True)
-        self.admin.execute(SCHEMA)
-        self.admin_redis = redis.Redis.from_url(redis_url)
-        self.own = threading.local()
-
-    @property
-    def sql(self) -> psycopg.Connection[Any]:
-        if not hasattr(self.own, "sql") or self.own.sql.closed:
-            self.own.sql = psycopg.connect(self.database, autocommit=True)
-        return self.own.sql
-
-    @property
-    def redis(self) -> redis.Redis:
-        if not hasattr(self.own, "redis"):
-            self.own.redis = redis.Redis.from_url(self.redis_url, retry=Retry(NoBackoff(), 0))
-        return self.own.redis
-
-    def reset(self, changed: Collection[str]) -> None:
-        if "postgres" in changed:
-            self.admin.execute(RESET)
-        if "redis" in changed:
-            self.admin_redis.flushall()
+        super().__init__(deposit.__name__, database, redis_url)
+        self.deposit = deposit
 
     def work(self, index: int) -> Any:
         return self.deposit(self, 10 * (index + 1))
-
-    def settle(self, index: int) -> None:
-        pass
-
-    def leave(self, index: int) -> None:
-        for client in vars(self.own).values():
-            client.close()
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
         balance = self.admin.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
