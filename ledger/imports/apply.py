@@ -16,6 +16,7 @@ from ledger.books import KeyReused, post
 from ledger.imports.chunks import renew
 from ledger.models import ImportChunk, ImportLine
 from ledger.posting import BIGINT, Busy, Line, Posting, Refused, worker
+from ledger.stores.segments import account_of
 
 log = logging.getLogger(__name__)
 State = ImportLine.State
@@ -68,7 +69,7 @@ def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[s
         if any(abs(amount) > BIGINT for amount in amounts.values()):
             raise Refused("the sum of an account's lines leaves the range of BIGINT")
         done = post(chunk.batch.book, Posting(key, tuple(Line(*each) for each in amounts.items())))
-        entries = {entry.account: entry.entry for entry in done.entries}
+        entries = {account_of(entry.account): entry.entry for entry in done.entries}
     except (Refused, KeyReused) as error:
         state, problem = State.REFUSED, str(error)
     except Busy as error:

@@ -17,6 +17,7 @@ from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
 from ledger.stores import store_of
+from ledger.stores.segments import account_of
 
 #: bad lines of a file that a refusal names
 PROBLEMS_TOLD = 50
@@ -76,7 +77,7 @@ def start_import(
         run = ImportRun.objects.create(
             book=book, workers=workers, all_or_nothing=all_or_nothing, scan=scan, started_by=user
         )
-        accounts = {row.number for row, _ in store_of(book).accounts()}
+        accounts = {account_of(row.number) for row, _ in store_of(book).accounts()}
         for upload in uploads:
             _store(run, upload, accounts)
         if scan:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ledger.books import open_book
 from ledger.imports import apply, chunks
+from ledger.imports.operations import books_with_imports
 from ledger.imports.retry import try_again
 from ledger.imports.scan import start_round
 from ledger.imports.upload import Upload, open_book_for, start_import
@@ -66,6 +67,18 @@ def test_good_lines_are_posted_and_bad_ones_named():
     assert unknown.problem == "no account A9 in this book"
     posted = ImportLine.objects.get(batch__run=run, number=2)
     assert Entry.objects.get(pk=posted.entry).key == "import/acme/r1"
+
+
+@pytest.mark.parametrize("strategy", ["segmented-balance", "skip-locked"])
+def test_a_file_names_accounts_and_not_the_rows_that_they_are_kept_in(strategy):
+    book = new_book(strategy)
+    run = start_import(book, [csv("acme,A1,10,r1", "acme,A9,1,r2", "acme,A2,-5,r3")])
+    assert start_round(run)
+    drain(run)
+    assert sorted(states(run)) == [(1, "posted"), (2, "posted"), (2, "posted"), (3, "bad"), (4, "posted")]
+    assert not ImportLine.objects.filter(batch__run=run, state="posted", entry=None).exists()
+    assert sum(balances(book)) == 200 + 10 - 5 - 2  # the scan charges each account 1
+    assert books_with_imports(book).right
 
 
 def test_all_or_nothing_posts_nothing_of_a_file_with_one_bad_line():
