@@ -17,6 +17,9 @@ class Trial(models.Model):
     options = models.JSONField(default=dict, blank=True, help_text="as they were asked for")
     environment = models.JSONField(default=dict, blank=True)
     started = models.DateTimeField(auto_now_add=True)
+    stopped = models.DateTimeField(
+        null=True, blank=True, help_text="somebody asked for it in the admin: no further strategy is begun"
+    )
     ended = models.DateTimeField(null=True, blank=True, help_text="empty: it runs, or was cut short")
 
     class Meta:

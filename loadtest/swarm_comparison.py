@@ -50,11 +50,13 @@ def waiting() -> list[int]:
 
 
 def advance(row_id: int) -> bool:
-    """Run the next trial of a comparison. False: there is none left, or somebody runs one already."""
+    """Run the next trial of a comparison, or end it. False: it has ended, or somebody runs one already."""
     with _alone() as free:
         row = models.Trial.objects.filter(pk=row_id, ended=None).first() if free else None
         if row is None:
             return False
+        if row.stopped:
+            return _end(row)
         plan = _plan(row)
         trials = list(plan.trials())
         at = row.results.count()
@@ -65,9 +67,14 @@ def advance(row_id: int) -> bool:
             if models.Trial.objects.select_for_update().get(pk=row.pk).results.count() == at:
                 records.record(row, result)
             if at + 1 == len(trials):
-                row.ended = timezone.now()
-                row.save(update_fields=["ended"])
+                _end(row)
         return True
+
+
+def _end(row: models.Trial) -> bool:
+    row.ended = timezone.now()
+    row.save(update_fields=["ended"])
+    return True
 
 
 def _result(row: models.Trial, plan: Plan, trial: Trial) -> Result:

@@ -98,10 +98,10 @@ def advance(row_id: int) -> bool:
 
 
 def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
-    """Start the import of the next strategy that can be tried here. True: there is none left."""
+    """Start the import of the next strategy that can be tried here. True: there is none left, or nobody wants it."""
     options = row.options
     done = {*options["imports"], *row.results.values_list("strategy", flat=True)}
-    for strategy in (slug for slug in options["strategies"] if slug not in done):
+    for strategy in (slug for slug in options["strategies"] if slug not in done and not row.stopped):
         trial = _trial(row, strategy, workload)
         if lacking := missing(strategy, row.store):
             records.record(row, skipped(trial, *lacking))

@@ -47,6 +47,25 @@ def test_a_swarm_runs_trial_after_trial_and_is_judged():
     assert "who overwrote whom" in page
 
 
+def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
+    user("loadtest.add_trial").post(URL, FORM)
+    (pk,) = waiting()
+    page, stop = f"/admin/loadtest/trial/{pk}/change/", f"/admin/loadtest/trial/{pk}/stop/"
+    assert stop not in user("loadtest.view_trial").get(page).content.decode()
+    assert advance(pk)
+    stopper = user("loadtest.add_trial", "loadtest.view_trial")
+    assert stop in stopper.get(page).content.decode()
+    assert stopper.post(stop)["Location"] == page
+    assert "stopping" in stopper.get(page).content.decode()
+    assert advance(pk)
+    assert (waiting(), advance(pk)) == ([], False)
+    assert list(Trial.objects.get(pk=pk).results.values_list("strategy", flat=True)) == ["no-lock"]
+    told = stopper.get(page).content.decode()
+    assert "not begun" in told
+    assert stop not in told
+    assert "It runs no more." in stopper.post(stop, follow=True).content.decode()
+
+
 def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
     row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:

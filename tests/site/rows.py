@@ -52,6 +52,7 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/ledger/book/<uuid:book_id>/accounts/<str:number>/losses/": (("ledger.view_book", 200),) * 2,
     "admin/loadtest/trial/swarm/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/compare/": (("loadtest.add_trial", 200),) * 2,
+    "admin/loadtest/trial/<int:trial_id>/stop/": (NO_METHOD, ("loadtest.view_trial loadtest.add_trial", 302)),
     "admin/loadtest/trial/<int:trial_id>/results/": (("loadtest.view_trial", 200),) * 2,
     "admin/loadtest/trial/<path:object_id>/change/": (("loadtest.view_trial", 200),) * 2,
     "admin/auth/user/add/": (("auth.add_user auth.change_user", 200),) * 2,  # so Django has it

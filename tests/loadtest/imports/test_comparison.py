@@ -57,6 +57,17 @@ def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
     assert not advance(row.pk)
 
 
+def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
+    row = begin(Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST))
+    user("loadtest.add_trial", "loadtest.view_trial").post(f"/admin/loadtest/trial/{row.pk}/stop/")
+    assert not advance(row.pk)  # the control's import has not finished
+    drain(row.options["imports"]["no-lock"])
+    assert advance(row.pk)
+    row.refresh_from_db()
+    assert row.ended
+    assert list(row.results.values_list("strategy", flat=True)) == ["no-lock"]
+
+
 def test_a_lost_line_is_seen_in_the_balance_and_named():
     row = begin(Comparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST))
     (import_id,) = row.options["imports"].values()
