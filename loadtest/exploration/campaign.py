@@ -25,25 +25,32 @@ class Campaign:
         if lanes < 1:
             raise ValueError(f"lanes: 1 or more, not {lanes}")
         self.jobs, self.lanes = list(jobs), lanes
+        self.stopped = False  # by Ctrl-C: some jobs have no result
 
     def run(self, path: Path, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
-        """Explore everything and write the file, whole or not at all. Returns what it holds."""
+        """Explore everything and write the file, whole or not at all. Returns what it holds.
+
+        Ctrl-C keeps the results that there are (`stopped`).
+        """
         started = datetime.now(UTC)
         lacking = {job.strategy: why for job in self.jobs if (why := out_of_reach(job))}
         found = {
             job.strategy: not_run(job, *lacking[job.strategy]) for job in self.jobs if job.strategy in lacking
         }
         environment: dict[str, Any] = {}
-        for result in self._explored([job for job in self.jobs if job.strategy not in lacking], environment):
-            found[result["strategy"]] = result
-            tick(result)
+        try:
+            for result in self._explored([j for j in self.jobs if j.strategy not in lacking], environment):
+                found[result["strategy"]] = result
+                tick(result)
+        except KeyboardInterrupt:
+            self.stopped = True
         report = {
             "command": "explore",
             "started": started.isoformat(),
             "ended": datetime.now(UTC).isoformat(),
             "environment": environment,
             "options": self.jobs[0].as_json(),
-            "results": [found[job.strategy] for job in self.jobs],
+            "results": [found[job.strategy] for job in self.jobs if job.strategy in found],
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         half = path.with_suffix(f".{os.getpid()}.tmp")

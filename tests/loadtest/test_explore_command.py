@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,17 @@ def test_an_id_holds_subject_bounds_and_schedule(job: Job) -> None:
 
 def vars_of(job: Job) -> dict[str, Any]:
     return {"strategy": job.strategy, **job.as_json()}
+
+
+def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
+    words = "--strategy", "naive-lock", "--lanes", "1", "--output", str(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "explore", *words], cwd=BASE_DIR, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stderr
+        assert any("no-lock: lost" in line for line in command.stderr)  # the next search takes seconds
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=60)
+    assert command.returncode == 130
+    results = json.loads((tmp_path / "explore.json").read_text())["results"]
+    assert [each["strategy"] for each in results] == ["no-lock"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from django.core.management import BaseCommand, CommandError
+from django.core.management import BaseCommand
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -25,6 +25,7 @@ from loadtest.exploration.job import Job
 from loadtest.exploration.matrix import matrix, remarks
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
+from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
 from loadtest.report.page import NoEvidence, write
 from loadtest.servers import ServerError
@@ -72,6 +73,7 @@ class Command(BaseCommand):
             if options["replay"]:
                 self._replay(Job.of_replay_id(options["replay"]), options)
                 return
+            end_as_ctrl_c()
             campaign = Campaign(_jobs(options), options["lanes"] or os.cpu_count() or 1)
         except ValueError as error:
             raise subjects.usage(error) from error
@@ -79,9 +81,9 @@ class Command(BaseCommand):
             report = self._explore(campaign, options["output"])
         except ServerError as error:
             raise subjects.usage(error) from error
-        except KeyboardInterrupt:
-            raise CommandError("stopped: no results are written", returncode=130) from None
         self._show(report, self._page(options["output"]), options)
+        if campaign.stopped:
+            raise SystemExit(130)
         if code := campaign.exit_code(report["results"]):
             raise SystemExit(int(code))
 
@@ -92,7 +94,8 @@ class Command(BaseCommand):
 
             def tick(result: dict[str, Any]) -> None:
                 progress.update(bar, advance=1, description=escape(result["strategy"]))
-                told = f"  {escape(result['strategy'])}: {result['verdict']}"
+                cost = f"{result['schedules']:,} schedules, {result['seconds']:.0f} s"
+                told = f"  {escape(result['strategy'])}: {result['verdict']} ({cost})"
                 progress.console.print(told, highlight=False)
 
             return campaign.run(output / "explore.json", tick)
