@@ -66,9 +66,14 @@ def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict
         "options": row.options,
         "results": results,
     }
+    write(report, path)
+    row.save(update_fields=["ended"])  # after the file: the database may be why it was cut short
+    return report
+
+
+def write(report: dict[str, Any], path: Path) -> None:
+    """Write a command's file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_suffix(f".{os.getpid()}.tmp")
     half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     half.replace(path)
-    row.save(update_fields=["ended"])  # after the file: the database may be why it was cut short
-    return report

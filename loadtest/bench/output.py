@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from loadtest import records
+
 BUSY = 0.5  # of the cores, by the load average of the last minute
 
 
@@ -18,8 +20,7 @@ def write(part: str, measured: dict[str, Any], environment: dict[str, Any], file
         kept = [row for row in before.get(key, []) if row.get("bench") != part]
         whole[key] = kept + [{"bench": part, **row} for row in measured[key]]
     whole["notes"] = {**before.get("notes", {}), part: measured["notes"]}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    records.write(whole, file)
     return whole
 
 

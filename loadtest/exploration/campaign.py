@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ledger.strategies import CONTROL
+from loadtest import records
 from loadtest.claims import Exit
 from loadtest.exploration.findings import finding, not_run, verdict_on
 from loadtest.exploration.job import Job
@@ -52,10 +51,7 @@ class Campaign:
             "options": self.jobs[0].as_json(),
             "results": [found[job.strategy] for job in self.jobs if job.strategy in found],
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_suffix(f".{os.getpid()}.tmp")
-        half.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-        half.replace(path)
+        records.write(report, path)
         return report
 
     def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
