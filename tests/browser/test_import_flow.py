@@ -123,6 +123,7 @@ def test_no_page_breaks_the_policy_or_asks_another_host(page: Page) -> None:
 
 def test_a_violation_would_be_seen(page: Page) -> None:
     """The must-fail control of the fixture that listens."""
+    page.goto("/admin/password_change/")
     page.evaluate("document.body.setAttribute('style', 'color: red')")
     page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: '1'}))")
     page.evaluate("fetch('http://127.0.0.2:9/').catch(() => 0)")
