@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,27 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.servers import Postgres, Valkey
+
+#: They are begun first, so that at the end no worker of `make test` is busy alone with one of them.
+LONGEST = (
+    "loadtest/faults/test_faults.py",
+    "contract/test_locks.py",
+    "browser/test_import_flow.py",
+    "test_deployment.py",
+    "explorer/test_literature.py",
+    "loadtest/soak/test_soak.py",
+    "loadtest/test_demo.py",
+    "servers/test_embedded.py",
+    "loadtest/test_explore_command.py",
+    "explorer/test_reduction.py",
+    "fuzz/test_api_states.py",
+    "loadtest/test_bench_sql.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 @pytest.fixture(scope="session")

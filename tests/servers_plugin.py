@@ -3,10 +3,14 @@
 Loaded by `-p tests.servers_plugin` (pyproject.toml): a conftest.py would come too late, because pytest-django
 imports the settings first. `DATABASE_URL` and `REDIS_URL` from outside win, each for itself. `REDIS_NODES` are
 three more Valkeys for the locks that need a majority.
+
+With `-n 3` (pytest-xdist) each worker process is a test session of its own, with servers of its own; the process that
+hands out the files runs no test and has none.
 """
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -24,13 +28,28 @@ _servers = ExitStack()
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
-    asks_only = any(early_config.known_args_namespace.__dict__.get(name) for name in ("help", "version"))
-    if not asks_only:
+    options = early_config.known_args_namespace
+    asks_only = options.help or options.version
+    hands_out = getattr(options, "numprocesses", 0) and "PYTEST_XDIST_WORKER" not in os.environ
+    if hands_out:
+        refuse_shared_servers()
+    elif not asks_only:
         start_servers()
     return (yield)
 
 
+def refuse_shared_servers() -> None:
+    if given := [name for name in ("DATABASE_URL", "REDIS_URL") if os.environ.get(name)]:
+        told = "sessions side by side would empty them under each other. Run pytest without -n (make test WORKERS=0)"
+        raise pytest.UsageError(f"{' and '.join(given)} given: {told}")
+
+
 def start_servers() -> None:
+    # Hundreds of child processes: each would compile the lab anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Ignored in what a script starts with `&`: children inherit that, and some are to hear Ctrl-C in a test.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         folder = Path(tempfile.mkdtemp(prefix="lab-tests-"))
         REAPER.remove(folder)

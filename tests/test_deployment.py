@@ -24,6 +24,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from ledger.models import Entry
+from loadtest.servers.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -169,11 +170,6 @@ def service(name: str, folder: Path, **changed: str) -> Iterator[Path]:
         process.wait(30)
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return str(taken.getsockname()[1])
-
-
 def wait_until(ask: Callable[[], Any], seconds: float = 60) -> Any:
     """Ask until the answer is true; returns it."""
     patient = Retrying(
@@ -198,7 +194,7 @@ def test_the_background_services_of_compose_work_on_their_queue(
 
 @pytest.mark.usefixtures("committed_db")
 def test_the_swarm_services_of_compose_attack_the_web_service(tmp_path: Path) -> None:
-    port, ui, link = free_port(), free_port(), free_port()
+    port, ui, link = (str(free_port()) for _ in range(3))
     web = f"http://127.0.0.1:{port}"
     ports = {
         "WEB": web,
