@@ -105,6 +105,9 @@ TRIALS_AT_ONCE = env.int("TRIALS_AT_ONCE", default=3)
 #: an import is worked off in chunks; a chunk whose worker was silent for the lease (seconds) goes to another
 IMPORT_CHUNK_LINES = env.int("IMPORT_CHUNK_LINES", default=50)
 IMPORT_LEASE = env.float("IMPORT_LEASE", default=15.0)
+#: the interface on which an owner of `single-writer` listens by TCP, when its callers are on other hosts too;
+#: empty: a socket file that only this user can open
+OWNER_LISTEN = env.str("OWNER_LISTEN", default="")
 
 # --- web -------------------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"

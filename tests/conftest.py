@@ -50,9 +50,9 @@ def committed_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None
     (entries are append-only): a test opens a fresh book and looks at that one only."""
     with django_db_blocker.unblock():
         yield
-        from ledger.writer.owner import dismiss  # models: only once Django is set up
+        from ledger.writer.candidates import dismiss  # models: only once Django is set up
 
-        dismiss()  # the single writers of this process: their threads look into the queues for 30 s
+        dismiss()  # the single writers of this process: an idle one stays for 30 s
         connections.close_all()
 
 

@@ -14,6 +14,8 @@ class BookOwner(models.Model):
     fence = models.BigIntegerField()
     holder = models.CharField(max_length=100, help_text="host:process:thread")
     until = models.DateTimeField(help_text="end of the lease, by the database's clock")
+    address = models.CharField(max_length=200, db_default="", help_text="where it listens: unix:… or tcp:…")
+    secret = models.CharField(max_length=64, db_default="", help_text="what its callers must say first")
 
     def __str__(self) -> str:
         return f"{self.holder} ({self.fence})"

@@ -1,22 +1,23 @@
 """single-writer: nobody locks anything, because only one process writes. The others ask it.
 
-    A: queue +10 ────┐
-    B: queue +20 ────┤  owner: 100 → 110 → 130 → 125 in memory; one transaction for the group; answers
-    C: queue −5 ─────┘         A: 100 → 110        B: 110 → 130        C: 130 → 125
+    A: +10 ──┐ owner: 100 → 110 → 130 in memory; one transaction for both … on disk;   A: 100 → 110   B: 110 → 130
+    B: +20 ──┘
+    C: −5  ──────────────────────── (gathers while the first group is committed) ── owner: 130 → 125 … C: 130 → 125
 
-Guarantees   no lost update: one process at a time owns a book and applies its postings in the order of the queue.
-             Every group is committed under the owner's fencing number: an owner that was paused past its lease
-             writes nothing after its successor took over. Each caller gets its own result. A request that an
-             owner had committed and not answered is recognised by its key.
-Breaks when  never for the money. An owner that dies makes everyone wait for the rest of its lease; the queue in
-             Redis may be lost, then its callers hear nothing, and ask again with the same key. The rule must be
+Guarantees   no lost update: one process at a time owns a book and applies its postings in the order in which they
+             arrive. Every group is committed under the owner's fencing number: an owner that was paused past its
+             lease writes nothing after its successor took over. Each caller gets its own result. A request that an
+             owner had committed and not answered is recognised by the ids that its caller gave its entries.
+Breaks when  never for the money. An owner that dies makes everyone wait for the rest of its lease, and then ask its
+             successor; who hears nothing in time does not know, and asks again with the same key. The rule must be
              one that the owner knows (a sum, a floor): business that needs the balance would run in the owner,
              one after the other. A posting over two books would need two owners.
-Costs        1 round trip to Redis for the caller; for the owner 1 statement and 1 commit for up to 512 postings.
-             The only strategy that gets faster per posting when the account gets hotter.
+Costs        1 round trip for the caller, to a process and not to a server; for the owner 1 statement and 1 commit
+             for all postings that came during the commit before. The only strategy that gets faster per posting
+             when the account gets hotter.
 Source       the first article's centralised accounting system; LMAX; H-Store (Stonebraker et al. 2007).
 
-Each process that posts keeps a candidate ready; one of them owns the book (ledger/writer/).
+Each process that posts stands ready to own the book; one of them does (ledger/writer/, docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -24,13 +25,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from ledger.models import Book
 from ledger.posting import Applied, Posting, Refused
-from ledger.resources import redis_client
 from ledger.stores import KeyTaken
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
-from ledger.writer import Answer, Queue
-from ledger.writer.owner import LEASE, candidate
+from ledger.writer import Answer, ask
+from ledger.writer.owner import LEASE
 from locks.hazards import Hazard
 
 TIMEOUT = 10.0  # seconds that a caller waits for its answer
@@ -40,29 +39,24 @@ class SingleWriter(SqlStrategy):
     """Ask the owner of the book, and wait for the answer."""
 
     slug = "single-writer"
-    title = "One writer, an ordered queue, group commit"
+    title = "One writer, in the order of arrival, group commit"
     source = "first article: centralised accounting; H-Store"
-    guarantees = "no lost update: one process writes, in the order of the queue, under a fencing number"
+    guarantees = "no lost update: one process writes, in the order of arrival, under a fencing number"
     breaks_when = "never for the money; a dead owner's lease makes everyone wait"
     round_trips = "1 for the caller; 1 and a commit for a group of up to 512"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)
-
-    def __init__(self, book: Book) -> None:
-        super().__init__(book)
-        self.queue = Queue(redis_client(), book)
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         self.think()  # before it is asked for: what the business decides here cannot rest on the balance
         (answer,) = self.ask([posting])
         if answer.word == "refused":
-            raise Refused(str(answer.about))
+            raise Refused(answer.reason)
         if answer.word == "taken":
             raise KeyTaken(posting.key)
         return Applied(answer.entries)
 
     def ask(self, postings: Sequence[Posting]) -> list[Answer]:
         """Have several postings applied, each by itself, and return what became of each."""
-        candidate(self.book, redis_client(), self.settings.lease or LEASE)
-        return self.queue.ask(postings, self.settings.timeout or TIMEOUT)
+        return ask(self.book, postings, self.settings.timeout or TIMEOUT, self.settings.lease or LEASE)

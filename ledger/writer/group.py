@@ -1,66 +1,95 @@
-"""A group of requests: computed in memory by the owner, committed by one statement."""
+"""A group of orders: computed in memory by the owner, committed by one statement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
-from ledger.models import Account, Book
+from ledger.models import Account, Book, Entry
 from ledger.posting import BIGINT
-from ledger.prepared import prepared
-from ledger.writer.queue import Answer, Order, Request
+from ledger.writer.clients import Asked
+from ledger.writer.wire import Request, Told
 
 # The owner's row is locked by the renewal of its lease: nobody else can become the owner before this commits, and
 # with an old fencing number nothing is written at all.
 # When an account is not there any more, no entry gets an account, and the whole statement fails.
 COMMIT = """
 WITH owner AS (
-    UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => %(lease)s)
-    WHERE book_id = %(book)s AND fence = %(fence)s RETURNING book_id
+    UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => $3::float8)
+    WHERE book_id = $1::uuid AND fence = $2::bigint RETURNING book_id
 ), account AS (
     UPDATE ledger_account SET balance = a.balance, version = a.version, head = a.head
-    FROM owner, unnest(%(pks)s::bigint[], %(balances)s::bigint[], %(versions)s::bigint[], %(heads)s::uuid[])
-         AS a (pk, balance, version, head)
+    FROM owner, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[]) AS a (pk, balance, version, head)
     WHERE id = a.pk RETURNING id
 ), entry AS (
     INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
                               parent, worker, read_at, written_at)
-    SELECT e.id, owner.book_id, CASE WHEN (SELECT count(*) FROM account) = %(accounts)s THEN e.account END,
+    SELECT e.id, owner.book_id,
+           CASE WHEN (SELECT count(*) FROM account) = cardinality($5::bigint[]) THEN e.account END,
            e.key, e.fingerprint, e.amount, e.after - e.amount, e.after, e.parent, e.worker,
-           %(read_at)s, clock_timestamp()
-    FROM owner, unnest(%(id)s::uuid[], %(account)s::bigint[], %(key)s::text[], %(fingerprint)s::text[],
-                       %(amount)s::bigint[], %(after)s::bigint[], %(parent)s::uuid[], %(worker)s::text[])
+           $4::timestamptz, clock_timestamp()
+    FROM owner, unnest($9::uuid[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[],
+                       $15::uuid[], $16::text[])
          WITH ORDINALITY AS e (id, account, key, fingerprint, amount, after, parent, worker, n)
     ORDER BY e.n
 )
 SELECT count(*) FROM owner
 """
-COLUMNS = ("id", "account", "key", "fingerprint", "amount", "after", "parent", "worker")
-TEXTS = {"key", "fingerprint", "worker"}
+
+#: key → the first entry's id and the balances after, of a posting that was applied before
+Known = Mapping[str, tuple[str, list[int]]]
 
 
 @dataclass(slots=True)
 class State:
     """An account as the owner has it in memory."""
 
-    pk: int
+    pk: str
     balance: int
     version: int
-    head: str | None
+    head: str
     floor: int | None
 
 
 @dataclass(slots=True)
 class Group:
-    """What a group will write, and what its callers will hear."""
+    """What a group will write, column by column, and what its callers will hear."""
 
-    answers: list[list[Answer]] = field(default_factory=list)
-    entries: list[tuple[Any, ...]] = field(default_factory=list)
+    answers: list[list[Told]] = field(default_factory=list)
     touched: dict[str, State] = field(default_factory=dict)
+    keys: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+    id: list[str] = field(default_factory=list)
+    account: list[str] = field(default_factory=list)
+    key: list[str] = field(default_factory=list)
+    fingerprint: list[str] = field(default_factory=list)
+    amount: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    parent: list[str] = field(default_factory=list)
+    worker: list[str] = field(default_factory=list)
+
+    def values(self, book: Book, fence: int, lease: float) -> list[str]:
+        """Return the parameters of COMMIT."""
+        states = self.touched.values()
+        return [
+            str(book.pk),
+            str(fence),
+            str(lease),
+            timezone.now().isoformat(),
+            plain([state.pk for state in states]),
+            plain([str(state.balance) for state in states]),
+            plain([str(state.version) for state in states]),
+            plain([state.head for state in states]),
+            plain(self.id),
+            plain(self.account),
+            quoted(self.key),
+            quoted(self.fingerprint),
+            plain(self.amount),
+            plain(self.after),
+            plain(self.parent),
+            quoted(self.worker),
+        ]
 
 
 class Books:
@@ -74,99 +103,96 @@ class Books:
         """Read everything anew: somebody else may have written, or a group did not go through."""
         self.accounts.clear()
 
-    def compute(self, orders: Sequence[Order], taken: Iterable[str] = ()) -> Group:
-        """Apply the requests of `orders` one after the other, each as a whole or not at all, in memory."""
-        self._load(
-            {account for order in orders for request in order.requests for account, _, _ in request.lines}
-        )
-        group, seen = Group(), set(taken)
-        for order in orders:
-            group.answers.append(
-                [self._answer(request, order.worker, seen, group) for request in order.requests]
-            )
-        return group
+    def known(self, asked: Sequence[Asked]) -> Known:
+        """Return those of the keys of `asked` that are in the books."""
+        keys = {request.key for _, order in asked for request in order.requests}
+        rows = Entry.objects.filter(book=self.book, key__in=keys).order_by("id")  # as its lines were numbered
+        found: dict[str, tuple[str, list[int]]] = {}
+        for key, entry, after in rows.values_list("key", "id", "balance_after"):
+            found.setdefault(key, (entry.hex, []))[1].append(after)
+        return found
 
-    def _answer(self, request: Request, worker: str, seen: set[str], group: Group) -> Answer:
-        if request.key in seen:
-            return Answer("taken")
-        if refused := self._refused(request):
-            return Answer("refused", refused)
-        seen.add(request.key)
-        return Answer("stored", self._apply(request, worker, group))
+    def compute(self, asked: Sequence[Asked], known: Known | None = None) -> Group:
+        """Apply the orders one after the other in memory; each request as a whole, or not at all.
 
-    def commit(self, group: Group, fence: int, lease: float) -> bool:
-        """Write the group. False: there is a newer owner, and nothing was written.
-
-        Raises IntegrityError when a key was there before; nothing was written then either.
+        A key that is `known`, or came before in this group, is not applied again. When it was the same request,
+        asked once more because its answer was lost, it gets the first answer.
         """
-        columns = zip(*group.entries, strict=True) if group.entries else ((),) * len(COLUMNS)
-        states = group.touched.values()
-        given = {
-            **{n: (quoted if n in TEXTS else plain)(c) for n, c in zip(COLUMNS, columns, strict=True)},
-            "book": self.book.pk,
-            "fence": fence,
-            "lease": lease,
-            "read_at": timezone.now(),
-            "accounts": len(states),
-            "pks": plain(state.pk for state in states),
-            "balances": plain(state.balance for state in states),
-            "versions": plain(state.version for state in states),
-            "heads": plain(state.head for state in states),
-        }
-        cursor = prepared(connection)
-        cursor.execute(COMMIT, given)
-        return bool(cursor.fetchone()[0])
+        self._load({line[0] for _, order in asked for request in order.requests for line in request.lines})
+        group = Group()
+        group.keys.update(known or {})
+        for client, order in asked:
+            worker, window, number = client.worker or "", order.window, 0
+            answers: list[Told] = []
+            for request in order.requests:
+                first = f"{window}{number:08x}"
+                if before := group.keys.get(request.key):
+                    answers.append(before[1] if before[0] == first else None)
+                elif refused := self._refused(request):
+                    answers.append(refused)
+                else:
+                    answers.append(self._apply(request, worker, window, number, group))
+                number += len(request.lines)
+            group.answers.append(answers)
+        return group
 
     def _load(self, numbers: set[str]) -> None:
         if unknown := numbers - self.accounts.keys():
             columns = ("number", "pk", "balance", "version", "head", "floor")
+            unknown = {number for number in unknown if "\0" not in number}  # PostgreSQL has no such text
             rows = Account.objects.filter(book=self.book, number__in=unknown).values_list(*columns)
             for number, pk, balance, version, head, floor in rows:
-                self.accounts[number] = State(pk, balance, version, head.hex if head else None, floor)
+                self.accounts[number] = State(str(pk), balance, version, head.hex if head else "NULL", floor)
 
     def _refused(self, request: Request) -> str:
-        for account, amount, _ in request.lines:
+        if "\0" in request.key:
+            return "a key cannot have a NUL character"
+        if len(request.lines) > 1 and len(request.lines) > len({account for account, _ in request.lines}):
+            return "an account comes twice in this posting"
+        for account, amount in request.lines:
             state = self.accounts.get(account)
             if state is None:
                 return f"no account {account} in this book"
             after = state.balance + amount
             if amount < 0 and state.floor is not None and after < state.floor:
                 return f"account {account} has {state.balance}: {amount} would break {state.floor}"
-            if abs(after) > BIGINT:
+            if abs(after) > BIGINT or abs(amount) > BIGINT:
                 return f"account {account}: {state.balance} {amount:+d} leaves the range of BIGINT"
         return ""
 
-    def _apply(self, request: Request, worker: str, group: Group) -> list[tuple[str, str, int, int, int]]:
-        stored = []
-        for account, amount, entry in request.lines:
+    def _apply(self, request: Request, worker: str, window: str, number: int, group: Group) -> list[int]:
+        key, balances = request.key, []
+        group.keys[key] = f"{window}{number:08x}", balances
+        for account, amount in request.lines:
             state = self.accounts[account]
-            before, state.balance = state.balance, state.balance + amount
-            group.entries.append(
-                (
-                    entry,
-                    state.pk,
-                    request.key,
-                    request.fingerprint,
-                    amount,
-                    state.balance,
-                    state.head,
-                    worker,
-                )
-            )
+            entry = f"{window}{number:08x}"
+            number += 1
+            state.balance = after = state.balance + amount
+            group.id.append(entry)
+            group.account.append(state.pk)
+            group.key.append(key)
+            group.fingerprint.append(request.fingerprint)
+            group.amount.append(str(amount))
+            group.after.append(str(after))
+            group.parent.append(state.head)
+            group.worker.append(worker)
             state.version += 1
             state.head = entry
             group.touched[account] = state
-            stored.append((entry, account, amount, before, state.balance))
-        return stored
+            balances.append(after)
+        return balances
 
 
-def plain(values: Iterable[int | str | None]) -> str:
-    """Return numbers or ids as a PostgreSQL array. psycopg would look at each value by itself: a third of the
-    owner's time."""
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+def plain(values: Iterable[str]) -> str:
+    """Return numbers, ids or NULL as a PostgreSQL array."""
+    return "{" + ",".join(values) + "}"
 
 
-def quoted(values: Iterable[str]) -> str:
+def quoted(values: Sequence[str]) -> str:
     """Return any texts as a PostgreSQL array."""
-    escaped = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
-    return '{"' + '","'.join(escaped) + '"}' if escaped else "{}"
+    if not values:
+        return "{}"
+    together = "".join(values)
+    if '"' in together or "\\" in together:
+        values = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
+    return '{"' + '","'.join(values) + '"}'

@@ -1,6 +1,12 @@
-"""Who owns a book: one row, a lease by the database's own clock, and a number that grows with each owner."""
+"""Who owns a book and where to ask: one row, a lease by the database's own clock, a number that grows with each owner.
+
+The row says where the owner listens, and the secret that its callers begin with. Both change with each owner. Who
+may read them may read and write the accounts as well.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from django.db import connection
 
@@ -8,12 +14,17 @@ from ledger.models import Book
 from ledger.posting import worker
 
 TAKE = """
-INSERT INTO ledger_bookowner AS owner (book_id, fence, holder, until)
-VALUES (%(book)s, 1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s))
+INSERT INTO ledger_bookowner AS owner (book_id, fence, holder, until, address, secret)
+VALUES (%(book)s, 1, %(holder)s, clock_timestamp() + make_interval(secs => %(lease)s), %(address)s, %(secret)s)
 ON CONFLICT (book_id) DO UPDATE
-SET fence = owner.fence + 1, holder = excluded.holder, until = excluded.until
+SET fence = owner.fence + 1, holder = excluded.holder, until = excluded.until, address = excluded.address,
+    secret = excluded.secret
 WHERE owner.until < clock_timestamp()
 RETURNING fence
+"""
+FIND = """
+SELECT fence, address, secret, extract(epoch FROM until - clock_timestamp())::float8
+FROM ledger_bookowner WHERE book_id = %(book)s
 """
 RENEW = """
 UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => %(lease)s)
@@ -24,12 +35,31 @@ RELEASE = (
 )
 
 
-def take(book: Book, lease: float) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The row of a book's owner. `left`: seconds until its lease ends, or minus those since it did."""
+
+    fence: int
+    address: str
+    secret: str
+    left: float
+
+
+def take(book: Book, lease: float, address: str = "", secret: str = "") -> int | None:
     """Own `book` for `lease` seconds; return the fencing number, or None while somebody else owns it."""
+    given = {"book": book.pk, "holder": worker(), "lease": lease, "address": address, "secret": secret}
     with connection.cursor() as cursor:
-        cursor.execute(TAKE, {"book": book.pk, "holder": worker(), "lease": lease})
+        cursor.execute(TAKE, given)
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+def find(book: Book) -> Held | None:
+    """Return who owned `book` last, and perhaps does; None: nobody ever did."""
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, {"book": book.pk})
+        row = cursor.fetchone()
+    return Held(*row) if row else None
 
 
 def renew(book: Book, fence: int, lease: float) -> bool:

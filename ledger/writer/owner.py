@@ -1,140 +1,161 @@
-"""The owner's loop: become the owner, commit group after group, hand over."""
+"""The owner of a book: hear the callers, commit one group while the next one gathers, answer."""
 
 from __future__ import annotations
 
-import atexit
-import logging
-import os
 import threading
 import time
+from selectors import EVENT_READ, DefaultSelector
+from typing import Any
 
-from django.db import DatabaseError, IntegrityError, connections
-from redis import Redis
-from redis.exceptions import RedisError
+import psycopg
+from django.db import DatabaseError, connection, connections
 
-from ledger.models import Book, Entry
+from ledger.models import Book
 from ledger.writer import lease
-from ledger.writer.group import Books
-from ledger.writer.queue import Order, Queue
+from ledger.writer.clients import Asked, Clients
+from ledger.writer.group import COMMIT, Books, Group
+from ledger.writer.statement import Statement
 
-log = logging.getLogger(__name__)
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
 GROUP = 512  # requests in one transaction
-LOOK = 0.2  # seconds that the queue's head is waited for at a time
+LOOK = 0.2  # seconds that it waits for callers at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
+TROUBLES = (psycopg.Error, DatabaseError, OSError)
 
 
 class Owner:
     """One candidate for the ownership of a book. Its steps are public: a test conducts two of them."""
 
-    def __init__(self, book: Book, redis: Redis, seconds: float = LEASE) -> None:
+    def __init__(self, book: Book, seconds: float = LEASE) -> None:
         self.book, self.lease = book, seconds
-        self.queue = Queue(redis, book)
         self.books = Books(book)
+        self.statement = Statement("ledger_group", COMMIT)
+        self.selector = DefaultSelector()
+        self.clients: Clients | None = None
         self.fence: int | None = None
-        self._next: list[Order] = []  # came with the answer to the group before
+        self.group: Group | None = None  # on its way to the disk
+        self._asked: list[Asked] = []  # what the group answers
+        self._heard: Any = None  # the connection whose socket the selector has
+        self._socket = -1
+        self._repeated = False
         self._renewed = 0.0
         self.stop = threading.Event()
 
+    @property
+    def address(self) -> str:
+        """Where it listens, and "" while it owns nothing."""
+        return self.clients.address if self.clients else ""
+
     def take_over(self) -> bool:
         """Become the owner, if nobody is. Whatever was in memory is read anew."""
-        self.fence = lease.take(self.book, self.lease)
+        self.let_go()
+        clients = Clients(self.selector)
+        try:
+            self.fence = lease.take(self.book, self.lease, clients.address, clients.secret)
+        finally:
+            if self.fence is None:
+                clients.close()
         if self.fence is not None:
+            self.clients = clients
+            self._renewed = time.monotonic()
             self.books.forget()
-            self._next = []
-            self.queue.own(self.fence)
         return self.fence is not None
 
-    def serve(self) -> bool:
-        """Commit and answer one group. False: nothing was asked for a while."""
-        orders, self._next = self._next or self.queue.head(GROUP, min(LOOK, self.lease / 3)), []
-        return bool(orders) and self.commit(orders)
+    def hear(self, timeout: float = 0.0) -> bool:
+        """Hear callers and the database. False: nothing happened."""
+        events = self.selector.select(timeout)
+        for key, mask in events:
+            key.data(mask)
+        return bool(events)
 
-    def commit(self, orders: list[Order]) -> bool:
-        """Write the group and answer it; step down when there is a newer owner."""
+    def serve(self, timeout: float = 0.0) -> bool:
+        """One turn: hear, and begin the next group if the one before is on the disk."""
+        heard = self.hear(timeout)
+        if self.group is None and self.clients is not None and self.clients.asked:
+            self.begin(self.clients.take(GROUP))
+        return heard
+
+    def begin(self, asked: list[Asked]) -> None:
+        """Compute a group and send it to the database, without waiting."""
+        self._asked, self._repeated = asked, False
+        self._send(self.books.compute(asked))
+
+    def _send(self, group: Group) -> None:
         assert self.fence is not None
-        fence, group = self.fence, self.books.compute(orders)
+        self.group = group
+        self.statement.send(group.values(self.book, self.fence, self.lease))
+        if self._heard is not connection.connection:
+            if self._heard is not None:
+                self.selector.unregister(self._socket)
+            self._heard, self._socket = connection.connection, self.statement.socket
+            self.selector.register(self._socket, EVENT_READ, self.finish)
+
+    def finish(self, _: int = 0) -> None:
+        """See what became of the group: answer it, or step down when there is a newer owner."""
+        assert self.clients is not None
         try:
-            written = self.books.commit(group, fence, self.lease)
-        except IntegrityError:  # some were committed before: by an owner that died before it could answer
+            owned = self.statement.result()
+        except (
+            psycopg.IntegrityError
+        ):  # some were committed before: by an owner that died before it could answer
+            if self._repeated:
+                raise
+            self._repeated = True
             self.books.forget()
-            keys = [request.key for order in orders for request in order.requests]
-            taken = Entry.objects.filter(book=self.book, key__in=keys).values_list("key", flat=True)
-            group = self.books.compute(orders, taken)
-            written = self.books.commit(group, fence, self.lease)
-        if not written:
-            self.fence = None
-            return False
-        self._next = self.queue.answer(fence, orders, group.answers, GROUP)
-        return True
+            self._send(self.books.compute(self._asked, self.books.known(self._asked)))
+            return
+        if owned is None or self.group is None:
+            return
+        group, self.group = self.group, None
+        if not owned:
+            self.let_go()
+            return
+        self._renewed = time.monotonic()
+        for (client, _order), answers in zip(self._asked, group.answers, strict=True):
+            self.clients.answer(client, answers)
 
     def renew(self) -> None:
         """Keep the ownership through a quiet time: start the lease anew once a third of it is over."""
-        if self.fence is None or time.monotonic() - self._renewed < self.lease / 3:
+        if self.group is not None or self.fence is None or time.monotonic() - self._renewed < self.lease / 3:
             return
         self._renewed = time.monotonic()
         if not lease.renew(self.book, self.fence, self.lease):
-            self.fence = None
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Own nothing and know nobody. Callers whose connection ends ask the next owner."""
+        self.fence = self.group = self._heard = None
+        if self.clients is not None:
+            self.clients.close()
+            self.clients = None
+        for key in list(self.selector.get_map().values()):
+            self.selector.unregister(key.fileobj)
 
     def hand_over(self) -> None:
         """Step down before the lease ends."""
-        fence, self.fence = self.fence, None
+        fence = self.fence
+        self.let_go()
         if fence is not None:
             lease.release(self.book, fence)
 
+    def forget_sockets(self) -> None:
+        """In a forked child: close the copies, and leave the parent's alone."""
+        if self.clients is not None:
+            self.clients.forget_sockets()
+        self.selector.close()
+
     def run(self) -> None:
-        """Serve until told to stop, or until nobody has asked for a while."""
+        """Serve until told to stop, until there is a newer owner, or until nobody has asked for a while."""
         asked = time.monotonic()
         try:
-            while not self.stop.is_set() and time.monotonic() - asked < IDLE:
-                try:
-                    if self.fence is None and not self.take_over():
-                        self.stop.wait(self.lease / 4)
-                    elif self.fence is not None and self.serve():
-                        asked = time.monotonic()
-                    else:
-                        self.renew()
-                except (DatabaseError, RedisError) as error:
-                    log.warning("the owner of book %s starts again: %s", self.book.pk, error)
-                    self.fence = None
-                    connections.close_all()
-                    self.stop.wait(self.lease / 4)
-            self.hand_over()
-        finally:
+            while self.fence is not None and not self.stop.is_set() and time.monotonic() - asked < IDLE:
+                if self.serve(min(LOOK, self.lease / 3)):
+                    asked = time.monotonic()
+                else:
+                    self.renew()
+        except TROUBLES:
+            # the group may still be committed; not after somebody else, or this process, has taken over anew
             connections.close_all()
-
-
-_owners: dict[object, tuple[Owner, threading.Thread]] = {}
-_guard = threading.Lock()
-
-
-def candidate(book: Book, redis: Redis, seconds: float) -> None:
-    """See to it that a thread of this process stands ready to own `book`."""
-    with _guard:
-        known = _owners.get(book.pk)
-        if known is None or not known[1].is_alive():
-            owner = Owner(book, redis, seconds)
-            thread = threading.Thread(target=owner.run, name=f"owner-{book.pk}", daemon=True)
-            _owners[book.pk] = owner, thread
-            thread.start()
-
-
-def dismiss() -> None:
-    """End this process's candidates and let others own their books at once."""
-    with _guard:
-        owners = list(_owners.values())
-        _owners.clear()
-    for owner, _ in owners:
-        owner.stop.set()
-    for owner, thread in owners:
-        thread.join(owner.lease)
-
-
-def _in_child() -> None:
-    global _guard  # noqa: PLW0603  (a lock that another thread held at the fork is held for ever)
-    _guard = threading.Lock()
-    _owners.clear()
-
-
-os.register_at_fork(after_in_child=_in_child)
-atexit.register(dismiss)
+            raise
+        finally:
+            self.hand_over()

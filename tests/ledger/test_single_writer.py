@@ -8,24 +8,22 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, connections
-from redis import Redis
-from redis.exceptions import ResponseError
+from django.db import connection, connections
 
 from ledger.books import open_book, post
 from ledger.models import Account, Book, BookOwner, Entry
-from ledger.posting import Line, Posting, Refused
+from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconciliation import books_of
-from ledger.resources import redis_client
 from ledger.strategies import find
-from ledger.writer import Answer, Owner, Queue, direct
+from ledger.writer import Answer, Owner, ask
 from ledger.writer.group import plain, quoted
-from ledger.writer.queue import Order, Request
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LONG = 60.0  # a lease that does not end by itself during a test
@@ -36,15 +34,51 @@ def book() -> Book:
     return open_book("single-writer", [("A", 100, 0), ("B", 0, None)])
 
 
-def ask(book: Book, *postings: Posting) -> threading.Thread:
-    """Ask from a thread of its own; returns when the requests are in the queue."""
-    queue = Queue(redis_client(), book)
-    before = queue.redis.llen(queue.name)
-    thread = threading.Thread(target=queue.ask, args=(postings, 10.0))
-    thread.start()
-    while queue.redis.llen(queue.name) == before:
-        time.sleep(0.001)
-    return thread
+@pytest.fixture
+def owners(book: Book) -> Iterator[tuple[Owner, Owner]]:
+    """Two candidates, conducted by the test."""
+    both = Owner(book, LONG), Owner(book, LONG)
+    yield both
+    for each in both:
+        each.let_go()
+
+
+class Caller(threading.Thread):
+    """Somebody who asks, and waits for the answers."""
+
+    def __init__(self, book: Book, *postings: Posting) -> None:
+        super().__init__()
+        self.book, self.postings = book, postings
+        self.answers: list[Answer] = []
+        self.start()
+
+    def run(self) -> None:
+        self.answers = ask(self.book, self.postings, 20.0, LONG)
+
+    def served_by(self, owner: Owner) -> list[Answer]:
+        while self.is_alive():
+            owner.serve(0.05)
+        self.join()
+        return self.answers
+
+
+def heard(owner: Owner) -> None:
+    """The owner has received an order, and has not begun with it."""
+    assert owner.clients is not None
+    while not owner.clients.asked:
+        owner.hear(5)
+
+
+def begun(owner: Owner) -> None:
+    assert owner.clients is not None
+    owner.begin(owner.clients.take(512))
+
+
+def committed(owner: Owner) -> int:
+    """The group is on the disk, and its callers have not been answered. Returns whether it was written: 1 or 0."""
+    while (written := owner.statement.result()) is None:
+        owner.selector.select(5)
+    return written
 
 
 def end_lease(book: Book) -> None:
@@ -69,6 +103,16 @@ def test_a_window_of_postings_is_answered_in_order(book: Book) -> None:
     assert books_of(book).final == 10
 
 
+def test_a_window_larger_than_any_buffer(book: Book) -> None:
+    postings = [Posting(f"{n:0100}", (Line("B", n),)) for n in range(6000)]
+    answers = find("single-writer")(book).ask(postings)
+    assert [answer.entries[0].amount for answer in answers] == list(range(6000))
+    assert {answer.entries[0].entry for answer in answers} == set(
+        Entry.objects.filter(book=book).values_list("id", flat=True)
+    )
+    assert books_of(book).final == 100 + sum(range(6000))
+
+
 def test_a_refused_transfer_leaves_nothing(book: Book) -> None:
     with pytest.raises(Refused):
         post(book, Posting("k1", (Line("B", 200), Line("A", -200))))
@@ -79,116 +123,218 @@ def test_a_refused_transfer_leaves_nothing(book: Book) -> None:
     assert (books.entries, books.final, books.balanced) == (2, 100, True)
 
 
+@pytest.mark.parametrize(
+    "posting",
+    [
+        Posting("k\0", (Line("A", 1),)),
+        Posting("k", (Line("A\0", 1),)),
+        Posting("k" * 101, (Line("A", 1),)),
+        Posting("", (Line("A", 1),)),
+        Posting("k", (Line("A", 2**63),)),
+        Posting("k", (Line("A", 2**70),)),
+        Posting("k", (Line("A", 2**63 - 1),)),
+        Posting("k", (Line("A", 1), Line("A", 1))),
+    ],
+)
+def test_what_the_database_would_not_take_spoils_nobodys_group(book: Book, posting: Posting) -> None:
+    with pytest.raises(Refused):
+        find("single-writer")(book).apply(posting)
+    assert find("single-writer")(book).apply(Posting("good", (Line("A", 1),))).entries[0].balance_after == 101
+
+
 def test_a_replayed_key_gives_the_first_answer(book: Book) -> None:
     first = post(book, Posting("k", (Line("A", 10),)))
     again = post(book, Posting("k", (Line("A", 10),)))
     assert (again.replayed, again.entries) == (True, first.entries)
     assert find("single-writer")(book).ask([Posting("k", (Line("A", 10),))])[0].word == "taken"
+    assert books_of(book).final == 110
 
 
-def test_only_one_owns_a_book_until_its_lease_ends(book: Book) -> None:
-    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+def test_only_one_owns_a_book_until_its_lease_ends(book: Book, owners: tuple[Owner, Owner]) -> None:
+    first, second = owners
     assert first.take_over()
     assert not second.take_over()
     end_lease(book)
     assert second.take_over()
     assert (first.fence, second.fence) == (1, 2)
+    first._renewed = 0.0
     first.renew()
     assert first.fence is None
 
 
-def test_an_owner_paused_past_its_lease_commits_nothing(book: Book) -> None:
-    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+def test_an_owner_paused_past_its_lease_commits_nothing(book: Book, owners: tuple[Owner, Owner]) -> None:
+    first, second = owners
     first.take_over()
-    caller = ask(book, Posting("k1", (Line("A", 10),)), Posting("k2", (Line("A", 20),)))
-    requests = first.queue.head(100, 0.1)  # it has read the queue, and is paused
+    caller = Caller(book, Posting("k1", (Line("A", 10),)), Posting("k2", (Line("A", 20),)))
+    heard(first)  # it has the order, and is paused
     end_lease(book)
     assert second.take_over()
-    assert second.serve()
-    assert first.commit(requests) is False
-    caller.join()
+    begun(first)
+    while first.fence is not None:
+        first.hear(5)
+    assert not Entry.objects.filter(book=book).exists()
+    assert [each.balances for each in caller.served_by(second)] == [[110], [130]]
     books = books_of(book)
     assert (books.final, books.entries, books.balanced) == (130, 2, True)
 
 
 def test_what_a_dead_owner_had_committed_is_answered_by_its_successor(
-    book: Book, redis_client: Redis
+    book: Book, owners: tuple[Owner, Owner]
 ) -> None:
-    first, second = Owner(book, redis_client, LONG), Owner(book, redis_client, LONG)
+    first, second = owners
     first.take_over()
-    assert first.fence is not None
-    caller = ask(book, Posting("k1", (Line("A", 10),)))
-    requests = first.queue.head(100, 0.1)
-    assert first.books.commit(
-        first.books.compute(requests), first.fence, LONG
-    )  # and it dies before it answers
+    transfer = Posting("k1", (Line("B", 10), Line("A", -10)))
+    caller = Caller(book, Posting("k0", (Line("A", 5),)), transfer)
+    heard(first)
+    begun(first)
+    assert committed(first) == 1
+    first.let_go()  # it dies before it answers
     end_lease(book)
     second.take_over()
-    assert second.serve()
-    caller.join()
-    assert second.queue.redis.llen(second.queue.name) == 0
+    answers = caller.served_by(second)
+    assert [(each.word, each.balances) for each in answers] == [("stored", [105]), ("stored", [10, 95])]
+    assert {stored.entry for each in answers for stored in each.entries} == set(
+        Entry.objects.filter(book=book).values_list("id", flat=True)
+    )
     books = books_of(book)
-    assert (books.final, books.entries) == (110, 1)
+    assert (books.final, books.entries) == (105, 3)
 
 
-def test_an_old_owner_takes_nothing_off_its_successors_queue(book: Book) -> None:
-    first, second = Owner(book, redis_client(), LONG), Owner(book, redis_client(), LONG)
+def test_an_order_that_comes_twice_into_one_group_is_applied_once(
+    book: Book, owners: tuple[Owner, Owner]
+) -> None:
+    first, _ = owners
     first.take_over()
-    caller = ask(book, Posting("k1", (Line("A", 10),)))
-    requests = first.queue.head(100, 0.1)
-    end_lease(book)
-    second.take_over()
-    first.queue.answer(1, requests, first.books.compute(requests).answers)
-    assert second.queue.redis.llen(second.queue.name) == 1
-    second.serve()
-    caller.join()
+    caller = Caller(book, Posting("k1", (Line("A", 10),)))
+    heard(first)
+    assert first.clients is not None
+    (asked,) = first.clients.take(512)
+    other = asked._replace(
+        order=type(asked.order)("0" * 24, asked.order.requests)
+    )  # somebody else with this key
+    first.begin([asked, asked, other])
+    assert first.group is not None
+    assert first.group.answers == [[[110]], [[110]], [None]]
+    assert [each.balances for each in caller.served_by(first)] == [[110]]
+    assert books_of(book).final == 110
 
 
-def own(book_pk: object) -> None:
-    """A process that owns a book until it is killed."""
+def own(book_pk: object, lease: float, owned: Event) -> None:
+    """A process that owns a book, or waits for it, until it is killed."""
     connections.close_all()
-    redis_client().connection_pool.reset()
-    Owner(Book.objects.get(pk=book_pk), redis_client(), 0.5).run()
+    owner = Owner(Book.objects.get(pk=book_pk), lease)
+    while True:
+        if owner.take_over():
+            owned.set()
+            owner.run()
+        owner.stop.wait(lease / 10)
 
 
-def test_the_owners_process_is_killed_and_another_takes_over(book: Book) -> None:
+@contextmanager
+def two_owners(book: Book, lease: float) -> Iterator[list[multiprocessing.process.BaseProcess]]:
     connections.close_all()
     context = multiprocessing.get_context("fork")
-    owners = [context.Process(target=own, args=(book.pk,), daemon=True) for _ in range(2)]
-    for process in owners:
+    owned = context.Event()
+    processes = [context.Process(target=own, args=(book.pk, lease, owned), daemon=True) for _ in range(2)]
+    for process in processes:
         process.start()
-    queue = Queue(redis_client(), book)
     try:
-        for number in range(60):
-            if number == 20:
-                holder = BookOwner.objects.get(book=book).holder
-                pid = int(holder.split(":")[1])
-                assert pid in {process.pid for process in owners}
-                os.kill(pid, signal.SIGKILL)
-            (answer,) = queue.ask([Posting(f"k{number}", (Line("B", 1),))], 10.0)
-            assert answer.word == "stored"
-        assert BookOwner.objects.get(book=book).fence == 2
+        assert owned.wait(20)
+        yield list(processes)
     finally:
-        for process in owners:
+        for process in processes:
             process.kill()
             process.join()
+
+
+@pytest.mark.parametrize("struck", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_owners_process_is_struck_and_another_takes_over(book: Book, struck: signal.Signals) -> None:
+    with two_owners(book, 0.5) as processes:
+        for number in range(60):
+            if number == 20:
+                pid = int(BookOwner.objects.get(book=book).holder.split(":")[1])
+                assert pid in {process.pid for process in processes}
+                os.kill(pid, struck)
+            if number == 40 and struck == signal.SIGSTOP:
+                os.kill(pid, signal.SIGCONT)
+            (answer,) = ask(book, [Posting(f"k{number}", (Line("B", 1),))], 20.0, 0.5)
+            assert (answer.word, answer.balances) == ("stored", [number + 1])
+        owner = BookOwner.objects.get(book=book)
+        assert int(owner.holder.split(":")[1]) != pid
+        assert owner.fence == 2
     books = books_of(book)
     assert (books.final, books.entries, books.lost_updates, books.balanced) == (160, 60, 0, True)
 
 
-def test_an_owner_whose_account_went_writes_no_entry_for_it(book: Book) -> None:
+def test_a_database_session_that_ends_costs_nobody_an_answer(book: Book) -> None:
+    strategy = find("single-writer")(book)
+    strategy.apply(Posting("k1", (Line("A", 10),)))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%%ledger_bookowner%%'"
+        )
+        assert cursor.fetchone()[0] >= 1
+    assert strategy.apply(Posting("k2", (Line("A", 10),))).entries[0].balance_after == 120
+    assert BookOwner.objects.get(book=book).fence == 2  # its own lease, ended by itself, and taken anew
+
+
+def test_who_was_asked_and_did_not_answer_leaves_it_unknown(book: Book, owners: tuple[Owner, Owner]) -> None:
+    first, _ = owners
+    first.take_over()
+    with pytest.raises(TimeoutError, match="same key"):  # the system took the connection; nobody hears it
+        ask(book, [Posting("k", (Line("A", 1),))], 0.3, LONG)
+
+
+def test_without_an_owner_nothing_is_applied_for_certain(book: Book, owners: tuple[Owner, Owner]) -> None:
+    first, _ = owners
+    first.take_over()
+    first.let_go()  # it is dead, and its lease is not over
+    with pytest.raises(Busy, match="no owner"):
+        ask(book, [Posting("k", (Line("A", 1),))], 0.3, LONG)
+
+
+def test_an_owner_in_a_forked_child_is_not_the_parents(book: Book) -> None:
+    """A copy of the owner's sockets that stayed open in a child would keep the callers waiting for a dead owner."""
+    find("single-writer")(book).apply(Posting("k1", (Line("A", 1),)))
+    connections.close_all()
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            sockets = [each for each in os.listdir("/proc/self/fd") if _is_a_socket_of_the_writer(each)]
+            os.write(write, json.dumps(sockets).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        assert json.load(told) == []
+    os.waitpid(child, 0)
+    mine = [each for each in os.listdir("/proc/self/fd") if _is_a_socket_of_the_writer(each)]
+    assert mine  # the control: the parent has them
+    assert find("single-writer")(book).apply(Posting("k2", (Line("A", 1),))).entries[0].balance_after == 102
+
+
+def _is_a_socket_of_the_writer(descriptor: str) -> bool:
+    try:
+        inode = os.readlink(f"/proc/self/fd/{descriptor}").removeprefix("socket:[").removesuffix("]")
+    except OSError:
+        return False
+    with open("/proc/net/unix") as file:
+        return any(f" {inode} " in line and "/ledger-" in line for line in file)
+
+
+def test_an_owner_whose_account_went_writes_no_entry_for_it(book: Book, owners: tuple[Owner, Owner]) -> None:
     """It has the account in its memory. No foreign key would refuse the entry (docs/decisions/0011)."""
-    owner = Owner(book, redis_client(), LONG)
+    owner, _ = owners
     assert owner.take_over()
-    fence = owner.fence
-    assert fence is not None
-    order = Order("nobody", "w", [Request("late", "f", [("B", 5, uuid4().hex)])])
-    group = owner.books.compute([order])
+    caller = Caller(book, Posting("late", (Line("B", 5),)))
+    heard(owner)
+    assert owner.clients is not None
+    owner.books.compute(list(owner.clients.asked))  # reads the account
+    owner.books.accounts["B"].balance = 0
     Account.objects.filter(book=book, number="B").delete()
-    with pytest.raises(IntegrityError, match="account_id"):
-        owner.books.commit(group, fence, LONG)
-    owner.books.forget()
-    assert owner.books.compute([order]).answers == [[Answer("refused", "no account B in this book")]]
+    (answer,) = caller.served_by(owner)
+    assert (answer.word, answer.reason) == ("refused", "no account B in this book")
     assert not Entry.objects.filter(book=book).exists()
 
 
@@ -196,9 +342,10 @@ def test_any_text_goes_through_as_an_array() -> None:
     texts = ["", "plain", 'a"b', "back\\slash", "{a,b}", "NULL", "ü\n\t", '\\"']
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT %s::text[], %s::text[], %s::bigint[]", [quoted(texts), quoted([]), plain([1, None, -2])]
+            "SELECT %s::text[], %s::text[], %s::text[], %s::bigint[]",
+            [quoted(texts), quoted(["", "x"]), quoted([]), plain(["1", "NULL", "-2"])],
         )
-        assert cursor.fetchone() == (texts, [], [1, None, -2])
+        assert cursor.fetchone() == (texts, ["", "x"], [], [1, None, -2])
 
 
 def test_the_fingerprint_is_that_of_the_requests_json() -> None:
@@ -207,21 +354,7 @@ def test_the_fingerprint_is_that_of_the_requests_json() -> None:
     assert posting.fingerprint == hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 
-def test_a_direct_connection_outlives_a_restart_and_an_error(redis_client: Redis) -> None:
-    assert direct.ask(redis_client, ("ECHO", "a"), ("ECHO", "b")) == [b"a", b"b"]
-    (mine,) = direct.ask(redis_client, ("CLIENT", "ID"))
-    redis_client.client_kill_filter(_id=mine)  # what a restart does to it
-    assert direct.ask(redis_client, ("ECHO", "c")) == [b"c"]
-    with pytest.raises(ResponseError):
-        direct.ask(redis_client, ("NONE",), ("ECHO", "this reply is nobody's"))
-    assert direct.ask(redis_client, ("ECHO", "d")) == [b"d"]
-
-
-def test_an_owner_answers_though_the_server_forgot_its_script(book: Book, redis_client: Redis) -> None:
-    owner = Owner(book, redis_client, LONG)
-    assert owner.take_over()
-    caller = ask(book, Posting("k1", (Line("A", 10),)))
-    redis_client.script_flush()
-    assert owner.serve()
-    caller.join()
-    assert books_of(book).final == 110
+def test_callers_on_other_hosts_come_by_tcp(book: Book, settings: Any) -> None:
+    settings.OWNER_LISTEN = "127.0.0.1"
+    assert find("single-writer")(book).apply(Posting("k1", (Line("A", 1),))).entries[0].balance_after == 101
+    assert BookOwner.objects.get(book=book).address.startswith("tcp:127.0.0.1:")

@@ -25,7 +25,7 @@ from ledger.posting import Line, Posting
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.reconciliation import books_of
 from ledger.stores import store_of
-from ledger.writer.owner import dismiss
+from ledger.writer.candidates import dismiss
 from tests.ledger.race.worker import Worker, here
 
 _sleep = time.sleep

@@ -1,0 +1,167 @@
+"""The owner's side of the connections: who may ask, what was asked, in the order in which it arrived."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
+from typing import NamedTuple
+
+import msgspec
+
+from ledger.writer import address, wire
+from ledger.writer.wire import LONGEST, LONGEST_HELLO
+
+RECEIVE = 262_144  # bytes
+INTRODUCTION = 5.0  # seconds that a new connection has for its first message
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One connection. `worker`: who asks, once the first message had the right secret."""
+
+    socket: socket.socket
+    since: float
+    worker: str | None = None
+    received: bytearray = field(default_factory=bytearray)
+    unsent: bytearray = field(default_factory=bytearray)
+    events: int = EVENT_READ
+
+
+class Asked(NamedTuple):
+    """An order, and whom to answer."""
+
+    client: Client
+    order: wire.Order
+
+
+class Clients:
+    """Everybody who is connected to one owner."""
+
+    def __init__(self, selector: BaseSelector) -> None:
+        self.selector = selector
+        self.listener, self.address = address.listen()
+        self.listener.setblocking(False)
+        self.secret = secrets.token_urlsafe(32)
+        self.connected: set[Client] = set()
+        self.strangers: set[Client] = set()
+        self.asked: deque[Asked] = deque()
+        selector.register(self.listener, EVENT_READ, self.accept)
+
+    def accept(self, _: int = 0) -> None:
+        """Let one more in. What does not say the secret in time goes again."""
+        for stranger in [each for each in self.strangers if time.monotonic() - each.since > INTRODUCTION]:
+            self.drop(stranger)
+        try:
+            connection, _peer = self.listener.accept()
+        except OSError:  # it went again, or there are no file descriptors left
+            return
+        connection.setblocking(False)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = Client(connection, time.monotonic())
+        self.connected.add(client)
+        self.strangers.add(client)
+        self.selector.register(connection, EVENT_READ, lambda events: self.hear(client, events))
+
+    def hear(self, client: Client, events: int) -> None:
+        """Take what `client` has sent, and send what it has not taken before."""
+        try:
+            if events & EVENT_WRITE:
+                self._push(client)
+            if events & EVENT_READ:
+                self._read(client)
+        except BlockingIOError:
+            pass
+        except (OSError, wire.TooLong, msgspec.MsgspecError):
+            self.drop(client)
+
+    def _read(self, client: Client) -> None:
+        received: bytes | bytearray = client.socket.recv(RECEIVE)
+        if not received:
+            raise ConnectionResetError("it hung up")
+        if client.received:
+            client.received += received
+            received = client.received
+        while received:
+            body, end = wire.cut(received, LONGEST if client.worker is not None else LONGEST_HELLO)
+            if body is None:
+                break
+            self._understand(client, body)
+            received = received[end:]
+        client.received = bytearray(received)
+
+    def _understand(self, client: Client, body: bytes | bytearray) -> None:
+        if client.worker is not None:
+            self.asked.append(Asked(client, wire.read_order(body)))
+            return
+        hello = wire.read_hello(body)
+        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
+            raise ConnectionRefusedError("another secret: it asks for another owner")
+        client.worker = hello.worker
+        self.strangers.discard(client)
+
+    def take(self, most: int) -> list[Asked]:
+        """Return the oldest orders, up to `most` requests; one order alone may have more."""
+        taken: list[Asked] = []
+        while self.asked:
+            most -= len(self.asked[0].order.requests)
+            if most < 0 and taken:
+                break
+            taken.append(self.asked.popleft())
+        return taken
+
+    def answer(self, client: Client, answers: list[wire.Told]) -> None:
+        """Tell `client` what became of its order. If it is gone it will ask again, if it wants to know."""
+        if client not in self.connected:
+            return
+        try:
+            client.unsent += wire.frame(answers)
+            self._push(client)
+        except BlockingIOError:  # it takes no more now
+            self._listen(client, EVENT_READ | EVENT_WRITE)
+        except OSError:
+            self.drop(client)
+
+    def _push(self, client: Client) -> None:
+        """Send what is left. Raises BlockingIOError when that is not everything."""
+        while client.unsent:
+            del client.unsent[: client.socket.send(client.unsent)]
+        if client.events != EVENT_READ:
+            self._listen(client, EVENT_READ)
+
+    def _listen(self, client: Client, events: int) -> None:
+        client.events = events
+        self.selector.modify(client.socket, events, self.selector.get_key(client.socket).data)
+
+    def drop(self, client: Client) -> None:
+        """End a connection."""
+        self.connected.discard(client)
+        self.strangers.discard(client)
+        with suppress(KeyError, ValueError):
+            self.selector.unregister(client.socket)
+        client.socket.close()
+
+    def drop_all(self) -> None:
+        """End all connections, and forget what was asked: whoever wants an answer asks the next owner."""
+        self.asked.clear()
+        for client in list(self.connected):
+            self.drop(client)
+
+    def close(self) -> None:
+        """Stop listening, too."""
+        self.drop_all()
+        with suppress(KeyError, ValueError):
+            self.selector.unregister(self.listener)
+        self.listener.close()
+        address.remove(self.address)
+
+    def forget_sockets(self) -> None:
+        """In a forked child: close the copies. The selector is shared with the parent, so it is not told."""
+        for client in list(self.connected):
+            client.socket.close()
+        self.listener.close()

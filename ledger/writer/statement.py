@@ -1,0 +1,75 @@
+"""A prepared statement that is sent without waiting for it: meanwhile the owner hears its callers.
+
+Through libpq as psycopg offers it (`psycopg.pq`), on Django's own connection: Django and psycopg's cursors would hold
+the thread until the commit is on disk. Nothing else may use the connection in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from typing import Any
+
+import psycopg
+from django.db import connection
+from psycopg.pq import DiagnosticField, ExecStatus
+
+
+class Statement:
+    """`text` with $1, $2, …; its result has one row of one number."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name.encode(), text.encode()
+
+    @property
+    def socket(self) -> int:
+        """The file descriptor that becomes readable when there is something to `result`."""
+        return int(connection.connection.pgconn.socket)
+
+    def send(self, values: Sequence[str]) -> None:
+        """Send it in one transaction of its own. Raises psycopg.Error."""
+        connection.ensure_connection()
+        pgconn = connection.connection.pgconn
+        if connection.__dict__.get(self.text) is not pgconn:
+            _checked(pgconn.prepare(self.name, self.text))
+            connection.__dict__[self.text] = pgconn
+        pgconn.send_query_prepared(self.name, [value.encode() for value in values])
+        if pgconn.flush():
+            _push(pgconn)
+
+    def result(self) -> int | None:
+        """Return the number, or None while there is none. Raises psycopg.Error, by its SQLSTATE."""
+        pgconn = connection.connection.pgconn
+        pgconn.consume_input()
+        if pgconn.is_busy():
+            return None
+        results = []
+        while (
+            result := pgconn.get_result()
+        ) is not None:  # what fails at the commit itself comes after the row
+            results.append(result)
+        numbers = [int(_checked(each).get_value(0, 0)) for each in results]
+        return numbers[0] if numbers else None
+
+
+def _push(pgconn: Any) -> None:
+    """The server's side of the socket is full: a large group."""
+    with DefaultSelector() as selector:
+        selector.register(pgconn.socket, EVENT_READ | EVENT_WRITE)
+        while True:
+            selector.select()
+            pgconn.consume_input()
+            if not pgconn.flush():
+                return
+
+
+def _checked(result: Any) -> Any:
+    if result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+        return result
+    state = (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+    message = (result.error_message or b"").decode(errors="replace").strip()
+    try:
+        kind: type[psycopg.Error] = psycopg.errors.lookup(state)
+    except KeyError:
+        kind = psycopg.OperationalError
+    raise kind(message)
