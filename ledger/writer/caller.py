@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from secrets import token_hex
+from os import urandom
 from socket import socket
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from ledger.models import Book
 from ledger.posting import Busy, Posting, Refused, Stored, worker
 from ledger.writer import address, wire
-from ledger.writer.candidates import Found, Seat, seat
+from ledger.writer.candidates import Found, seat
 
 RECEIVE = 262_144  # bytes
 LONGEST_KEY = 100
@@ -28,46 +28,58 @@ class Answer(Struct, gc=False):
 
     word: str
     posting: Posting
-    window: str = ""
-    number: int = 0
+    first: int = 0
     balances: list[int] = []
     reason: str = ""
 
     @property
     def entries(self) -> tuple[Stored, ...]:
-        return tuple(
-            Stored(UUID(f"{self.window}{number:08x}"), line.account, line.amount, after - line.amount, after)
-            for number, (line, after) in enumerate(
-                zip(self.posting.lines, self.balances, strict=True), self.number
-            )
-        )
+        stored, entry = [], self.first
+        for line, after in zip(self.posting.lines, self.balances, strict=True):
+            stored.append(Stored(UUID(int=entry), line.account, line.amount, after - line.amount, after))
+            entry += 1
+        return tuple(stored)
 
 
 class Connection:
-    """One thread's connection to one owner."""
+    """One thread's connection to one owner. It is given away while it is used: an answer that came late would be
+    taken for that to the next question."""
 
     def __init__(self, found: Found, timeout: float) -> None:
         self.found = found
+        self.greeting = wire.frame(wire.Hello(found.secret, worker()))
         self.received: bytes | bytearray = b""
         self.socket: socket = address.connect(found.address, timeout)
-        self.greeting = wire.frame(wire.Hello(found.secret, worker()))
 
-    def send(self, message: bytes, patience: float) -> None:
-        """Ask. Who silently takes nothing, or answers nothing, for `patience` seconds raises TimeoutError."""
-        self.socket.settimeout(patience)
-        self.socket.sendall(self.greeting + message if self.greeting else message)
+    def ask(self, message: bytes) -> bytes | bytearray | None:
+        """Send an order, and return the answer. None: there was none, see `receive`."""
+        try:
+            self.socket.sendall(self.greeting + message if self.greeting else message)
+        except OSError:
+            return self.close()
         self.greeting = self.received = b""
+        return self.receive()
 
-    def receive(self) -> bytes | bytearray:
-        """Return the answer. Raises TimeoutError when it has not come (ask again), OSError when it will not."""
-        while True:
-            received = self.socket.recv(RECEIVE)
-            if not received:
-                raise ConnectionResetError("the owner closed the connection")
-            self.received = self.received + received if self.received else received
-            body, _ = wire.cut(self.received)
-            if body is not None:
-                return body
+    def receive(self) -> bytes | bytearray | None:
+        """Return the answer. None: there was none in time, or there will be none, and the connection is closed."""
+        try:
+            while received := self.socket.recv(RECEIVE):
+                self.received = self.received + received if self.received else received
+                body, _ = wire.cut(self.received)
+                if body is not None:
+                    return body
+        except TimeoutError:
+            return None
+        except (OSError, wire.TooLong):
+            pass
+        return self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    @property
+    def closed(self) -> bool:
+        return self.socket.fileno() < 0
 
 
 def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -> list[Answer]:
@@ -76,52 +88,48 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
     Raises TimeoutError when there is no answer after `timeout` seconds: whether they were applied is unknown. Raises
     Refused when they cannot be asked for, and Busy when no owner was found: certainly not applied.
     """
-    window = token_hex(12)
-    message = _packed(window, postings)
-    place, connections = seat(book, lease), _connections()
-    deadline = time.monotonic() + timeout
-    connection: Connection | None = connections.pop(book.pk, None)
-    tried: Found | None = None
-    sent, failures = False, 0
-    while (left := deadline - time.monotonic()) > 0:
-        try:
-            if connection is None:
-                tried = place.find(deadline, tried)
-                if tried is None:
-                    break
-                connection = Connection(tried, min(left, lease))
-            sent = True
-            connection.send(message, min(left, lease))
-            told = wire.read_answers(_patiently(connection, place, deadline))
-        except (OSError, wire.TooLong):  # whoever was asked is dead, or not the owner any more
-            if connection is not None:
-                tried = connection.found
-                connection.socket.close()
+    window = urandom(12)
+    message = _packed(window.hex(), postings)
+    deadline, connections = time.monotonic() + timeout, _connections()
+    connection = connections.pop(book.id, None)
+    told = connection.ask(message) if connection else None
+    if told is None:
+        connection, told = _insist(book, message, deadline, lease, connection)
+        connection.socket.settimeout(lease)
+    connections[book.id] = connection
+    return _answers(postings, int.from_bytes(window, "big") << 32, wire.read_answers(told))
+
+
+def _insist(
+    book: Book, message: bytes, deadline: float, lease: float, connection: Connection | None
+) -> tuple[Connection, bytes | bytearray]:
+    """Ask until there is an answer: whoever owns the book now. An owner that is silent for a lease may be paused, and
+    not the owner any more. Raises as `ask` does."""
+    place, sent, failures = seat(book, lease), connection is not None, 0
+    tried = connection.found if connection else None
+    while (found := place.find(deadline, tried)) is not None:
+        left, told = max(0.001, min(lease, deadline - time.monotonic())), None
+        if connection is None or connection.closed or connection.found.secret != found.secret:
+            try:
+                connection = Connection(found, left)
+                sent, told = True, connection.ask(message)
+            except OSError:
                 connection = None
-            failures += 1
-            if failures > 1:  # the first time, the owner merely changed
-                time.sleep(min(BACK_OFF * failures, max(0.0, deadline - time.monotonic())))
-            continue
-        connections[book.pk] = connection
-        return _answers(postings, window, told)
-    if sent:
-        raise TimeoutError(
-            f"the book's owner did not answer within {timeout:g} s: ask again with the same key"
-        )
-    raise Busy(f"no owner of the book was found within {timeout:g} s")
-
-
-def _patiently(connection: Connection, place: Seat, deadline: float) -> bytes | bytearray:
-    """Wait for the answer. An owner that is silent for a lease may be paused: is it the owner still?"""
-    while True:
-        try:
-            return connection.receive()
-        except TimeoutError:
-            found = place.find(deadline, connection.found)
-            if found is None or found.secret != connection.found.secret:
-                raise ConnectionResetError("there is another owner") from None
+        else:
             connection.found = found
-            connection.socket.settimeout(max(0.001, min(place.lease, deadline - time.monotonic())))
+            connection.socket.settimeout(left)
+            told = connection.receive()
+        if told is not None:
+            return connection, told
+        tried, left = found, deadline - time.monotonic()
+        if left <= 0:
+            break
+        if connection is None or connection.closed:
+            time.sleep(min(BACK_OFF * failures, left))  # the first time, the owner merely changed
+            failures += 1
+    if sent:
+        raise TimeoutError("the book's owner did not answer in time: ask again with the same key")
+    raise Busy("no owner of the book was found in time")
 
 
 def _packed(window: str, postings: Sequence[Posting]) -> bytes:
@@ -137,23 +145,26 @@ def _packed(window: str, postings: Sequence[Posting]) -> bytes:
         raise Refused("an amount leaves the range of BIGINT") from error
 
 
-def _answers(postings: Sequence[Posting], window: str, told: Sequence[wire.Told]) -> list[Answer]:
-    answers, number = [], 0
+def _answers(postings: Sequence[Posting], first: int, told: Sequence[wire.Told]) -> list[Answer]:
+    answers = []
     for posting, each in zip(postings, told, strict=True):
         if type(each) is list:
-            answers.append(Answer("stored", posting, window, number, each))
+            answers.append(Answer("stored", posting, first, each))
         elif each is None:
             answers.append(Answer("taken", posting))
         else:
             answers.append(Answer("refused", posting, reason=str(each)))
-        number += len(posting.lines)
+        first += len(posting.lines)
     return answers
 
 
 def _connections() -> dict[object, Connection]:
     """Return this thread's connections, by book."""
-    held: dict[object, Connection] = _thread.__dict__.setdefault("connections", {})
-    return held
+    try:
+        return _thread.connections  # type: ignore[no-any-return]
+    except AttributeError:
+        _thread.connections = {}
+        return _thread.connections  # type: ignore[no-any-return]
 
 
 def _in_child() -> None:

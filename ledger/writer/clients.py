@@ -6,6 +6,7 @@ import secrets
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from selectors import EVENT_READ, EVENT_WRITE, BaseSelector
@@ -22,7 +23,8 @@ INTRODUCTION = 5.0  # seconds that a new connection has for its first message
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One connection. `worker`: who asks, once the first message had the right secret."""
+    """One connection. `worker`: who asks, once the first message had the right secret. `prompt`: it asked again soon
+    after its last answer, by `soon`."""
 
     socket: socket.socket
     since: float
@@ -30,6 +32,8 @@ class Client:
     received: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
     events: int = EVENT_READ
+    soon: float = 0.0
+    prompt: bool = False
 
 
 class Asked(NamedTuple):
@@ -50,6 +54,8 @@ class Clients:
         self.connected: set[Client] = set()
         self.strangers: set[Client] = set()
         self.asked: deque[Asked] = deque()
+        self.awaited: set[Client] = set()
+        self.patience = 0.0  # until then
         selector.register(self.listener, EVENT_READ, self.accept)
 
     def accept(self, _: int = 0) -> None:
@@ -98,6 +104,8 @@ class Clients:
     def _understand(self, client: Client, body: bytes | bytearray) -> None:
         if client.worker is not None:
             self.asked.append(Asked(client, wire.read_order(body)))
+            client.prompt = time.monotonic() < client.soon
+            self.awaited.discard(client)
             return
         hello = wire.read_hello(body)
         if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
@@ -107,6 +115,7 @@ class Clients:
 
     def take(self, most: int) -> list[Asked]:
         """Return the oldest orders, up to `most` requests; one order alone may have more."""
+        self.awaited.clear()
         taken: list[Asked] = []
         while self.asked:
             most -= len(self.asked[0].order.requests)
@@ -114,6 +123,21 @@ class Clients:
                 break
             taken.append(self.asked.popleft())
         return taken
+
+    def expect(self, answered: Sequence[Asked], seconds: float) -> None:
+        """Callers that have their answers will ask again, perhaps soon: who did so last time is waited for."""
+        self.patience = soon = time.monotonic() + seconds
+        for client, _ in answered:
+            client.soon = soon
+            if client.prompt:
+                self.awaited.add(client)
+
+    def wait(self, enough: int) -> float:
+        """Return for how many seconds the next group is worth waiting for. Not with `enough` requests, nor once all
+        who are expected have come."""
+        if not self.awaited or sum(len(order.requests) for _, order in self.asked) >= enough:
+            return 0.0
+        return max(0.0, self.patience - time.monotonic())
 
     def answer(self, client: Client, answers: list[wire.Told]) -> None:
         """Tell `client` what became of its order. If it is gone it will ask again, if it wants to know."""
@@ -140,8 +164,8 @@ class Clients:
 
     def drop(self, client: Client) -> None:
         """End a connection."""
-        self.connected.discard(client)
-        self.strangers.discard(client)
+        for known in (self.connected, self.strangers, self.awaited):
+            known.discard(client)
         with suppress(KeyError, ValueError):
             self.selector.unregister(client.socket)
         client.socket.close()

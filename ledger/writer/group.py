@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from django.utils import timezone
+from datetime import UTC, datetime
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import BIGINT
@@ -76,7 +75,7 @@ class Group:
             str(book.pk),
             str(fence),
             str(lease),
-            timezone.now().isoformat(),
+            datetime.now(UTC).isoformat(),
             plain([state.pk for state in states]),
             plain([str(state.balance) for state in states]),
             plain([str(state.version) for state in states]),

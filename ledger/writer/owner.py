@@ -8,7 +8,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 import psycopg
-from django.db import DatabaseError, connection, connections
+from django.db import DatabaseError, connections
 
 from ledger.models import Book
 from ledger.writer import lease
@@ -18,6 +18,7 @@ from ledger.writer.statement import Statement
 
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
 GROUP = 512  # requests in one transaction
+ENOUGH = 256  # requests for which no further ones are waited for
 LOOK = 0.2  # seconds that it waits for callers at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
 TROUBLES = (psycopg.Error, DatabaseError, OSError)
@@ -35,10 +36,10 @@ class Owner:
         self.fence: int | None = None
         self.group: Group | None = None  # on its way to the disk
         self._asked: list[Asked] = []  # what the group answers
-        self._heard: Any = None  # the connection whose socket the selector has
+        self._heard: Any = None  # the session whose socket the selector has
         self._socket = -1
         self._repeated = False
-        self._renewed = 0.0
+        self._begun = self._renewed = 0.0
         self.stop = threading.Event()
 
     @property
@@ -69,38 +70,39 @@ class Owner:
         return bool(events)
 
     def serve(self, timeout: float = 0.0) -> bool:
-        """One turn: hear, and begin the next group if the one before is on the disk."""
-        heard = self.hear(timeout)
+        """One turn: hear, and begin the next group if the one before is on the disk, and is worth beginning."""
         if self.group is None and self.clients is not None and self.clients.asked:
-            self.begin(self.clients.take(GROUP))
+            timeout = min(timeout, self.clients.wait(ENOUGH))
+        heard = self.hear(timeout)
+        clients = self.clients
+        if self.group is None and clients is not None and clients.asked and not clients.wait(ENOUGH):
+            self.begin(clients.take(GROUP))
         return heard
 
     def begin(self, asked: list[Asked]) -> None:
         """Compute a group and send it to the database, without waiting."""
-        self._asked, self._repeated = asked, False
+        self._asked, self._repeated, self._begun = asked, False, time.monotonic()
         self._send(self.books.compute(asked))
 
     def _send(self, group: Group) -> None:
         assert self.fence is not None
         self.group = group
-        self.statement.send(group.values(self.book, self.fence, self.lease))
-        if self._heard is not connection.connection:
+        socket = self.statement.send(group.values(self.book, self.fence, self.lease))
+        if self.statement.session is not self._heard:
             if self._heard is not None:
                 self.selector.unregister(self._socket)
-            self._heard, self._socket = connection.connection, self.statement.socket
-            self.selector.register(self._socket, EVENT_READ, self.finish)
+            self._heard, self._socket = self.statement.session, socket
+            self.selector.register(socket, EVENT_READ, self.finish)
 
     def finish(self, _: int = 0) -> None:
         """See what became of the group: answer it, or step down when there is a newer owner."""
         assert self.clients is not None
         try:
             owned = self.statement.result()
-        except (
-            psycopg.IntegrityError
-        ):  # some were committed before: by an owner that died before it could answer
+        except psycopg.IntegrityError:
             if self._repeated:
                 raise
-            self._repeated = True
+            self._repeated = True  # some were committed before, by an owner that died before it could answer
             self.books.forget()
             self._send(self.books.compute(self._asked, self.books.known(self._asked)))
             return
@@ -113,6 +115,8 @@ class Owner:
         self._renewed = time.monotonic()
         for (client, _order), answers in zip(self._asked, group.answers, strict=True):
             self.clients.answer(client, answers)
+        # waiting for longer than a commit takes costs more than it saves
+        self.clients.expect(self._asked, self._renewed - self._begun)
 
     def renew(self) -> None:
         """Keep the ownership through a quiet time: start the lease anew once a third of it is over."""

@@ -11,7 +11,7 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connections
 from psycopg.pq import DiagnosticField, ExecStatus
 
 
@@ -20,26 +20,25 @@ class Statement:
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name.encode(), text.encode()
+        self.session: Any = None
 
-    @property
-    def socket(self) -> int:
-        """The file descriptor that becomes readable when there is something to `result`."""
-        return int(connection.connection.pgconn.socket)
-
-    def send(self, values: Sequence[str]) -> None:
-        """Send it in one transaction of its own. Raises psycopg.Error."""
-        connection.ensure_connection()
-        pgconn = connection.connection.pgconn
-        if connection.__dict__.get(self.text) is not pgconn:
+    def send(self, values: Sequence[str]) -> int:
+        """Send it in one transaction of its own. Returns the file descriptor that becomes readable when there is
+        something to `result`. Raises psycopg.Error."""
+        wrapper = connections["default"]  # the proxy costs more, at each attribute
+        wrapper.ensure_connection()
+        self.session = pgconn = wrapper.connection.pgconn
+        if wrapper.__dict__.get(self.text) is not pgconn:
             _checked(pgconn.prepare(self.name, self.text))
-            connection.__dict__[self.text] = pgconn
+            wrapper.__dict__[self.text] = pgconn
         pgconn.send_query_prepared(self.name, [value.encode() for value in values])
         if pgconn.flush():
             _push(pgconn)
+        return int(pgconn.socket)
 
     def result(self) -> int | None:
         """Return the number, or None while there is none. Raises psycopg.Error, by its SQLSTATE."""
-        pgconn = connection.connection.pgconn
+        pgconn = self.session
         pgconn.consume_input()
         if pgconn.is_busy():
             return None

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from typing import Any
@@ -198,6 +198,54 @@ def test_what_a_dead_owner_had_committed_is_answered_by_its_successor(
     )
     books = books_of(book)
     assert (books.final, books.entries) == (105, 3)
+
+
+def test_callers_that_come_back_at_once_share_a_commit(book: Book, owners: tuple[Owner, Owner]) -> None:
+    owner, _ = owners
+    owner.take_over()
+    assert owner.clients is not None
+    with ThreadPoolExecutor(2) as pool:
+
+        def both(turn: int) -> list[Future[list[Answer]]]:
+            return [
+                pool.submit(ask, book, [Posting(f"{turn}-{n}", (Line("A", 1),))], 20.0, LONG) for n in (0, 1)
+            ]
+
+        for turn in range(2):  # in the first, nobody is known yet; after it, everybody has come back
+            asked = both(turn)
+            while len(owner.clients.asked) < 2:
+                owner.hear(5)
+            begun(owner)
+            owner._begun -= LONG  # a commit that took a minute
+            while owner.group:
+                owner.hear(5)
+            assert all(each.result() for each in asked)
+        one = pool.submit(ask, book, [Posting("one", (Line("A", 1),))], 20.0, LONG)
+        heard(owner)
+        owner.serve()
+        assert owner.group is None  # the other one is waited for
+        two = pool.submit(ask, book, [Posting("two", (Line("A", 1),))], 20.0, LONG)
+        while owner.group is None:
+            owner.serve(5)
+        assert len(owner.group.id) == 2
+        while owner.group:
+            owner.hear(5)
+        assert one.result()
+        assert two.result()
+
+
+def test_who_does_not_come_back_is_waited_for_once(book: Book, owners: tuple[Owner, Owner]) -> None:
+    owner, _ = owners
+    owner.take_over()
+    assert owner.clients is not None
+    gone = Caller(book, Posting("gone", (Line("A", 1),)))
+    heard(owner)
+    owner.clients.asked[0].client.prompt = True
+    assert len(gone.served_by(owner)) == 1
+    assert len(owner.clients.awaited) <= 1
+    owner.clients.patience = 0.0
+    assert len(Caller(book, Posting("stays", (Line("A", 1),))).served_by(owner)) == 1
+    assert not owner.clients.awaited
 
 
 def test_an_order_that_comes_twice_into_one_group_is_applied_once(
