@@ -47,7 +47,7 @@ def environment(service: str) -> dict[str, str]:
 
 
 def run(command: list[str], **extra: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=100, **extra)
+    return subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=280, **extra)
 
 
 def test_the_file_follows_the_compose_schema() -> None:
@@ -120,12 +120,12 @@ def web(committed_db: None, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "web.sock")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(100)
 
 
 def get(socket_path: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
     """One request over the service's unix socket; waits for the service to come up."""
-    for attempt in Retrying(stop=stop_after_delay(40), wait=wait_fixed(0.1), reraise=True):
+    for attempt in Retrying(stop=stop_after_delay(150), wait=wait_fixed(0.1), reraise=True):
         with attempt:
             link = HTTPConnection("127.0.0.1", timeout=20)
             link.sock = socket.socket(socket.AF_UNIX)
@@ -167,10 +167,10 @@ def service(name: str, folder: Path, **changed: str) -> Iterator[Path]:
         yield log
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(100)
 
 
-def wait_until(ask: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_until(ask: Callable[[], Any], seconds: float = 200) -> Any:
     """Ask until the answer is true; returns it."""
     patient = Retrying(
         stop=stop_after_delay(seconds),

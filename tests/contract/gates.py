@@ -12,7 +12,7 @@ from typing import Any
 
 from redis.connection import Connection, UnixDomainSocketConnection
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Killed(SystemExit):

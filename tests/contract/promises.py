@@ -16,7 +16,7 @@ def demand(promise: object, told: str) -> None:
         raise Broken(told)
 
 
-def wait_until(true: Callable[[], Any], patience: float = 15.0) -> None:
+def wait_until(true: Callable[[], Any], patience: float = 60.0) -> None:
     """Ask again and again. Raises TimeoutError when it does not come true."""
     deadline = time.monotonic() + patience
     while not true():

@@ -16,7 +16,7 @@ from typing import Any, Self
 from redis import Redis
 
 _context = multiprocessing.get_context("forkserver")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def asks_a_server(factory: Any) -> bool:

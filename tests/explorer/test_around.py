@@ -10,9 +10,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
 from loadtest.explorer.result import Result
+from loadtest.explorer.stage import Stage
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -53,6 +55,15 @@ def test_who_goes_around_the_gates_is_named(explore: Explore, deposit: Any) -> N
     result = explore(deposit)
     assert not result.exhausted
     assert "past the gates" in result.cause or "belongs to no worker" in result.cause
+
+
+def test_a_lazy_object_is_not_asked_what_it_stands_for(stage: Callable[..., Stage]) -> None:
+    """The gates look through all objects of the process for connections: a request's user is fetched when asked."""
+    fetched: list[int] = []
+    lazy = SimpleLazyObject(lambda: fetched.append(1))
+    stage(bank.no_lock)
+    assert not fetched
+    del lazy
 
 
 def test_an_open_session_that_wakes_up_is_noticed(explore: Explore, explorer_urls: tuple[str, str]) -> None:

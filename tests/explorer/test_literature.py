@@ -293,7 +293,7 @@ def tell() -> Iterator[Callable[[Story], dict[str, Any]]]:
 
         yield ask
         pipe.close()
-        process.join(20)
+        process.join(100)
 
 
 @pytest.mark.parametrize("name", CASES)

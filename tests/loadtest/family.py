@@ -51,7 +51,7 @@ class Family:
                 continue
         return found
 
-    def until(self, words: str, seconds: float = 60) -> list[psutil.Process]:
+    def until(self, words: str, seconds: float = 200) -> list[psutil.Process]:
         """Wait until a process of the family has `words` in its command line."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -65,7 +65,7 @@ class Family:
             time.sleep(0.1)
         raise AssertionError(f"no {words}: {self.log.read_text()}")
 
-    def says(self, words: str, seconds: float = 90) -> None:
+    def says(self, words: str, seconds: float = 200) -> None:
         """Wait until its output has `words`."""
         deadline = time.monotonic() + seconds
         while words not in self.log.read_text():

@@ -15,6 +15,7 @@ import pytest
 
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
+from loadtest.management.commands.explore import Command
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
 
@@ -26,7 +27,7 @@ def explore(*arguments: str, path: Path | None = None) -> subprocess.CompletedPr
         env={**os.environ, "PYTHONPATH": str(path or "")},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -93,10 +94,13 @@ def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
         ("--gate", "nobody:gate"),
     ],
 )
-def test_bad_usage_says_what_to_do(arguments: tuple[str, ...]) -> None:
-    done = explore(*arguments)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
+def test_bad_usage_says_what_to_do(
+    arguments: tuple[str, ...], committed_db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        Command().run_from_argv(["manage.py", "explore", *arguments])
+    assert ended.value.code == 2
+    assert arguments[-1].partition(":")[0] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
         assert command.stderr
         assert any("no-lock: lost" in line for line in command.stderr)  # the next search takes seconds
         command.send_signal(signal.SIGINT)
-        command.communicate(timeout=60)
+        command.communicate(timeout=200)
     assert command.returncode == 130
     results = json.loads((tmp_path / "explore.json").read_text())["results"]
     assert [each["strategy"] for each in results] == ["no-lock"]

@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from locks.fair_lock import FairLock
 
-PATIENCE = 20.0  # seconds: how long a test waits for what must happen
+PATIENCE = 60.0  # seconds: how long a test waits for what must happen
 
 
 def eventually(true: Callable[[], Any], what: str) -> None:

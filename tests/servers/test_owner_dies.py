@@ -45,26 +45,26 @@ def test_a_killed_owner_leaves_nothing(signum):
     process, servers, folders = owner("sys.stdin.read()")
     assert all(map(lives, servers))
     process.send_signal(signum)
-    process.wait(20)
+    process.wait(100)
     assert_nothing_left(servers, folders)
 
 
 def test_an_owner_that_just_ends_leaves_nothing():
     process, servers, folders = owner("")
-    process.wait(20)
+    process.wait(100)
     assert_nothing_left(servers, folders)
 
 
 def test_a_forked_child_does_not_keep_the_servers_alive():
     process, servers, folders = owner("child = os.fork()\nif child == 0: sys.stdin.read()\nos._exit(0)")
-    process.wait(20)
+    process.wait(100)
     assert_nothing_left(servers, folders)
     process.stdin.close()  # ends the child
 
 
 def test_a_paused_server_ends_too():
     process, servers, folders = owner("valkey.pause(); postgres.pause(); os._exit(1)")
-    process.wait(20)
+    process.wait(100)
     assert_nothing_left(servers, folders)
 
 
@@ -75,7 +75,7 @@ def test_a_killed_reaper_is_replaced():
         "reaper.kill(); reaper.wait()\n"
         "Valkey().start(); os._exit(1)"
     )
-    process.wait(20)
+    process.wait(100)
     assert_nothing_left(servers, folders)
 
 
@@ -84,6 +84,6 @@ def test_the_servers_do_not_hold_the_callers_output():
     done = subprocess.run(
         [sys.executable, "-c", OWNER.format(then="os.kill(os.getpid(), 9)")],
         stdout=subprocess.PIPE,
-        timeout=20,
+        timeout=100,
     )
     assert done.returncode == -signal.SIGKILL

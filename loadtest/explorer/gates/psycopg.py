@@ -204,7 +204,8 @@ def made(look: bool = False) -> set[int]:
     """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
     `look` for those that were there before."""
     for thing in gc.get_objects() if look else ():
-        if isinstance(thing, psycopg.Connection) and not thing.closed:
+        # of its type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for
+        if issubclass(type(thing), psycopg.Connection) and not thing.closed:
             _made.add(thing.info.backend_pid)
     return _made
 

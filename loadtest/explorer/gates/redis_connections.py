@@ -54,11 +54,12 @@ def made(target: str, look: bool = False) -> set[int]:
     """The numbers of all connections to this server that redis-py has in this process, or had since the gates
     were put up; `look` for those that were there before. Connections to other servers are left alone."""
     for thing in gc.get_objects() if look else ():
-        if isinstance(thing, AbstractConnection) and thing._sock and not hasattr(thing, "explorer_number"):
-            known: Any = thing
-            if address(known) == target:
-                known.explorer_number = number_of(known)
-                _made.setdefault(target, set()).add(known.explorer_number)
+        if not issubclass(type(thing), AbstractConnection):  # see gates/psycopg.py
+            continue
+        known: Any = thing
+        if known._sock and not hasattr(known, "explorer_number") and address(known) == target:
+            known.explorer_number = number_of(known)
+            _made.setdefault(target, set()).add(known.explorer_number)
     return _made.setdefault(target, set())
 
 

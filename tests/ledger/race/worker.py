@@ -16,7 +16,7 @@ from ledger.posting import Applied, Posting
 from ledger.strategies import find
 from tests.ledger.race.sessions import PAUSE, end_session, is_blocked, session_of
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 #: `here.worker`: whose thread this is
 here = threading.local()
 
