@@ -13,17 +13,14 @@ from tests.contract.cases_exclusion import dies_in_acquire
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken, demand
-from tests.contract.site import FEW
+from tests.contract.site import FEW, UNHURRIED
 from tests.contract.workers import Worker
-
-#: seconds: a lease within which a slow machine too does what comes before the release
-SLOW = 4.0
 
 
 @case("holder-crash")
 def holder_crash(arena: Arena, lock: Any) -> None:
     """The holder's process is killed (SIGKILL): the lock comes back with its lease."""
-    with arena.fight(lock, lease=2.0, **FEW) as fight:
+    with arena.fight(lock, lease=1.0, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()
@@ -49,7 +46,7 @@ def crash_in_acquire(arena: Arena, lock: Any) -> None:
 def waiter_crash(arena: Arena, lock: Any) -> None:
     """A waiter's process is killed: the holder keeps the lock, and after its release others are delayed by a
     lease and a third at most."""
-    with arena.fight(lock, lease=SLOW) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         holder, waiter = _held_and_awaited(fight)
         waiter.dies()
         _goes_on(fight, holder)
@@ -58,7 +55,7 @@ def waiter_crash(arena: Arena, lock: Any) -> None:
 @case("waiter-cancelled")
 def waiter_cancelled(arena: Arena, lock: Any) -> None:
     """A waiter is interrupted (SIGINT, so KeyboardInterrupt in its acquire): the same."""
-    with arena.fight(lock, lease=SLOW) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         holder, waiter = _held_and_awaited(fight)
         waiter.signal(signal.SIGINT)
         try:

@@ -11,13 +11,13 @@ from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken, demand, wait_until
-from tests.contract.site import FEW
+from tests.contract.site import FEW, UNHURRIED
 
 
 @case("lease-expiry")
 def lease_expiry(arena: Arena, lock: Any) -> None:
     """The holder's process is stopped (SIGSTOP): the lock is free when its lease is over, and not before."""
-    with arena.fight(lock, **FEW) as fight:
+    with arena.fight(lock, lease=1.0, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         asked = time.monotonic()
         demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
@@ -34,7 +34,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
 @case("renewal")
 def renewal(arena: Arena, lock: Any) -> None:
     """Ten leases long, by renewal of its own or by `extend`, the lock stays its holder's."""
-    with arena.fight(lock) as fight:
+    with arena.fight(lock, **({} if lock.renews else {"lease": UNHURRIED})) as fight:
         holder = fight.holder()
         if lock.renews:
             _renewed_by_itself(fight, holder)
