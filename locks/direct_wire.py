@@ -15,11 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from redis.connection import AbstractConnection, ConnectionPool, SSLConnection
-from redis.exceptions import ConnectionError, InvalidResponse, NoScriptError
+from redis.exceptions import ConnectionError, InvalidResponse
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.call import Call, Questions, ScriptCall
-from locks.wire import Wire
+from locks.wire import INCOMPLETE, Wire
 
 try:
     import hiredis
@@ -28,12 +27,9 @@ except ImportError:  # an option of redis-py
 
 NAP = 0.02  # seconds for a reply at first; a slower one is awaited with care
 ENOUGH = 256  # bytes: a reply and a message
-BATCH = 64  # questions that are packed at once
-NAMES = 16  # locks for which a wire keeps some
 
 _class: Any = AbstractConnection
 SEND, READ = _class.send_packed_command, _class.read_response
-INCOMPLETE = object()
 
 
 def suits(pool: ConnectionPool) -> bool:
@@ -57,14 +53,18 @@ def _not_connected(_: bytes) -> None:
     raise OSError("not connected")
 
 
+def _nothing() -> Any:
+    return INCOMPLETE
+
+
 class DirectWire(Wire):
     """As Wire."""
 
-    send: Callable[[bytes], None] = staticmethod(_not_connected)  # of the socket
-    receive: Callable[..., bytes]
-    feed: Callable[[bytes], None]  # of hiredis' reader
-    gets: Callable[[], Any]
-    _unread: Any = INCOMPLETE  # a message or an error that came where a number was expected
+    direct = True
+    put: Callable[[bytes], None] = staticmethod(_not_connected)  # type: ignore[assignment]  # of the socket
+    get: Callable[[], Any] = staticmethod(_nothing)
+    _feed: Callable[[bytes], None]  # of hiredis' reader
+    _gets: Callable[[], Any]
 
     def _listen(self, connection: Any) -> None:
         super()._listen(connection)
@@ -79,51 +79,12 @@ class DirectWire(Wire):
         reader = hiredis.Reader(
             replyError=connection._parser.parse_error, protocolError=InvalidResponse, notEnoughData=INCOMPLETE
         )
-        self.send, self.receive, self.feed, self.gets = sock.sendall, sock.recv, reader.feed, reader.gets
-        self._unread = INCOMPLETE
+        self.put, self._feed, self._gets = sock.sendall, reader.feed, reader.gets
+        self.get = _getter(sock.recv, reader.feed, reader.gets)
 
-    def prepare(self, calls: Questions) -> None:
-        """Pack questions to the last byte, for the next acquires: at once they cost a tenth of what each costs
-        alone. Not at the first call for a lock: it may be the last one."""
-        if not self._connection.is_connected:
-            return
-        if calls not in self.ready:
-            if len(self.ready) == NAMES:
-                self.ready.clear()
-            self.ready[calls] = []
-            return
-        if self.ready[calls]:
-            return
-        for _ in range(BATCH):
-            word = self.new_word(calls)
-            self.ready[calls].append((calls.acquire.packed + word, word))
-
-    def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
-        if timeout is not None or self._connection._sock is None:
-            return super().ask(call, word, timeout)
-        try:
-            self.send(call.packed + word)
-            self.feed(self.receive(ENOUGH))
-            reply = self.gets()
-        except OSError:
-            reply = INCOMPLETE
-        except BaseException:
-            self.disconnect()
-            raise
-        return self.finish(call, word, reply)
-
-    def finish(self, call: Call, word: bytes, reply: Any) -> Any:
-        """As `ask`, after what was read first. INCOMPLETE: nothing came within NAP, or the connection broke;
-        reading on will say which."""
-        if type(reply) is int:
-            self._wake = None
-            return reply
-        self._unread = reply
-        try:
-            return self._reply(self._timeout)
-        except NoScriptError:
-            assert isinstance(call, ScriptCall)
-            return self._exchange(call.with_text + word, self._timeout)
+    def disconnect(self) -> None:
+        super().disconnect()
+        self.put, self.get = _not_connected, _nothing
 
     def _send(self, command: bytes) -> None:
         try:
@@ -131,17 +92,10 @@ class DirectWire(Wire):
         except OSError as error:
             raise ConnectionError(f"while writing to socket: {error}") from error
 
-    def _receive(self, timeout: float) -> Any:
+    def _read(self, timeout: float) -> Any:
         until = time.monotonic() + timeout
-        reply, self._unread = self._unread, INCOMPLETE
-        while reply is INCOMPLETE:
-            reply = self.gets()
-            if reply is INCOMPLETE:
-                self.feed(self._bytes(until))
-        if isinstance(reply, list):
-            return self._heard(reply)
-        if isinstance(reply, Exception):
-            raise reply
+        while (reply := self._gets()) is INCOMPLETE:
+            self._feed(self._bytes(until))
         return reply
 
     def _bytes(self, until: float) -> bytes:
@@ -157,6 +111,24 @@ class DirectWire(Wire):
         if not data:
             raise ConnectionError("Connection closed by server.")
         return data
+
+
+def _getter(
+    receive: Callable[[int], bytes], feed: Callable[[bytes], None], gets: Callable[[], Any]
+) -> Callable[[], Any]:
+    """What came within NAP. A closure, as it costs half of a method."""
+
+    def get() -> Any:
+        reply = gets()
+        if reply is not INCOMPLETE:
+            return reply
+        try:
+            feed(receive(ENOUGH))
+        except OSError:
+            return INCOMPLETE
+        return gets()
+
+    return get
 
 
 def _readable(sock: socket.socket, seconds: float) -> bool:

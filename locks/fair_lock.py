@@ -20,8 +20,9 @@ Bounds       How long the others are delayed by a crashed holder: one lease. A c
              longer than a lease. A message lost in another way: a third of the waiter's lease.
 Breaks when  the holder is paused past its lease and nobody checks the number (see `fenced`); a failover or
              restart loses the key; the server's clock jumps; the key is evicted.
-Costs        1 round trip to acquire, 1 to release; 2 commands a section also when contended; while it waits
-             or holds, one more each third of the lease. One connection for each thread that waits. The first
+Costs        1 round trip to acquire, 1 to release; contended too, where CLIENT REPLY SKIP is a third command: who
+             has to queue is woken by the hand-over alone. While it waits or holds, one more each third of the
+             lease, and one after 0.1 s in the queue. One connection for each thread that waits. The first
              waiter costs the holder of that moment a second round trip. Needs RESP3 and `SET … NX GET`
              (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
 Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
@@ -38,7 +39,7 @@ from redis import Redis
 from redis.cluster import RedisCluster
 
 from locks.base import checked_name
-from locks.direct_wire import untouched
+from locks.call import Call
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.fair_lock_attempt import calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
@@ -90,7 +91,6 @@ class FairLock(ShortWay):
         self.name = checked_name(name)
         self.redis, self.reentrant = redis, reentrant
         self._calls = calls(name, milliseconds(lease))
-        self._delete = self._calls.delete.packed
         self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)
         self._home = Home(redis, name, self._calls, lease)
         self._grants = Grants(lease, self._home.client.generation)
@@ -104,13 +104,11 @@ class FairLock(ShortWay):
             self._grants.pop(here.thread, None)
             raise
 
-    def _granted(self, word: bytes, number: int, since: float, free: bool) -> None:
-        client, grants, thread = self._home.client, self._grants, here.thread
-        grants[thread] = grant = Grant((word, number, since, self._terms, thread))
-        if not (free and client.direct and client.deletes and untouched()):
-            grant.free, grant.usual = free, False
+    def _granted(self, word: bytes, number: int, since: float, giver: Call) -> None:
+        grants, thread = self._grants, here.thread
+        grants[thread] = Grant((word, number, since, self._terms, thread, giver.packed))
         if not grants.watched:
-            client.renewal.watch(grants)
+            self._home.client.renewal.watch(grants)
 
     def _enter_again(self, grant: Grant) -> bool:
         if not grant.held:

@@ -1,14 +1,13 @@
 -- Takes the lock, or a place in its queue. Follows on fair_lock_take.lua.
 -- KEYS     see fair_lock_queue.lua
--- ARGV[1]  'first': the first question with this token · 'again': any later one. A holder finds itself the
---          holder, with a new lease; a waiter keeps its place and is heard of · 'try': takes no place
+-- ARGV[1]  'first': the first question with this token · 'quiet': the same, sent after CLIENT REPLY SKIP: a number
+--          comes as a message, as after a hand-over, or not at all, so that who has to queue is not woken to hear it
+--          'again': any later one. A holder finds itself the holder, with a new lease; a waiter keeps its place and
+--          is heard of · 'try': takes no place
 -- ARGV[2]  the lease in milliseconds
 -- ARGV[3]  the token
 -- reply    the fencing number: the lock is taken
 --          below 0: queued (busy, for 'try'); without the minus, the ms that the holder's lease has left
-local mode, lease, me = ARGV[1], ARGV[2], ARGV[3]
-local FOREVER = 1000000000 -- the lease of a stranger that has none
-
 local function now_ms()
     local time = redis.call('TIME')
     return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -60,9 +59,7 @@ elseif mode ~= 'first' and holds(me, holder) then
     return tonumber(redis.call('HGET', KEYS[2], 'number'))
 elseif mode ~= 'try' then
     join()
-    if string.find(holder, '^%x+:%d+:%d+$') then
-        redis.call('APPEND', KEYS[1], '+')
-    end
+    mark(holder)
 end
 local left = redis.call('PTTL', KEYS[1])
 return -(left < 0 and FOREVER or left + 1)

@@ -8,13 +8,18 @@ from functools import cached_property, lru_cache
 from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.call import Call, ScriptCall, unpacked
+from locks.call import Call, ScriptCall, packed, unpacked
 from locks.server import LuaScript
 from locks.wire import Wire
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
 LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
+SILENT = (
+    -100
+)  # whoever heard nothing after a quiet question waits as many ms, then asks: an error is not told
 GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not called unreachable
+
+UNANSWERED = b"*3\r\n" + packed(b"CLIENT", b"REPLY", b"SKIP")
 
 _QUEUE = "fair_lock_queue.lua"
 ACQUIRE = LuaScript("fair_lock_take.lua", _QUEUE, "fair_lock_acquire.lua")
@@ -35,6 +40,14 @@ class Calls:
         self.word = b"$%d\r\n%%b:%%015d:%d\r\n" % (count, lease)
         self.acquire = ScriptCall(ACQUIRE, self._keys, b"first", self._px)
         self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
+        self.busy = False  # at the last release of this process somebody waited: probably it is held now
+
+    @cached_property
+    def quiet(self) -> ScriptCall:
+        """As `acquire`, and answered by a message alone."""
+        call = ScriptCall(ACQUIRE, self._keys, b"quiet", self._px)
+        call.packed = UNANSWERED + call.packed
+        return call
 
     @cached_property
     def ask_again(self) -> Call:
@@ -76,14 +89,16 @@ class Attempt:
     def run(self, asked: float, reply: int | None = None) -> int:
         """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors.
 
-        `reply`: what came of a first question at the time `asked`, if there was one.
+        `reply`: what came of a first question at the time `asked`, if there was one; SILENT: it was a quiet one,
+        and nothing came yet.
         """
         if self._tries_once:
             return max(0, self._ask(self._calls.try_once))
         if reply is None:
             reply = self._ask(self._calls.ask_again)
         else:
-            self.since = self._heard = asked
+            self.since = asked
+            self._heard = None if reply == SILENT else asked
         while reply < 0:
             self.free = False
             number = self._wait(-reply / 1000)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.connection import ConnectionPool
+from redis.connection import AbstractConnection, ConnectionPool
 
-from locks.direct_wire import DirectWire, suits, untouched
+from locks.direct_wire import SEND, DirectWire, suits, untouched
 from locks.renewal import Renewal
 from locks.wire import Wire
+
+_class: Any = AbstractConnection
 
 SPARE = 16  # idle wires that are kept open
 
@@ -24,6 +27,9 @@ class FairLockClient:
         self._pool = ref(pool)  # the locks keep it alive, this must not
         self.idle: list[Wire] = []
         self.direct = suits(pool)
+        self.quiet = self.direct  # may it say CLIENT REPLY? Ordinary wires hear a message the long way only
+        #: whoever replaces it wants to see what is sent, so direct wires are not used meanwhile
+        self.sender = SEND if self.direct else _class.send_packed_command
         self.renewal = Renewal(self.new_wire)
         self.generation = 0  # of processes: a forked child is the next one
         self.deletes = True  # has the server DELIFEQ (Valkey 9)?
@@ -77,9 +83,10 @@ def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) ->
     return found if found is not None else _clients.setdefault(pool, FairLockClient(pool))
 
 
-def _after_fork() -> None:
+def start_anew() -> None:
+    """As in a process that has just begun."""
     for client in list(_clients.values()):
         client.start_anew()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=start_anew)

@@ -26,15 +26,15 @@ class Terms:
         self.name, self.calls, self.lease, self.cap, self.on_lost = lock.name, calls, lease, cap, on_lost
 
 
-class Grant(tuple[bytes, int, float, Terms, threading.Thread]):
-    """(packed token, fencing number, since when, terms, thread). Times: seconds on `time.monotonic()`'s clock.
+class Grant(tuple[bytes, int, float, Terms, threading.Thread, bytes]):
+    """(packed token, fencing number, since when, terms, thread, packed command that gives it back). Times: seconds
+    on `time.monotonic()`'s clock.
 
     A tuple, because between two switches of the process each attribute that is set costs a third of a
     microsecond: only what is not as usual is an attribute.
     """
 
-    usual = True  # one command gives it back: it was free when asked for, entered once, and is not lost
-    free = True  # else another handed it over
+    usual = True  # entered once, and not lost
     lost = False
     depth = 1
     _renewed: float | None = None
@@ -45,6 +45,11 @@ class Grant(tuple[bytes, int, float, Terms, threading.Thread]):
     number: int = property(itemgetter(1))  # type: ignore[assignment]
     terms: Terms = property(itemgetter(3))  # type: ignore[assignment]
     thread: threading.Thread = property(itemgetter(4))  # type: ignore[assignment]
+
+    @property
+    def deletes(self) -> bool:
+        """Does a plain command give it back? It was free when it was asked for."""
+        return self[5] == self.terms.calls.delete.packed
 
     @property
     def token(self) -> bytes:

@@ -20,8 +20,8 @@ from locks.fair_lock_grant import Grant
 from locks.server import typed_errors
 from locks.wire import Wire
 
-#: is told the packed token, its number, since when (a moment before the lease began), was it free when asked for?
-Granted = Callable[[bytes, int, float, bool], None]
+#: is told the packed token, its number, since when (a moment before the lease began), and what gives it back
+Granted = Callable[[bytes, int, float, Call], None]
 
 #: wire, packed token, since when, what was read first
 Begun = tuple[Wire, bytes, float, Any]
@@ -69,9 +69,8 @@ class Home:
                 number = attempt.run(since, number)
                 since, free = attempt.since, attempt.free
             if number:
-                granted(word, number, since, free)
-            if client.deletes:
-                wire.prepare(calls)
+                granted(word, number, since, calls.delete if free and client.deletes else calls.release)
+            wire.prepare(calls)
             return bool(number)
         except BaseException as error:
             self.give_up(wire, word, ask=not isinstance(error, RedisError))
@@ -126,24 +125,26 @@ class Home:
     def give_back(self, grant: Grant, begun: tuple[Wire, Any] | None = None) -> bool:
         """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before.
 
-        `begun`: the short way asked to delete it, and this came of it.
+        `begun`: the short way asked, and this came of it.
         """
         word, repeated, in_time = grant.word, False, grant.held
         try:
-            if begun or (grant.free and self.client.deletes):
+            if grant.deletes and self.client.deletes:
                 try:
                     deleted, repeated = self.ask(self._calls.delete, word, begun)
                 except LockUnsupported:
                     self.client.deletes = deleted = False
                 if deleted:
                     return True
-            reply, again = self.ask(self._calls.release, word)
+                begun = None
+            reply, again = self.ask(self._calls.release, word, begun)
         except BaseException:
             self.abandoned.append(word)
             raise
         # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
         # lost the lock lost its counter too: it began anew, above this number.
-        return reply == 1 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
+        self._calls.busy = reply == 2
+        return reply > 0 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
 
     def settle(self, wire: Wire) -> None:
         """What a lost reply or an interruption left behind at the server must not stand in the way."""

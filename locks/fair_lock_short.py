@@ -1,11 +1,13 @@
-"""fair-lock's short way: acquire and release when nobody else is about, and the connection is a plain one.
+"""fair-lock's short way: acquire and release when nothing is unusual, alone or in the queue.
 
 Between two switches of the process the caches are cold, and each step of Python costs ten times what it costs in
-a loop of its own. So here stands in two methods, without a call that can be spared, what FairLock, Home and the
-wire do step by step. Whatever is not as usual goes the long way, with what was sent and what was read so far.
+a loop of its own. So here stands in two methods, without a call that can be spared, what FairLock and Home do step
+by step. Whatever is not as usual goes the long way, with what was sent and what was read so far.
 
-Both ways send the same two commands. The contract's cases go this way (tests/contract); the explorer holds commands
-back at redis-py's methods, so it goes the long one.
+    nobody else about   acquire: first → the number          release: DELIFEQ → 1
+    others about        acquire: quiet → (nothing) … message  release: script → 2, the next one's message
+
+A quiet question has no answer but the hand-over's message: a waiter is woken once.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from typing import Any
 from redis.connection import AbstractConnection
 
 from locks.base import Lock
-from locks.direct_wire import ENOUGH, INCOMPLETE, SEND
-from locks.fair_lock_attempt import Calls
+from locks.call import Call
+from locks.fair_lock_attempt import SILENT, Calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
 from locks.fair_lock_home import Begun, Home
-from locks.wire import Wire
+from locks.wire import INCOMPLETE, Wire
 
 _class: Any = AbstractConnection
 
@@ -31,7 +33,6 @@ class ShortWay(Lock):
 
     _home: Home
     _calls: Calls
-    _delete: bytes  # packed but for the token
     _grants: Grants
     _terms: Terms
 
@@ -47,30 +48,37 @@ class ShortWay(Lock):
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
         it while `reentrant` is off."""
-        home, grants = self._home, self._grants
+        home, grants, calls = self._home, self._grants, self._calls
         client = home.client
-        if timeout is not None or grants or home.abandoned or _class.send_packed_command is not SEND:
+        if timeout is not None or grants or home.abandoned or _class.send_packed_command is not client.sender:
             return self._acquire(timeout)
         try:
             wire: Any = client.idle.pop()
         except IndexError:
             return self._acquire(None)
         try:
-            question, word = wire.ready[self._calls].pop()
+            question, word = wire.ready[calls].pop()
         except LookupError:
             client.idle.append(wire)
             return self._acquire(None)
+        reply: Any = SILENT
+        giver: Call = calls.delete
         try:
             since = monotonic()  # the lease counts from before the question
             try:
-                wire.send(question)
-                wire.feed(wire.receive(ENOUGH))
-                number = wire.gets()
+                if calls.busy and client.quiet:
+                    wire.put(calls.quiet.packed + word)
+                else:
+                    wire.put(question)
+                    reply = wire.get()
             except OSError:
-                number = INCOMPLETE
-            if type(number) is int and number > 0:
+                wire.disconnect()
+                reply = INCOMPLETE
+            if type(reply) is int and reply < 0 and client.direct:
+                reply, giver = self._woken(wire, word, since, reply), calls.release
+            if type(reply) is int and reply > 0:
                 thread = here.thread
-                grants[thread] = Grant((word, number, since, self._terms, thread))
+                grants[thread] = Grant((word, reply, since, self._terms, thread, giver.packed))
                 if not grants.watched:
                     client.renewal.watch(grants)
                 client.idle.append(wire)
@@ -80,15 +88,15 @@ class ShortWay(Lock):
             home.give_up(wire, word, ask=True)
             client.give_back(wire)
             raise
-        return self._acquire(None, (wire, word, since, number))
+        return self._acquire(None, (wire, word, since, reply))
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
         grants = self._grants
         grant = grants.get(here.thread)
-        if grant is None or not grant.usual:
-            return self._release()
         client = self._home.client
+        if grant is None or not grant.usual or _class.send_packed_command is not client.sender:
+            return self._release()
         try:
             wire: Any = client.idle.pop()
         except IndexError:
@@ -96,20 +104,35 @@ class ShortWay(Lock):
         del grants[grant[4]]
         try:
             try:
-                wire.send(self._delete + grant[0])
+                wire.put(grant[5] + grant[0])
             except OSError:  # it was not sent, so there is no doubt what became of it
+                wire.disconnect()
                 client.give_back(wire)
                 return self._give_back(grant)
-            try:
-                wire.feed(wire.receive(ENOUGH))
-                reply = wire.gets()
-            except OSError:
-                reply = INCOMPLETE
-            if reply == 1:
+            reply = wire.get()
+            if type(reply) is int and reply > 0:
                 client.idle.append(wire)
+                self._calls.busy = reply == 2
                 return None
         except BaseException:
             self._home.give_up(wire, grant.word, ask=False)
             client.give_back(wire)
             raise
         return self._give_back(grant, (wire, reply))
+
+    def _woken(self, wire: Wire, word: bytes, since: float, reply: int) -> Any:
+        """Return the number that came with the hand-over; else what the long way has to know: -1, to ask again at
+        once."""
+        told = wire.get()
+        if told is INCOMPLETE:
+            return reply
+        if not isinstance(told, list):  # an error, perhaps with another reply on its way
+            wire.disconnect()
+            self._home.client.quiet = False
+            return INCOMPLETE
+        if told[0] == b"message":
+            token, _, number = told[2].partition(b" ")
+            # A process that was paused reads an old message: its lease may be over.
+            if word.endswith(token + b"\r\n") and monotonic() - since < self._terms.lease / 2:
+                return int(number)
+        return -1

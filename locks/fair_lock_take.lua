@@ -1,10 +1,32 @@
--- The short way: the lock is free, nobody waits, and a number was given before. First of all, so that the
--- server need not build what only the longer ways use.
+-- The usual ways, first of all, so that the server need not build what only the rarer ones use.
 -- KEYS, ARGV, reply: see fair_lock_queue.lua and fair_lock_acquire.lua
-local holder = redis.call('SET', KEYS[1], ARGV[3], 'NX', 'GET', 'PX', ARGV[2])
-if not holder and redis.call('EXISTS', KEYS[3]) == 0 then
+local mode, lease, me = ARGV[1], ARGV[2], ARGV[3]
+local FOREVER = 1000000000 -- the lease of a stranger that has none
+
+-- The holder has to know that somebody waits; a stranger's value is left alone.
+local function mark(holder)
+    if string.find(holder, '^%x+:%d+:%d+$') then
+        redis.call('APPEND', KEYS[1], '+')
+    end
+end
+
+local holder = redis.call('SET', KEYS[1], me, 'NX', 'GET', 'PX', lease)
+if holder and (mode == 'quiet' or mode == 'first') then -- another's: its token comes for the first time
+    redis.call('RPUSH', KEYS[3], me)
+    if string.sub(holder, -1) ~= '+' then
+        mark(holder)
+    end
+    if mode == 'quiet' then
+        return 0
+    end
+    local left = redis.call('PTTL', KEYS[1])
+    return -(left < 0 and FOREVER or left + 1)
+elseif not holder and redis.call('EXISTS', KEYS[3]) == 0 then
     local number = redis.call('HINCRBY', KEYS[2], 'number', 1)
     if number > 1 then
+        if mode == 'quiet' then
+            redis.call('PUBLISH', string.match(me, '^%x+'), me .. ' ' .. string.format('%.0f', number))
+        end
         return number
     end
     redis.call('DEL', KEYS[2])

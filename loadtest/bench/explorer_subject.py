@@ -13,6 +13,7 @@ from redis.retry import Retry
 
 from loadtest.bench.explorer_cases import AMOUNTS, DEPOSIT, READ, RESET, SCHEMA, Case
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
+from locks import fair_lock_client
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
 OPENING = 100
@@ -44,6 +45,7 @@ class AccountSubject:
         return self.own.redis
 
     def reset(self, changed: Collection[str]) -> None:
+        fair_lock_client.start_anew()  # each run's workers are processes that have just begun
         if "postgres" in changed:
             self.admin.execute(self.opening)
         if "redis" in changed:

@@ -22,6 +22,7 @@ from loadtest.explorer.gates.clocks import EPOCH
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from loadtest.laws import Breach, books_law, floor_law
 from loadtest.words import Word
+from locks import fair_lock_client
 from locks.renewal_service import RenewalServiceLock
 
 DEADLOCK = "40P01"
@@ -53,6 +54,7 @@ class LedgerSubject:
 
     def reset(self, changed: Collection[str]) -> None:
         RenewalServiceLock._services.clear()  # each run's workers are processes that have just begun
+        fair_lock_client.start_anew()
         self.opening.restore(changed)
 
     def posting(self, index: int) -> Posting:

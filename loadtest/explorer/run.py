@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from math import inf
 
-from loadtest.explorer import faults, timeline
+from loadtest.explorer import faults, rounds, timeline
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
 from loadtest.explorer.endless import Broken, still_bounded
 from loadtest.explorer.ops import Op, Step
@@ -22,8 +22,6 @@ from loadtest.explorer.tasks import Halt, State, Task, Worker
 
 #: what a chooser answers to cut a run short
 CUT = -1
-#: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
-SHORTEST = 10_000
 
 
 class Run:
@@ -96,27 +94,21 @@ class Run:
         """Wait for `key`, or for the time. → did `key` come?"""
         if self.ending:
             raise Halt
-        micros = None if seconds is None else max(SHORTEST if seconds > 0 else 0, round(seconds * 1_000_000))
         task.op = Op("", text, text.encode())
         task.key, task.notified, task.state = key, False, State.WAIT
-        task.until = None if micros is None else self.now + micros
-        task.period = micros or 0
-        collapse = self.full and not timeline.held_back(self, task.worker)
-        same = task.history.close(collapse)
-        self.collapsed |= same and collapse
-        if not same:
-            task.vain_since = None
-            if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
-                self.progress_at = self.now
-        elif task.vain_since is None and self.full:
-            task.vain_since, task.seen = self.now, timeline.shared(self)
+        rounds.close(self, task, seconds)
         self._stand(task)
         task.history.add(b"woken" if task.notified else b"time")
         return task.notified
 
-    def blocked(self, task: Task, until: int | None = None) -> None:
-        """The server lets this task's command wait. Returns when it may look for its reply again."""
-        task.state, task.until = State.BLOCKED, until
+    def blocked(self, task: Task, seconds: float | None = None, polls: bool = False) -> None:
+        """The server lets this task's command wait. Returns when it may look for its reply again. `polls`: it will do
+        something else when the time is over, so what it did until now was a round."""
+        task.state = State.BLOCKED
+        if polls:
+            rounds.close(self, task, seconds)
+        else:
+            rounds.until(self, task, seconds)
         self.waiting_line.append(task)
         self._stand(task)
 
@@ -225,6 +217,7 @@ class Run:
             assert task.op is not None
             task.op.lose_reply = option.kind is Kind.LOST_REPLY
             task.state, self.last = State.RUN, task
+            task.own_step = task.vain_since is not None and task.seen == timeline.shared(self)
             if task.due is None:
                 task.due = self.now
             self.servers[task.op.server].before_step(task.op)

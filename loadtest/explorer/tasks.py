@@ -97,6 +97,8 @@ class Task:
     vain_since: int | None = None
     #: what everybody could see when its polls began to be in vain
     seen: bytes = b""
+    #: the step that it takes now is its own, from what it has seen: what it writes (a sign of life) is no news to it
+    own_step: bool = False
     #: how long it waits at a time
     period: int = 0
     #: the client connection of a command that waits in a server

@@ -56,7 +56,7 @@ def wakes_at(run: Run, task: Task) -> int:
 
 
 def dozes(run: Run, task: Task) -> bool:
-    in_vain = task.vain_since is not None and task.period > 0 and task.state is State.WAIT
+    in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
     return in_vain and not held_back(run, task.worker)
 
 
@@ -172,16 +172,22 @@ def look_who_is_free(run: Run) -> None:
                 run.wake(task, run.now)
         if not any(task.state is State.RUN for task in run.tasks):
             run.deadlock = [t for s in run.servers.values() for t in s.deadlocked(run.waiting_line)]
-    dozing = [
-        t for t in run.tasks if t.vain_since is not None and t.state is State.WAIT and not t.worker.paused
-    ]
-    mark = shared(run) if dozing else b""
-    for task in dozing:
-        if task.seen != mark:  # a poller's phase is arbitrary: it may look as soon as there is something new
+    pollers = [t for t in run.tasks if t.vain_since is not None and not t.worker.paused]
+    mark = shared(run) if pollers else b""
+    for task in pollers:
+        if task.own_step:
+            task.seen, task.own_step = mark, False
+        elif task.seen != mark and task.state in (
+            State.WAIT,
+            State.BLOCKED,
+        ):  # a poller's phase is arbitrary: it may look as soon as there is something new
             run.progress()
             watch(run, task)
             task.vain_since = None
-            run.wake(task, run.now)
+            if task.state is State.WAIT:
+                run.wake(task, run.now)
+            elif task.until is not None:  # in the server: the time-out of its command comes
+                task.until = run.now
 
 
 def is_outside(worker: Worker) -> bool:

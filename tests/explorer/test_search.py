@@ -9,7 +9,9 @@ import pytest
 
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.search import Result
+from loadtest.explorer.servers import redis as servers_redis
 from loadtest.explorer.subject import UNBROKEN
+from locks.fair_lock import FairLock
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
@@ -28,6 +30,10 @@ def setnx(own: bank.Bank) -> Any:
 
 def token(own: bank.Bank) -> Any:
     return TokenLock("lock", redis=own.redis, lease=2.0)
+
+
+def fair(own: bank.Bank) -> Any:
+    return FairLock("lock", redis=own.redis, lease=10.0)
 
 
 def test_without_a_lock_money_is_lost(explore: Explore) -> None:
@@ -74,6 +80,23 @@ def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
     assert explore(bank.locked_by(token)).worst == UNBROKEN
     result = explore(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
     assert (result.worst, result.exhausted) == ("lost", True)
+
+
+def test_fair_lock_and_a_fault_keep_the_money_and_nobody_waits_for_ever(explore: Explore) -> None:
+    kinds = frozenset({Fault.CRASH, Fault.LOST_REPLY, Fault.RENEWAL_LIVES})
+    result = explore(bank.locked_by(fair), faults=1, kinds=kinds)
+    assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
+    assert result.fired == kinds
+
+
+def test_what_a_script_asks_of_the_servers_clock_is_virtual(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first number that fair-lock gives is the server's time."""
+    first = explore(bank.locked_by(fair))
+    assert explore(bank.locked_by(fair)).finals == first.finals
+    monkeypatch.setattr(servers_redis, "virtual", lambda words, raw, now, left: raw)
+    assert explore(bank.locked_by(fair)).finals != first.finals, "the control: without the gate it is not"
 
 
 def test_a_section_longer_than_the_lease_loses_without_a_fault(explore: Explore) -> None:

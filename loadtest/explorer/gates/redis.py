@@ -12,7 +12,6 @@ import redis
 from redis.connection import AbstractConnection
 
 from loadtest.explorer import faults
-from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import shown, split, time_out
@@ -118,7 +117,7 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
     if gated.number < 0 and gated.checked_out:
         connect_again(connection, gated)
     gated.checked_out = False
-    _send(connection, [raw], check_health=False)
+    _send(connection, [gated.server.clocked(words, raw, place.run.now)], check_health=False)
     gated.op = op
     name = words[0].upper()
     if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
@@ -157,12 +156,14 @@ def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) ->
         else:
             gated.server.unblock(gated.number)
 
+    polls = seconds is not None
     while not readable(connection) and not over:
         if task.op is None or task.op.server != gated.server.name:
             task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
         task.session = connection
         task.expire = expire
-        run.blocked(task, None if seconds is None else run.now + round(seconds * SECOND))
+        run.blocked(task, seconds, polls)
+        polls = False
 
 
 def _describe(gated: Gated, words: list[bytes]) -> Op:

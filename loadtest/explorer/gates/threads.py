@@ -9,7 +9,7 @@ from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.tasks import Halt, Task
 
-_start, _join = threading.Thread.start, threading.Thread.join
+_start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 _wait, _notify, _notify_all = (
     threading.Condition.wait,
     threading.Condition.notify,
@@ -53,6 +53,13 @@ def join(thread: threading.Thread, timeout: float | None = None) -> None:
     return None
 
 
+def is_alive(thread: threading.Thread) -> bool:
+    """A thread that a fault has ended stands still until the run is over, but it is dead."""
+    place = anywhere()
+    own = place.task.worker.tasks if place else ()
+    return all(task.alive for task in own if task.thread is thread) and _is_alive(thread)
+
+
 def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
     place = here()
     if place is None:
@@ -83,6 +90,7 @@ def notify_all(condition: threading.Condition) -> None:
 def install(patches: Patches) -> None:
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
+    patches.method(threading.Thread, "is_alive", is_alive)
     patches.method(threading.Condition, "wait", wait)
     patches.method(threading.Condition, "notify", notify)
     patches.method(threading.Condition, "notify_all", notify_all)

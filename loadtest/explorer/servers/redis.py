@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import shown
+from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
@@ -50,6 +51,8 @@ class RedisServer:
         self._rows: list[Any] = []
         self._contents = b""
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
+        self._stepped: float | None = None  # when the first step after the last look began
+        self._ahead = 0  # how far this server's clock was moved
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over = True
@@ -72,7 +75,7 @@ class RedisServer:
         self._leases, self._expire_at = {}, {}
         self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
         self.version, self._looked, self._lasting = 0, -1, True
-        self._now, self._ask, self.changed = 0, True, False
+        self._now, self._ask, self.changed, self._ahead, self._stepped = 0, True, False, 0, None
         self.replica.begin()
 
     def touched(self) -> None:
@@ -83,6 +86,8 @@ class RedisServer:
         if self.lags and not op.reads:
             self.replica.lost.append(op.text)
         self.leases()
+        if self._stepped is None:
+            self._stepped = _perf()
         new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
         late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
         if self._leases and (new or late):
@@ -114,12 +119,14 @@ class RedisServer:
             self._leases, self._lasting = dict(leases), False
             return
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
+        passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
+        self._stepped = None
         leases, expire_at = {}, {}
         for row in rows:
             key, left, at = row[0].decode(errors="backslashreplace"), row[3], row[4]
             if left >= 0:
                 same = key in self._leases and self._expire_at.get(key) == at
-                leases[key] = self._leases[key] if same else self._now + lease(left) * 1000
+                leases[key] = self._leases[key] if same else self._now + lease(left, passed) * 1000
                 expire_at[key] = at
         self._leases, self._expire_at = leases, expire_at
         self._rows = rows
@@ -132,6 +139,11 @@ class RedisServer:
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
         self._expire_at = dict(zip(self._leases, times, strict=True))
         self._pinned, self._lasting = (self._now, _perf()), True
+
+    def clocked(self, words: Sequence[bytes], raw: bytes, now: int) -> bytes:
+        """A command as it is to be sent: what a script in it asks of this server's clock is virtual."""
+        left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
+        return virtual(words, raw, now + self._ahead, left)
 
     def advance(self, now: int) -> list[str]:
         self._now = now
@@ -212,6 +224,7 @@ class RedisServer:
         gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
         for key in self._leases:
             self._leases[key] -= ahead
+        self._ahead += ahead
         self._pin()
         self.touched()
         self._ask = True

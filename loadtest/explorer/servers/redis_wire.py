@@ -6,8 +6,8 @@ from typing import Any
 
 import redis
 
-#: leases are whole hundredths of a second, long ones whole tenths: what the server has counted down since is given back
-GRAIN_MS, COARSE_MS = 10, 100
+#: what the server has counted down of a lease since is given back to what a worker reads of it
+GRAIN_MS = 10
 
 
 def address(connection: Any) -> str:
@@ -28,8 +28,10 @@ def rounded(milliseconds: int) -> int:
     return -(-milliseconds // GRAIN_MS) * GRAIN_MS if milliseconds > 10 * GRAIN_MS else milliseconds
 
 
-def lease(milliseconds: int) -> int:
-    """What a lease was when it was given, from what is left of it a moment later, on a machine that may be busy."""
-    return (
-        -(-milliseconds // COARSE_MS) * COARSE_MS if milliseconds > 10 * COARSE_MS else rounded(milliseconds)
-    )
+def lease(left: int, passed: int) -> int:
+    """What a lease was when it was given, in ms: of all that it can have been (`left` are left, at most `passed` have
+    gone by since, on a machine that may be busy) the roundest."""
+    grain = 10_000
+    while -(-left // grain) * grain > left + passed:
+        grain //= 10
+    return -(-left // grain) * grain

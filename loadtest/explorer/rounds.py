@@ -1,0 +1,36 @@
+"""Rounds: what a thread does between two waits. One that is the same as the one before was a poll in vain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.explorer import timeline
+from loadtest.explorer.bounds import SECOND
+from loadtest.explorer.tasks import Task
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+#: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
+SHORTEST = 10_000
+
+
+def until(run: Run, task: Task, seconds: float | None) -> None:
+    """Its wait ends by itself after these seconds."""
+    micros = None if seconds is None else max(SHORTEST if seconds > 0 else 0, round(seconds * SECOND))
+    task.until = None if micros is None else run.now + micros
+    task.period = micros or 0
+
+
+def close(run: Run, task: Task, seconds: float | None) -> None:
+    """It waits for so long: its round is at its end. Was it in vain?"""
+    until(run, task, seconds)
+    collapse = run.full and not timeline.held_back(run, task.worker)
+    same = task.history.close(collapse)
+    run.collapsed |= same and collapse
+    if not same:
+        task.vain_since = None
+        if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
+            run.progress_at = run.now
+    elif task.vain_since is None and run.full:
+        task.vain_since, task.seen = run.now, timeline.shared(run)
