@@ -35,7 +35,8 @@ class Bounds:
     """`slack`: how late a thread may act without a fault; `jump`: how far a clock jumps; `patience`: how long
     waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
     `attempts`: how often a waiter whose attempts all change something is let try on.
-    `budget`: seconds of real time, None: no limit."""
+    `budget`: seconds of real time, None: no limit. `recorded`: what workers are known to do need not be computed
+    again by their own code (recording.py)."""
 
     workers: int = 2
     faults: int = 1
@@ -46,6 +47,7 @@ class Bounds:
     kinds: frozenset[Fault] = frozenset(Fault)
     reduction: Reduction = Reduction.FULL
     budget: float | None = None
+    recorded: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= 8:

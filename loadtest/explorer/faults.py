@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
 
+_FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}
+
+
 def options(run: Run, steppers: Sequence[Task]) -> list[Option]:
     """The faults that may come now. Also notes which ones can touch the subject at all.
 
@@ -48,7 +51,7 @@ def charge(run: Run, name: str) -> None:
 
 
 def fault_of(option: Option) -> Fault:
-    return Fault.FAILOVER if option.kind is Kind.LAG else Fault(option.kind.value)
+    return _FAULTS[option.kind]
 
 
 def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool]]:
@@ -102,6 +105,7 @@ def apply(run: Run, option: Option) -> None:
     elif option.kind is Kind.RENEWAL_DIES:
         task = run.task(option.who)
         task.state = State.DEAD
+        task.worker.cuts += 1
         run.record(task.worker.name, task.name, option.kind.value, "dies alone", "")
     elif option.kind is Kind.RENEWAL_LIVES:
         worker = run.worker(option.who)
@@ -122,6 +126,7 @@ def fail_over(run: Run, name: str) -> None:
     charge(run, name)
     for worker in run.workers:
         worker.struck = worker.struck or name in worker.sessions
+        worker.cuts += name in worker.sessions
         server.end_sessions(list(worker.sessions.get(name, ())), cut=True)
     lost = server.fail_over()
     run.progress()

@@ -63,6 +63,8 @@ class Result:
     cause: str = ""
     remedy: str = ""
     schedules: int = 0
+    #: of them those in which no worker's code had to run again (recording.py)
+    played: int = 0
     steps: int = 0
     states: int = 0
     seconds: float = 0.0

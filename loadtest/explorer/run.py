@@ -7,24 +7,29 @@ thread and stands still. There is no scheduler thread: a worker that goes on cos
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import inf
+from typing import TypeVar
 
-from loadtest.explorer import faults, rounds, timeline
+from loadtest.explorer import deciding, rounds, timeline
+from loadtest.explorer.baton import Baton
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
-from loadtest.explorer.endless import Broken, still_bounded
 from loadtest.explorer.ops import Op, Step
-from loadtest.explorer.options import FREE, STEPS, Kind, Option
+from loadtest.explorer.options import Option
+from loadtest.explorer.playing import Ended, Event, Standing, Waiting
+from loadtest.explorer.recording import Recorder
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.subject import Ending
 from loadtest.explorer.tasks import Halt, State, Task, Worker
 
-#: what a chooser answers to cut a run short
-CUT = -1
+E = TypeVar("E", bound=Event)
 
 
-class Run:
+def _lost(run: Run) -> Option:
+    raise NotImplementedError
+
+
+class Run(Baton):
     """The state of one schedule while it is executed."""
 
     def __init__(
@@ -35,7 +40,9 @@ class Run:
         choose: Callable[[Run, Sequence[Option]], int],
         watched: dict[bytes, int],
     ) -> None:
+        super().__init__()
         self.workers, self.servers, self.bounds, self.choose = workers, servers, bounds, choose
+        self._know_tasks()
         #: for how long each kind of poll in vain was watched in earlier runs, in µs (timeline.wakes_at), and in
         #: this one. The chooser exchanges `watched`, so that a path is repeated as it was first walked.
         self.watched, self.learned = watched, dict[bytes, int]()
@@ -55,54 +62,68 @@ class Run:
         self.wall_clock_read = False
         self.applicable: set[Fault] = set()
         self.deadlock: list[Task] = []
-        self.stuck = self.cut = self.ending = False
+        self.stuck = self.cut = False
         self.cold = False  # a server had to be told something that it keeps: the next run will differ
-        self.error: BaseException | None = None
         self.around = ""  # who went around the gates
         self.endings: list[Ending] = []
-        self.over = threading.Lock()
-        self.over.acquire()
         self.decisions = 0
+        #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
+        self.beaten = 0
+        self.follow: Callable[[Run], Option] = _lost
         self.until = inf  # when the search has to end, by time.perf_counter
-        self.news = 0  # grows with every decision: the watchdog's sign of life
+        self.recorder: Recorder | None = None  # listens while real code runs
+        self._keys: dict[tuple[Worker, tuple[str, int]], object] = {}
 
     # -- the life of a run ----------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Hand the baton to the first worker. Returns when the run is over, its threads still standing."""
-        self._pass_on(None)
-        seen = -1
-        while not self.over.acquire(timeout=20):
-            if self.news == seen:
-                raise Broken(timeline.whereabouts(self))
-            seen = self.news
+    def next_task(self) -> Task | None:
+        return deciding.next_task(self)
 
-    @property
-    def tasks(self) -> list[Task]:
-        return [task for worker in self.workers for task in worker.tasks]
+    def whereabouts(self) -> str:
+        return timeline.whereabouts(self)
+
+    def play(self) -> None:
+        """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
+        while task := self.next_task():
+            assert task.steps is not None
+            try:
+                next(task.steps)
+            except StopIteration:
+                self.ended(task)
+
+    def _know_tasks(self) -> None:
+        self.tasks = [task for worker in self.workers for task in worker.tasks]
+        self._named = {task.name: task for task in self.tasks}
 
     # -- what the gates call ----------------------------------------------------------------------------------
 
-    def gate(self, task: Task, op: Op) -> None:
-        """Stand before `op` until it is this task's turn. Raises Halt when the task's life is over."""
+    def standing(self, task: Task, op: Op) -> Standing:
+        """Stand before `op` until it is this task's turn."""
         if self.ending:
             raise Halt
         task.op, task.state, task.fresh = op, State.READY, True
-        self._stand(task)
+        yield
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
-        """Wait for `key`, or for the time. → did `key` come?"""
+        """A thread waits for `key`, or for the time. → did `key` come?"""
+        if self.recorder and not self.ending:
+            self.recorder.arrives(task, Waiting(self.recorder.key(task, key), seconds, text))
+        return bool(self.live(task, self.waiting(task, key, seconds, text)))
+
+    def waiting(self, task: Task, key: object, seconds: float | None, text: str) -> Standing:
         if self.ending:
             raise Halt
         task.op = Op("", text, text.encode())
         task.key, task.notified, task.state = key, False, State.WAIT
         rounds.close(self, task, seconds)
-        self._stand(task)
-        task.history.add(b"woken" if task.notified else b"time")
-        return task.notified
+        yield
+        woken = task.notified
+        task.history.add(b"woken" if woken else b"time")
+        self.heard(task, woken)
+        return woken
 
-    def blocked(self, task: Task, seconds: float | None = None, polls: bool = False) -> None:
-        """The server lets this task's command wait. Returns when it may look for its reply again. `polls`: it will do
+    def blocked(self, task: Task, seconds: float | None = None, polls: bool = False) -> Standing:
+        """The server lets this task's command wait. Ends when it may look for its reply again. `polls`: it will do
         something else when the time is over, so what it did until now was a round."""
         task.state = State.BLOCKED
         if polls:
@@ -110,14 +131,35 @@ class Run:
         else:
             rounds.until(self, task, seconds)
         self.waiting_line.append(task)
-        self._stand(task)
+        yield
 
-    def notify(self, key: object, count: int | None = None) -> None:
-        """Wake those who wait for `key`, the first `count` of them."""
+    def heard(self, task: Task, what: Hashable) -> None:
+        """The task was told this. Whatever it does until its next gate follows from it, and from the clocks."""
+        task.heard = what
+        if self.recorder:
+            self.recorder.heard(task)
+
+    def arrives(self, task: Task, event: E) -> E:
+        """A thread stands before this. → the same as it was recorded first"""
+        return self.recorder.arrives(task, event) if self.recorder else event
+
+    def key(self, worker: Worker, name: tuple[str, int]) -> object:
+        """What a recorded name stands for in this run."""
+        return worker.tasks[name[1]] if name[0] == "task" else self._keys.setdefault((worker, name), object())
+
+    def new_thread(self, worker: Worker) -> Task:
+        task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=self.now)
+        worker.tasks.append(task)
+        self._know_tasks()
+        return task
+
+    def notify(self, key: object, count: int | None = None) -> list[Task]:
+        """Wake those who wait for `key`, the first `count` of them. → those"""
         waiting = [t for t in self.tasks if t.state is State.WAIT and t.key is key and not t.notified]
         for task in waiting[:count]:
             task.notified = True
             self.wake(task, self.now)
+        return waiting[:count]
 
     def wake(self, task: Task, due: int) -> None:
         if task in self.waiting_line:
@@ -125,7 +167,15 @@ class Run:
         task.state, task.until, task.key, task.due = State.RUN, None, None, due
 
     def finished(self, task: Task) -> None:
-        """The task's code is at its end: hand the baton on."""
+        """The thread's code is at its end: hand the baton on."""
+        if self.recorder and not self.ending:
+            answer = (task.worker.result, task.worker.error) if task.main else ()
+            self.recorder.arrives(task, Ended(*answer))
+        self.ended(task)
+        if not self.ending:
+            self._pass_on(task)
+
+    def ended(self, task: Task) -> None:
         if task.alive:
             task.state = State.DONE
         if task.main:
@@ -134,7 +184,6 @@ class Run:
         self.progress()
         if not self.ending:
             self.notify(task)
-            self._pass_on(task)
 
     def progress(self) -> None:
         """Something has happened that was no poll in vain."""
@@ -153,79 +202,8 @@ class Run:
         if self.trace:
             self.trace(self, step)
 
-    # -- the baton --------------------------------------------------------------------------------------------
-
-    def _stand(self, task: Task) -> None:
-        if not self._pass_on(task):
-            task.go.acquire()
-        if self.ending or task.state is State.DEAD:
-            raise Halt
-
-    def _pass_on(self, me: Task | None) -> bool:
-        """Choose who runs next. → is it `me`?"""
-        self.news += 1
-        try:
-            chosen = self._next()
-        except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
-            self.error, chosen = error, None
-        if chosen is None:
-            self.over.release()
-        elif chosen is me:
-            return True
-        else:
-            chosen.go.release()
-        return False
-
-    def _next(self) -> Task | None:
-        while True:
-            timeline.look_who_is_free(self)
-            for task in self.tasks:
-                if task.state is State.RUN:
-                    return task
-            if all(worker.finished for worker in self.workers):
-                return None
-            options = timeline.options(self)
-            if not options:
-                self.stuck = True
-                return None
-            self.decisions += 1
-            still_bounded(self)
-            pick = self.choose(self, options)
-            if pick == CUT:
-                self.cut = True
-                return None
-            if self.stuck:  # the chooser has seen enough polls in vain
-                return None
-            if task_or_none := self._apply(options[pick]):
-                return task_or_none
-
-    def _apply(self, option: Option) -> Task | None:
-        op = self.task(option.who).op if option.kind is Kind.STEP else None
-        self.touched.update([op.server] if op else self.servers)
-        if option.kind not in FREE:
-            faults.apply(self, option)
-        if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
-            timeline.tick(self)
-        elif option.kind is Kind.RESUME:
-            timeline.resume(self, option.who)
-        elif option.kind is Kind.VICTIM:
-            timeline.abort(self, self.task(option.who))
-        elif option.kind is Kind.FAILOVER:
-            faults.fail_over(self, option.who)
-        elif option.kind in STEPS:
-            task = self.task(option.who)
-            assert task.op is not None
-            task.op.lose_reply = option.kind is Kind.LOST_REPLY
-            task.state, self.last = State.RUN, task
-            task.own_step = task.vain_since is not None and task.seen == timeline.shared(self)
-            if task.due is None:
-                task.due = self.now
-            self.servers[task.op.server].before_step(task.op)
-            return task
-        return None
-
     def task(self, name: str) -> Task:
-        return next(task for task in self.tasks if task.name == name)
+        return self._named[name]
 
     def worker(self, name: str) -> Worker:
         return next(worker for worker in self.workers if worker.name == name)

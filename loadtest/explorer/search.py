@@ -5,35 +5,23 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from math import inf
 
 from loadtest.explorer import state, timeline
+from loadtest.explorer.deciding import CUT
 from loadtest.explorer.endless import GATE_IT, Broken
 from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.path import Branch, noted
+from loadtest.explorer.playing import Unknown
 from loadtest.explorer.result import Found, Result
-from loadtest.explorer.run import CUT, Run
+from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.state import Moment
-from loadtest.explorer.summaries import Footprint, Summaries, footprint
+from loadtest.explorer.summaries import Summaries, footprint
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
-
-
-@dataclass(slots=True)
-class Branch:
-    """One decision on the path: how many options there were, which is being explored."""
-
-    options: tuple[Option, ...]
-    taken: int
-    last: int  # the last one to explore; == taken when there is nothing to branch over
-    watched: dict[bytes, int]
-    versions: dict[str, int]  # of what the servers hold
-    key: bytes = b""
-    shape: bytes = b""
-    moment: Moment | None = None
-    footprints: tuple[Footprint | None, ...] = ()
 
 
 class Search:
@@ -59,6 +47,8 @@ class Search:
             self.stage.until = begun + self.bounds.budget
         try:
             watched = watch_waiters(self.stage)
+            if self.stage.recording:
+                self.stage.recording.settled = True
             self.watched = watched if self.full else {}
             result.exhausted = self._walk()
         except Broken as error:
@@ -79,10 +69,9 @@ class Search:
                 return True
 
     def _one(self) -> None:
-        known, self.depth = len(self.path), 0
+        known = len(self.path)
         self.fresh.clear()
-        versions = self.path[-1].versions if self.path else {}
-        run = self.stage.run(self._choose, self._watched(0), known=versions)
+        run = self._run()
         self._learn(run)
         if run.cold:  # a script was loaded: again, now that the server has it
             del self.path[known:]
@@ -109,6 +98,18 @@ class Search:
         result.add(Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps)))
         return None
 
+    def _run(self) -> Run:
+        """Execute the schedule that comes next, by what is known of the workers as far as that goes."""
+        recording = self.stage.recording
+        for played in (True, False) if recording and not recording.useless else (False,):
+            self.depth, versions = 0, self.path[-1].versions if self.path else {}
+            with suppress(Unknown):
+                beaten = (max(len(self.path) - 1, 0), self._follow) if played else None
+                run = self.stage.run(self._choose, self._watched(0), None, versions, played, beaten)
+                self.result.played += played
+                return run
+        raise AssertionError("real code knows what it does")
+
     # -- choosing -------------------------------------------------------------------------------------------------
 
     def _choose(self, run: Run, options: Sequence[Option]) -> int:
@@ -124,16 +125,23 @@ class Search:
             return branch.taken
         return self._extend(run, tuple(options))
 
+    def _follow(self, run: Run) -> Option:
+        """Along the path, where nothing needs to be found out again."""
+        branch, self.depth = self.path[self.depth], self.depth + 1
+        run.watched = self._watched(self.depth)
+        branch.noted.leave(run)
+        return branch.options[branch.taken]
+
     def _extend(self, run: Run, options: tuple[Option, ...]) -> int:
         if timeline.only_polls(run):
             resume = next((i for i, o in enumerate(options) if o.kind is Kind.RESUME), None)
             if resume is None:
                 run.stuck = True
                 return 0
-            self.path.append(Branch(options, resume, resume, run.watched, _versions(run)))
+            self.path.append(Branch(options, resume, resume, run.watched, *noted(run)))
             return resume
         if not self.full:
-            self.path.append(Branch(options, 0, len(options) - 1, run.watched, _versions(run)))
+            self.path.append(Branch(options, 0, len(options) - 1, run.watched, *noted(run)))
             return 0
         moment = state.moment(run)
         self._note(run, moment)
@@ -146,7 +154,7 @@ class Search:
         self.fresh.add(key)
         footprints = tuple(footprint(run, moment, option) for option in options)
         branch = Branch(
-            options, 0, len(options) - 1, run.watched, _versions(run), key, shape, moment, footprints
+            options, 0, len(options) - 1, run.watched, *noted(run), key, shape, moment, footprints
         )
         self.path.append(branch)
         while branch.taken <= branch.last and self._foreseen(branch):
@@ -178,7 +186,7 @@ class Search:
             return CUT
         self.passed.add(key)
         self.fresh.add(key)
-        self.path.append(Branch(options, 0, 0, self.watched, _versions(run), key, shape))
+        self.path.append(Branch(options, 0, 0, self.watched, *noted(run), key, shape))
         return 0
 
     def _watched(self, depth: int) -> dict[bytes, int]:
@@ -200,7 +208,3 @@ class Search:
                 return True
             self.path.pop()
         return False
-
-
-def _versions(run: Run) -> dict[str, int]:
-    return {name: server.version for name, server in run.servers.items()}

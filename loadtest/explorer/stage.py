@@ -11,10 +11,12 @@ from typing import Any, Self
 
 from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.endless import Broken
-from loadtest.explorer.gates import clocks, psycopg, redis, redis_connections, threads
+from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, redis_connections, threads
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.options import Option
+from loadtest.explorer.playing import player
+from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
@@ -27,6 +29,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     threads.install,
     psycopg.install,
     redis.install,
+    redis_clock.install,
 )
 END_WITHIN = 20.0
 
@@ -73,6 +76,7 @@ class Stage:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until = inf
+        self.recording = Recording(bounds.workers) if bounds.recorded else None
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
@@ -97,34 +101,56 @@ class Stage:
         watched: dict[bytes, int],
         trace: Callable[..., None] | None = None,
         known: Mapping[str, int] = MappingProxyType({}),
+        played: bool = False,
+        beaten: tuple[int, Callable[[Run], Option]] | None = None,
     ) -> Run:
         """Execute one schedule. Afterwards every thread has ended its work, every session is idle.
-        `known`: up to which version of its contents each server is as it was in the run before."""
+        `known`: up to which version of its contents each server is as it was in the run before. `played`: the
+        commands come from the recording. Raises Unknown where it ends. `beaten`: how many decisions were taken
+        before, and who says what they were."""
         self.subject.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
             server.begin(known.get(server.name, -1))
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
         run.trace, run.until = trace, self.until
-        for worker, hand in zip(workers, self.hands, strict=True):
-            hand.give(self._job(run, worker))
+        run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
         try:
-            run.begin()
+            self._play(run) if played else self._live(run)
         finally:
             Active.run = None
-            endings = [self._ending(run, worker) for worker in workers]
+            run.endings = [self._ending(run, worker) for worker in workers]
             self._end(run)
         if run.error:
             raise run.error
         if run.around:
             raise Broken(run.around)
-        run.endings = endings
         return run
+
+    def _live(self, run: Run) -> None:
+        """The real code, each worker in its thread."""
+        if self.recording and not self.recording.useless:
+            run.recorder = Recorder(self.recording, run)
+        for worker, hand in zip(run.workers, self.hands, strict=True):
+            hand.give(self._job(run, worker))
+        run.begin()
+
+    def _play(self, run: Run) -> None:
+        """What the real code is known to do."""
+        assert self.recording
+        for worker in run.workers:
+            worker.main.steps = player(run, worker.main, self.recording)
+        attach(Here(run, run.workers[0].main, inside=1))  # this thread is no stranger to the servers
+        try:
+            run.play()
+        finally:
+            attach(None)
 
     def _worker(self, index: int) -> Worker:
         worker = Worker(chr(ord("A") + index), index, random=random.Random(index))  # noqa: S311
         worker.tasks.append(Task(worker.name, worker, main=True, thread=self.hands[index].thread))
+        worker.node = self.recording.roots[index] if self.recording else None
         return worker
 
     def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
@@ -133,6 +159,7 @@ class Stage:
             worker.main.go.acquire()
             try:
                 if not run.ending:
+                    run.heard(worker.main, worker.main.heard)
                     worker.result = self.subject.work(worker.index)
             except Halt:
                 worker.halted = True
@@ -163,6 +190,9 @@ class Stage:
         """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
         run.ending = True
         for task in run.tasks:
+            if task.steps:
+                task.steps.close()
+                continue
             if task.state is not State.DONE:
                 task.go.release()
             if task.main:
@@ -170,16 +200,20 @@ class Stage:
             elif task.thread:
                 task.thread.join(END_WITHIN)
         for worker in run.workers:
+            if self.recording and run.recorder:
+                self.recording.keep_connections(worker)
             for name, sessions in worker.sessions.items():
-                self._settle(name, list(sessions))
+                self._settle(name, list(sessions), played=worker.main.steps is not None)
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if worker.halted or worker.error:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 
-    def _settle(self, name: str, sessions: list[Any]) -> None:
+    def _settle(self, name: str, sessions: list[Any], played: bool) -> None:
         server = self.servers[name]
         if isinstance(server, PostgresServer):
+            if played:  # no thread has ended them
+                server.end_sessions(sessions)
             server.mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -108,6 +108,9 @@ class Task:
     #: the server chose it to end a deadlock
     victim: bool = False
     thread: threading.Thread | None = None
+    #: what it was told last (recording.py); what it does, where no thread does it (playing.py)
+    heard: Hashable = "begin"
+    steps: Generator[None, None, Any] | None = None
 
     def __post_init__(self) -> None:
         self.go.acquire()
@@ -141,6 +144,10 @@ class Worker:
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them
     sessions: dict[str, dict[Any, Task]] = field(default_factory=dict)
+    #: how often a fault has cut off its connections, or ended a thread of its: its code may notice at any time
+    cuts: int = 0
+    #: where it is in the recording
+    node: Any = None
 
     @property
     def main(self) -> Task:

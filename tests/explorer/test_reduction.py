@@ -49,7 +49,7 @@ def test_the_search_without_reduction_finds_the_same(
 ) -> None:
     """The referee: every order of every step, every poll, nothing left out."""
     reduced = explore(deposit, patience=SECOND, **bounds)
-    referee = explore(deposit, patience=SECOND, **bounds, reduction=Reduction.NONE)
+    referee = explore(deposit, patience=SECOND, **bounds, reduction=Reduction.NONE, recorded=False)
     assert told(reduced) == told(referee)
     assert referee.exhausted
     assert reduced.schedules < referee.schedules
@@ -67,4 +67,4 @@ def test_the_referee_would_notice_a_wrong_relation(
     monkeypatch.setattr(summaries, "depends_on", without_the_worker)
     reduced = explore(deposit, patience=SECOND)
     assert reduced.exhausted
-    assert told(reduced) != told(explore(deposit, patience=SECOND, reduction=Reduction.NONE))
+    assert told(reduced) != told(explore(deposit, patience=SECOND, reduction=Reduction.NONE, recorded=False))

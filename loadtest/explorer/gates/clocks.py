@@ -8,8 +8,9 @@ import random
 import time
 from typing import Any
 
-from loadtest.explorer.gates.here import anywhere, here
+from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.recording import LOOK, STAMP, WALL
 
 #: what the clocks show at the start of every run
 EPOCH = 1_900_000_000.0
@@ -27,9 +28,15 @@ def sleep(seconds: float) -> None:
         _sleep(seconds)
 
 
+def _noted(place: Here, clock: str) -> None:
+    if place.run.recorder:
+        place.run.recorder.effect(place.task, clock)
+
+
 def monotonic() -> float:
     if place := here():
         place.task.history.look(place.run.now)
+        _noted(place, LOOK)
         return MONOTONIC + place.run.now / 1e6
     return _monotonic()
 
@@ -38,6 +45,7 @@ def wall() -> float:
     if place := here():
         place.run.wall_clock_read = True
         place.task.history.look(place.run.now)
+        _noted(place, WALL)
         return EPOCH + (place.run.now + place.task.worker.offset) / 1e6
     return _time()
 
@@ -65,6 +73,7 @@ class Datetime(_real_datetime, metaclass=_Meta):
     @classmethod
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
         if place := here():
+            _noted(place, STAMP)
             offset = place.run.now + place.task.worker.offset
             return _real_datetime.fromtimestamp(EPOCH + offset / 1e6, tz)
         return _real_datetime.now(tz)

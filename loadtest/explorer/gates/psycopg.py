@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import gc
-import re
 import select
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.gates.psycopg_commands import (
+    Send,
+    calls,
+    describe,
+    how_to_send,
+    reply_of,
+    sending,
+    sent,
+)
 from loadtest.explorer.ops import Op
+from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.tasks import Halt
+from loadtest.explorer.tasks import Halt, Task
+
+if TYPE_CHECKING:
+    from loadtest.explorer.recording import Recording
+    from loadtest.explorer.run import Run
 
 _wait = psycopg.Connection.wait
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
@@ -24,11 +41,42 @@ _made: set[int] = set()
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
 
-_LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
-_WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
-_PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
-_CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class SqlCommand:
+    """A command as it was recorded. `number`: of the worker's connection; `begins`: psycopg's own BEGIN before a
+    command; `tells`: its reply is told to the worker."""
+
+    number: int
+    op: Op
+    isolation: IsolationLevel | None
+    begins: bool = False
+    tells: bool = False
+    send: Send | None = None
+
+    def same(self) -> Hashable:
+        return self.number, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
+
+    def play(self, run: Run, task: Task, recording: Recording) -> Standing:
+        connection = recording.connection(task.worker, NAME, self.number)
+        sessions = task.worker.sessions.setdefault(NAME, {})
+        if self.send is None or (connection not in sessions and connection.closed):
+            raise Unknown
+        sessions[connection], connection.explorer_isolation = task, self.isolation
+        results: list[PGresult] = []
+        steps = _noted(sent(connection.pgconn, self.send), results)
+        if self.begins:
+            yield from _begin(Here(run, task), connection, self.op, steps)
+            return
+        with suppress(psycopg.Error):
+            told = (lambda: results[0]) if self.tells else (lambda: None)
+            yield from _execute(Here(run, task), connection, self.op, steps, told)
+
+
+def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
+    results.append((yield from gen))
 
 
 def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
@@ -45,18 +93,40 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(server, connection, gen, name)
-    place.task.worker.sessions.setdefault(NAME, {})[connection] = place.task
-    cursor = gen.gi_frame.f_locals.get("self") if gen.gi_frame else None
-    op = _describe(gen, name, status == TransactionStatus.IDLE)
     try:
-        if name == "_execute_gen" and not connection.autocommit and status == TransactionStatus.IDLE:
-            _begin(place, connection)
-        place.run.gate(place.task, op)
-    except Halt:  # the run is over: no thread may leave its session inside a transaction
+        return _live(place, connection, gen, name, status == TransactionStatus.IDLE)
+    except Halt:  # no thread may leave its session inside a transaction
         server.end_sessions([connection])
         gen.close()
         raise
-    return _execute(place, server, connection, gen, op, cursor)
+
+
+def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, name: str, idle: bool) -> Any:
+    """A thread executes a command."""
+    run, task = place.run, place.task
+    sessions = task.worker.sessions.setdefault(NAME, {})
+    sessions[connection] = task
+    known: Any = connection
+    known.explorer_isolation = connection.isolation_level
+    number = list(sessions).index(connection)
+    given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
+    source = given.get("self")
+    op = describe(gen, name, idle)
+    if name == "_execute_gen" and idle and not connection.autocommit:
+        text = connection._get_tx_start_command()
+        begin = SqlCommand(
+            number, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level
+        )
+        begin.begins, begin.send = True, sending(text)
+        run.arrives(task, begin)
+        run.live(task, _begin(place, connection, begin.op, connection._start_query()))
+    event = run.arrives(
+        task, SqlCommand(number, op, connection.isolation_level, tells=hasattr(source, "pgresult"))
+    )
+    try:
+        return run.live(task, _execute(place, connection, op, gen, lambda: getattr(source, "pgresult", None)))
+    finally:
+        event.send = event.send or how_to_send(connection, op, name, given)
 
 
 def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:
@@ -68,88 +138,60 @@ def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: An
     raise Halt
 
 
-def _begin(place: Here, connection: psycopg.Connection[Any]) -> None:
+def _begin(place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own."""
-    text = connection._get_tx_start_command()
-    op = Op(NAME, text.decode(), text, local=True, reads=True)
-    place.run.gate(place.task, op)
-    _wait(connection, connection._start_query())
+    yield from place.run.standing(place.task, op)
+    _wait(connection, gen)
     place.run.told(place.task, op, "")
-
-
-def _describe(gen: Any, name: str, idle: bool) -> Op:
-    if name == "_commit_gen":
-        return Op(NAME, "COMMIT", b"COMMIT")
-    if name == "_rollback_gen":
-        return Op(NAME, "ROLLBACK", b"ROLLBACK")
-    values = gen.gi_frame.f_locals if gen.gi_frame else {}
-    if name in ("_enter_gen", "_exit_gen"):  # `with connection.transaction()`
-        return _transaction(values, idle, entering=name == "_enter_gen")
-    query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
-    text = query.decode() if isinstance(query, bytes) else str(query)
-    local = bool(_LOCAL.match(text))
-    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text))
-    shown = text if params is None else f"{text} ← {_shown(params)}"
-    return Op(NAME, shown, repr((text, params)).encode(), local, reads)
-
-
-def _transaction(values: dict[str, Any], idle: bool, entering: bool) -> Op:
-    outer = idle if entering else values["self"]._outer_transaction
-    failed = values.get("exc_type") is not None
-    if entering:
-        text = "BEGIN" if outer else "SAVEPOINT"
-    elif failed:
-        text = "ROLLBACK" if outer else "ROLLBACK TO"
-    else:
-        text = "COMMIT" if outer else "RELEASE"
-    local = entering or (not outer and not failed)
-    return Op(NAME, text, text.encode(), local, reads=local)
-
-
-def _shown(params: Any) -> str:
-    values = params.values() if isinstance(params, dict) else params
-    return ", ".join(str(value) for value in values)
+    place.run.heard(place.task, b"")
 
 
 def _execute(
-    place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, op: Op, cursor: Any
-) -> Any:
+    place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any, result: Callable[[], PGresult | None]
+) -> Standing:
     run, task = place.run, place.task
+    server = run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    yield from run.standing(task, op)
     server.changed |= not op.reads  # a sequence moves on even in what is never committed
     if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
         task.history.add(server.contents())  # what this transaction can see or has seen
     try:
-        result = _drive(place, server, connection, gen)
+        answer = yield from _drive(place, server, connection, gen)
     except psycopg.Error as raised:
         _after(server, connection, op)
         error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
         task.victim = False
         task.history.add(op.identity, type(error).__name__.encode())
-        run.told(task, op, f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}")
+        shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
+        run.told(task, op, shown)
+        run.heard(task, ("error", shown))
         raise error from None
     _after(server, connection, op)
-    reply, shown = _reply(cursor)
+    reply, shown = reply_of(result())
     task.history.add(op.identity, reply)
     run.told(task, op, shown)
+    run.heard(task, reply)
     if op.lose_reply:
         server.end_sessions([connection])
         server.cut(connection)
         run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
         task.history.add(b"lost")
+        run.heard(task, "lost")
         raise psycopg.OperationalError("server closed the connection unexpectedly")
-    return result
+    return answer
 
 
 def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> None:
     server.ask_again()  # an error, too, frees what its transaction held
-    server.note(connection, writes=not op.reads, calls=not op.reads and not _WRITE.match(op.text))
+    server.note(connection, writes=not op.reads, calls=calls(op))
     if not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE:
         server.touched()
 
 
 def _drive(
     place: Here, server: PostgresServer, connection: psycopg.Connection[Any], gen: Generator[Any, Any, Any]
-) -> Any:
+) -> Standing:
     """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
     Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
     socket = connection.pgconn.socket
@@ -171,27 +213,9 @@ def _drive(
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
                 place.task.session = connection
-                place.run.blocked(place.task)
+                yield from place.run.blocked(place.task)
     except StopIteration as done:
         return done.value
-    except Halt:
-        gen.close()
-        raise
-
-
-def _reply(cursor: Any) -> tuple[bytes, str]:
-    """What came back, exactly and for people."""
-    result = getattr(cursor, "pgresult", None)
-    if result is None:
-        return b"", ""
-    if result.status != ExecStatus.TUPLES_OK:
-        tag = (result.command_status or b"").decode()
-        return tag.encode(), tag
-    rows = [[result.get_value(r, c) for c in range(result.nfields)] for r in range(result.ntuples)]
-    shown = "; ".join(
-        ", ".join("NULL" if v is None else v.decode(errors="replace") for v in row) for row in rows
-    )
-    return repr(rows).encode(), shown or "no row"
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:

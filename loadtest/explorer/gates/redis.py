@@ -6,12 +6,14 @@ client reads their replies as it always does.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer import faults
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import shown, split, time_out
@@ -22,22 +24,53 @@ from loadtest.explorer.gates.redis_connections import (
     gate_of,
     known,
 )
+from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
+from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.redis_wire import readable, rounded
-from loadtest.explorer.tasks import Halt
+from loadtest.explorer.tasks import Halt, Task
+
+if TYPE_CHECKING:
+    from loadtest.explorer.recording import Recording
+    from loadtest.explorer.run import Run
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response
 _can_read: Any = AbstractConnection.can_read
 
-#: how long a reply may take before the server is asked whether the command is blocked
-NEWS_WITHIN = 0.001
 #: a command that cannot block is answered; the watchdog of the run (run.py) is there for a server that hangs
 SURE_WITHIN = 60.0
-#: how long real replicas, or a disk, may take to confirm
-CONFIRMED_WITHIN = 1.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = {b"PTTL", b"TTL"}
+
+
+@dataclass(slots=True)
+class RedisCommand:
+    """A command as it was recorded. `number`: of the worker's connection; `reading`: how the client read the reply."""
+
+    server: str
+    number: int
+    words: list[bytes]
+    raw: bytes
+    checked_out: bool
+    reading: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+    def same(self) -> Hashable:
+        return self.server, self.number, self.raw, self.checked_out
+
+    def play(self, run: Run, task: Task, recording: Recording) -> Standing:
+        connection, place = recording.connection(task.worker, self.server, self.number), Here(run, task)
+        if self.reading is None:
+            raise Unknown
+        args, keywords = self.reading
+        gated = gate_of(place, connection)
+        gated.checked_out = self.checked_out
+        gated.outbox.append((self.words, self.raw))
+        with suppress(redis.RedisError):
+            yield from _deliver(place, connection, gated)
+            op, gated.op = gated.op, None
+            assert op is not None
+            _receive(place, connection, gated, op, *args, **keywords)
 
 
 def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
@@ -53,7 +86,16 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     if check_health:
         connection.check_health()
     gated.outbox.extend(split(command))
-    _deliver(place, connection, gated)
+    _live(place, connection, gated)
+
+
+def _live(place: Here, connection: Any, gated: Gated) -> None:
+    """A thread sends its next command."""
+    run, task = place.run, place.task
+    number = list(task.worker.sessions[gated.server.name]).index(connection)
+    command = RedisCommand(gated.server.name, number, *gated.outbox[0], gated.checked_out)
+    gated.recorded = run.arrives(task, command)
+    run.live(task, _deliver(place, connection, gated))
 
 
 def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
@@ -62,31 +104,49 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     if place is None or gated is None:
         return _read(connection, *args, **keywords)
     if gated.op is None and gated.outbox:
-        _deliver(place, connection, gated)
+        _live(place, connection, gated)
     op, gated.op = gated.op, None
     if op is None:  # a message of a subscription
+        _only_live(place)
         given = keywords.get("timeout")
         seconds = given if isinstance(given, int | float) else None
-        _await(place, connection, gated, seconds)
+        place.run.live(place.task, until_readable(place, connection, gated, seconds))
         if seconds is not None and not readable(connection):
             place.task.history.add(b"no message")
             raise redis.TimeoutError("Timeout reading from socket")
         op = Op(gated.server.name, "message", b"message", local=True, reads=True)
+    elif gated.recorded:
+        gated.recorded.reading, gated.recorded = (args, keywords), None
+    return _receive(place, connection, gated, op, *args, **keywords)
+
+
+def _only_live(place: Here) -> None:
+    if place.run.recorder:
+        place.run.recorder.opaque("a subscription")
+
+
+def _receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **keywords: Any) -> Any:
     try:
         reply = _read(connection, *args, **keywords)
     except redis.ResponseError as error:
         place.run.cold |= isinstance(error, redis.exceptions.NoScriptError)
         _told(place, op, f"({error})", str(error).encode())
+        place.run.heard(place.task, ("error", str(error)))
+        raise
+    except redis.RedisError as error:
+        place.run.heard(place.task, ("broken", type(error), str(error)))
         raise
     first = op.identity.split(b" ", 1)[0]
-    exact = rounded(reply) if first in _TTL and isinstance(reply, int) else reply
-    _told(place, op, shown(reply), repr(exact).encode())
+    exact = repr(rounded(reply) if first in _TTL and isinstance(reply, int) else reply).encode()
+    _told(place, op, shown(reply), exact)
+    place.run.heard(place.task, exact)
     if op.lose_reply:
         gated.outbox.clear()
         connection.disconnect()
         worker = place.task.worker.name
         place.run.record(worker, place.task.name, "lost-reply", "the reply is lost", "connection lost")
         place.task.history.add(b"lost")
+        place.run.heard(place.task, "lost")
         raise redis.ConnectionError("Connection closed by server.")
     return reply
 
@@ -100,8 +160,9 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
         return bool(_can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()
+    _only_live(place)
     if not readable(connection) and timeout != 0:
-        _await(place, connection, gated, timeout)
+        place.run.live(place.task, until_readable(place, connection, gated, timeout))
     found = readable(connection)
     place.task.history.add(b"message" if found else b"no message")
     return found
@@ -110,14 +171,18 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
 # -- one command ------------------------------------------------------------------------------------------------
 
 
-def _deliver(place: Here, connection: Any, gated: Gated) -> None:
+def _deliver(place: Here, connection: Any, gated: Gated) -> Standing:
     words, raw = gated.outbox.popleft()
     op = _describe(gated, words)
-    place.run.gate(place.task, op)
-    if gated.number < 0 and gated.checked_out:
-        connect_again(connection, gated)
-    gated.checked_out = False
-    _send(connection, [gated.server.clocked(words, raw, place.run.now)], check_health=False)
+    yield from place.run.standing(place.task, op)
+    try:
+        if gated.number < 0 and gated.checked_out:
+            connect_again(connection, gated)
+        gated.checked_out = False
+        _send(connection, [gated.server.clocked(words, raw, place.run.now)], check_health=False)
+    except redis.RedisError as error:
+        place.run.heard(place.task, ("broken", type(error), str(error)))
+        raise
     gated.op = op
     name = words[0].upper()
     if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
@@ -128,42 +193,10 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> None:
         if gated.op.local or name not in gated.server.blocking:
             connection._parser.can_read(SURE_WITHIN)
         else:
-            _await(place, connection, gated, time_out(name, words))
+            yield from until_readable(place, connection, gated, time_out(name, words))
     finally:
         if not op.reads:
             gated.server.touched()
-
-
-def _await(place: Here, connection: Any, gated: Gated, seconds: float | None) -> None:
-    """Return when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
-    run, task = place.run, place.task
-    op = gated.op
-    confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
-    if confirming and gated.server.lags:
-        faults.charge(run, gated.server.name)
-    if confirming and op:
-        gated.server.confirming.add(op.text.split(" ", 1)[0])
-    if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):
-        return
-    gated.server.barrier()
-    over: list[bool] = []
-    subscription = gated.op is None
-
-    def expire() -> None:
-        if subscription:
-            over.append(True)
-            run.wake(task, run.now)
-        else:
-            gated.server.unblock(gated.number)
-
-    polls = seconds is not None
-    while not readable(connection) and not over:
-        if task.op is None or task.op.server != gated.server.name:
-            task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
-        task.session = connection
-        task.expire = expire
-        run.blocked(task, seconds, polls)
-        polls = False
 
 
 def _describe(gated: Gated, words: list[bytes]) -> Op:

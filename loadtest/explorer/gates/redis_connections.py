@@ -32,6 +32,8 @@ class Gated:
     op: Op | None = None
     #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
     mode: bytes = b""
+    #: the command that was sent last, as it was recorded
+    recorded: Any = None
     #: fresh from the pool, nothing sent yet
     checked_out: bool = False
 

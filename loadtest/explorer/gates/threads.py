@@ -7,7 +7,8 @@ from typing import Any
 
 from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.tasks import Halt, Task
+from loadtest.explorer.recording import START
+from loadtest.explorer.tasks import Halt
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 _wait, _notify, _notify_all = (
@@ -22,8 +23,10 @@ def start(thread: threading.Thread) -> None:
     if place is None:
         return _start(thread)
     worker, run = place.task.worker, place.run
-    task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=run.now, thread=thread)
-    worker.tasks.append(task)
+    task = run.new_thread(worker)
+    task.thread = thread
+    if run.recorder:
+        run.recorder.effect(place.task, START)
     body = thread.run
 
     def gated() -> None:
@@ -31,6 +34,7 @@ def start(thread: threading.Thread) -> None:
         task.go.acquire()
         try:
             if not run.ending:
+                run.heard(task, task.heard)
                 body()
         except (Halt, Exception):  # noqa: BLE001, S110  (its last step tells why it ended)
             pass
@@ -75,16 +79,22 @@ def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
         inner._acquire_restore(saved)
 
 
+def _woken(place: Here, condition: threading.Condition, count: int | None) -> None:
+    woken = place.run.notify(condition, count)
+    if place.run.recorder and not place.run.ending:
+        place.run.recorder.notified(place.task, condition, count, woken)
+
+
 def notify(condition: threading.Condition, n: int = 1) -> None:
     _notify(condition, n)
     if place := anywhere():
-        place.run.notify(condition, n)
+        _woken(place, condition, n)
 
 
 def notify_all(condition: threading.Condition) -> None:
     _notify_all(condition)
     if place := anywhere():
-        place.run.notify(condition)
+        _woken(place, condition, None)
 
 
 def install(patches: Patches) -> None:

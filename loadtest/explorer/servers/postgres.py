@@ -147,7 +147,7 @@ class PostgresServer:
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED others' sessions matter only to a command that could run into their locks."""
-        if self.strict or any(s.isolation_level not in _USUAL for s in (*own, *others)):
+        if self.strict or any(getattr(s, "explorer_isolation", None) not in _USUAL for s in (*own, *others)):
             return False
         return op.reads or op.text in _ENDS or not any(wrote(session) for session in others)
 
@@ -162,6 +162,7 @@ class PostgresServer:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
             connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
+            connection.explorer_isolation = None
             connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
         self._proved()
         pids = [_array([session.info.backend_pid for session in sessions])]

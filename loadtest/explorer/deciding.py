@@ -1,0 +1,79 @@
+"""Who goes on? The next decision of a schedule is found, taken, and done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.explorer import faults, timeline
+from loadtest.explorer.endless import still_bounded
+from loadtest.explorer.options import FREE, STEPS, Kind, Option
+from loadtest.explorer.tasks import State, Task
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+#: what a chooser answers to cut a run short
+CUT = -1
+
+
+def next_task(run: Run) -> Task | None:
+    """Whose turn it is. None: the run is over."""
+    while True:
+        if run.error:
+            raise run.error
+        timeline.look_who_is_free(run)
+        for task in run.tasks:
+            if task.state is State.RUN:
+                return task
+        if all(worker.finished for worker in run.workers):
+            return None
+        option = _decide(run)
+        if option is None:
+            return None
+        if task_or_none := _apply(run, option):
+            return task_or_none
+
+
+def _decide(run: Run) -> Option | None:
+    """What comes next. None: the run is over."""
+    run.decisions += 1
+    still_bounded(run)
+    if run.decisions <= run.beaten:
+        return run.follow(run)
+    options = timeline.options(run)
+    if not options:
+        run.stuck = True
+        return None
+    pick = run.choose(run, options)
+    run.cut = pick == CUT
+    return None if run.cut or run.stuck else options[pick]  # stuck: enough polls in vain were seen
+
+
+def _apply(run: Run, option: Option) -> Task | None:
+    """Do it. → whose turn it is then, if that follows"""
+    op = run.task(option.who).op if option.kind is Kind.STEP else None
+    run.touched.update([op.server] if op else run.servers)
+    if option.kind not in FREE:
+        faults.apply(run, option)
+    if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
+        timeline.tick(run)
+    elif option.kind is Kind.RESUME:
+        timeline.resume(run, option.who)
+    elif option.kind is Kind.VICTIM:
+        timeline.abort(run, run.task(option.who))
+    elif option.kind is Kind.FAILOVER:
+        faults.fail_over(run, option.who)
+    elif option.kind in STEPS:
+        return _step(run, run.task(option.who), option)
+    return None
+
+
+def _step(run: Run, task: Task, option: Option) -> Task:
+    assert task.op is not None
+    task.op.lose_reply = option.kind is Kind.LOST_REPLY
+    task.state, run.last = State.RUN, task
+    task.own_step = task.vain_since is not None and task.seen == timeline.shared(run)
+    if task.due is None:
+        task.due = run.now
+    run.servers[task.op.server].before_step(task.op)
+    return task

@@ -1,0 +1,111 @@
+"""What psycopg is about to send, as a step; what came back, exactly and for people; and how to send it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import psycopg
+from psycopg import generators
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.postgres import NAME
+
+_LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
+_PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNORECASE)
+_WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+
+Send = Callable[[PGconn], None]
+
+
+def describe(gen: Any, name: str, idle: bool) -> Op:
+    if name == "_commit_gen":
+        return Op(NAME, "COMMIT", b"COMMIT")
+    if name == "_rollback_gen":
+        return Op(NAME, "ROLLBACK", b"ROLLBACK")
+    values = gen.gi_frame.f_locals if gen.gi_frame else {}
+    if name in ("_enter_gen", "_exit_gen"):  # `with connection.transaction()`
+        return _transaction(values, idle, entering=name == "_enter_gen")
+    query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
+    text = query.decode() if isinstance(query, bytes) else str(query)
+    local = bool(_LOCAL.match(text))
+    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text))
+    shown = text if params is None else f"{text} ← {_shown(params)}"
+    return Op(NAME, shown, repr((text, params)).encode(), local, reads)
+
+
+def _transaction(values: dict[str, Any], idle: bool, entering: bool) -> Op:
+    outer = idle if entering else values["self"]._outer_transaction
+    failed = values.get("exc_type") is not None
+    if entering:
+        text = "BEGIN" if outer else "SAVEPOINT"
+    elif failed:
+        text = "ROLLBACK" if outer else "ROLLBACK TO"
+    else:
+        text = "COMMIT" if outer else "RELEASE"
+    local = entering or (not outer and not failed)
+    return Op(NAME, text, text.encode(), local, reads=local)
+
+
+def _shown(params: Any) -> str:
+    values = params.values() if isinstance(params, dict) else params
+    return ", ".join(str(value) for value in values)
+
+
+def calls(op: Op) -> bool:
+    """May it call a function that takes a lock for the whole session?"""
+    return not op.reads and not _WRITE.match(op.text)
+
+
+def how_to_send(
+    connection: psycopg.Connection[Any], op: Op, name: str, given: Mapping[str, Any]
+) -> Send | None:
+    """How to send the same once more, in the words of psycopg. `name`: its generator's, `given`: what that one was
+    given; `self` is a cursor, a transaction or the connection. None: that is not known."""
+    source = given.get("self")
+    if getattr(connection, "_pipeline", None):
+        return None
+    if name == "_execute_gen" and isinstance(source, psycopg.Cursor):
+        query = source._query or source._convert_query(given["query"], given.get("params"))
+        text, params, formats, types = query.query, query.params, query.formats, query.types
+        if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
+            return lambda session: session.send_query(text)
+        return lambda session: session.send_query_params(text, params, types, formats, source.format)
+    words = op.text if not getattr(source, "savepoint_name", "") else ""
+    plain = {"BEGIN": connection._get_tx_start_command(), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
+    return sending(plain[words]) if words in plain else None
+
+
+def sending(words: bytes) -> Send:
+    return lambda session: session.send_query(words)
+
+
+def sent(session: PGconn, send: Send) -> Generator[Any, Any, PGresult]:
+    """Send it and wait for what comes back, as psycopg does. Raises psycopg.Error."""
+    if session.status != ConnStatus.OK:
+        raise psycopg.OperationalError("the connection is closed")
+    send(session)
+    results = yield from generators.execute(session)
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result)
+    last: PGresult = results[-1]
+    return last
+
+
+def reply_of(result: PGresult | None) -> tuple[bytes, str]:
+    """What came back, exactly and for people."""
+    if result is None:
+        return b"", ""
+    if result.status != ExecStatus.TUPLES_OK:
+        tag = (result.command_status or b"").decode()
+        return tag.encode(), tag
+    rows = [[result.get_value(r, c) for c in range(result.nfields)] for r in range(result.ntuples)]
+    shown = "; ".join(
+        ", ".join("NULL" if v is None else v.decode(errors="replace") for v in row) for row in rows
+    )
+    return repr(rows).encode(), shown or "no row"

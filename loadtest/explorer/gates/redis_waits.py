@@ -1,0 +1,49 @@
+"""A reply that may not come: a blocking command, a message of a subscription."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtest.explorer import faults
+from loadtest.explorer.gates.here import Here
+from loadtest.explorer.gates.redis_connections import Gated
+from loadtest.explorer.ops import Op
+from loadtest.explorer.playing import Standing
+from loadtest.explorer.servers.redis_wire import readable
+
+#: how long a reply may take before the server is asked whether the command is blocked
+NEWS_WITHIN = 0.001
+#: how long real replicas, or a disk, may take to confirm
+CONFIRMED_WITHIN = 1.0
+
+
+def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | None) -> Standing:
+    """Ends when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
+    run, task = place.run, place.task
+    op = gated.op
+    confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
+    if confirming and gated.server.lags:
+        faults.charge(run, gated.server.name)
+    if confirming and op:
+        gated.server.confirming.add(op.text.split(" ", 1)[0])
+    if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):
+        return
+    gated.server.barrier()
+    over: list[bool] = []
+    subscription = gated.op is None
+
+    def expire() -> None:
+        if subscription:
+            over.append(True)
+            run.wake(task, run.now)
+        else:
+            gated.server.unblock(gated.number)
+
+    polls = seconds is not None
+    while not readable(connection) and not over:
+        if task.op is None or task.op.server != gated.server.name:
+            task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
+        task.session = connection
+        task.expire = expire
+        yield from run.blocked(task, seconds, polls)
+        polls = False

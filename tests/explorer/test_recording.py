@@ -1,0 +1,116 @@
+"""What workers are known to do is played from the recording: the search comes to the same, schedule by schedule. And a
+recording that forgets what it depends on is noticed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import pytest
+
+from loadtest.explorer import recording
+from loadtest.explorer.bounds import SECOND, Fault, Reduction
+from loadtest.explorer.result import Result
+from loadtest.explorer.run import Run
+from loadtest.explorer.tasks import Task
+from locks.naive_lock import NaiveLock
+from locks.token_lock import TokenLock
+from locks.watchdog_lua import WatchdogLuaLock
+from tests.explorer import bank
+
+Explore = Callable[..., Result]
+CRASH = frozenset({Fault.CRASH})
+
+
+def naive(own: bank.Bank) -> Any:
+    return NaiveLock("lock", redis=own.redis)
+
+
+def token(own: bank.Bank) -> Any:
+    return TokenLock("lock", redis=own.redis, lease=2.0)
+
+
+def watchdog(own: bank.Bank) -> Any:
+    return WatchdogLuaLock("lock", redis=own.redis)
+
+
+def in_a_transaction(own: bank.Bank, amount: int) -> str:
+    with own.sql.transaction():
+        return bank.add(own, amount)
+
+
+def told(result: Result) -> tuple[Any, ...]:
+    return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
+
+
+@pytest.mark.parametrize(
+    ("deposit", "kinds"),
+    [
+        (bank.select_for_update, frozenset({Fault.CRASH, Fault.LOST_REPLY})),
+        (in_a_transaction, frozenset({Fault.LOST_REPLY})),
+        (bank.opposite_order, CRASH),
+        (bank.optimistic, frozenset({Fault.LOST_REPLY})),
+        (bank.locked_by(naive), frozenset({Fault.FAILOVER})),
+        (bank.locked_by(token), frozenset({Fault.PAUSE})),
+        (bank.locked_by(watchdog), frozenset({Fault.RENEWAL_DIES})),
+    ],
+)
+def test_played_or_computed_again_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
+    bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
+    played, computed = explore(deposit, **bounds), explore(deposit, **bounds, recorded=False)
+    assert told(played) == told(computed)
+    assert played.exhausted
+    assert played.played > 0
+    assert computed.played == 0
+
+
+def impatient(own: bank.Bank, amount: int) -> str:
+    """Whoever has waited for too long, by its own clock, acknowledges what it has not done."""
+    begun = time.monotonic()
+    own.sql.execute("SELECT 1")
+    if time.monotonic() - begun > 0.05:
+        return "ok"
+    time.sleep(0.08)
+    return bank.select_for_update(own, amount)
+
+
+def forgets_replies(run: Run, task: Task, what: Hashable) -> None:
+    task.heard = ""
+    if run.recorder:
+        run.recorder.heard(task)
+
+
+def test_a_recording_that_forgets_the_replies_is_noticed(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    referee = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False)
+    monkeypatch.setattr(Run, "heard", forgets_replies)
+    forgetful = explore(bank.no_lock)
+    assert not forgetful.exhausted or forgetful.finals != referee.finals
+
+
+def test_a_recording_that_forgets_the_clocks_is_noticed(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    referee = explore(impatient, reduction=Reduction.NONE, recorded=False)
+    recorded = explore(impatient)
+    assert (recorded.worst, recorded.finals) == (referee.worst, referee.finals) == ("lost", referee.finals)
+    monkeypatch.setattr(recording, "CLOCKS", frozenset())
+    forgetful = explore(impatient)
+    assert not forgetful.exhausted or forgetful.finals != referee.finals
+
+
+def test_who_does_something_else_though_told_the_same_is_noticed(explore: Explore) -> None:
+    """Workers that share memory past the gates are no workers on two machines."""
+    shared: list[int] = []
+
+    def by_chance(own: bank.Bank, amount: int) -> str:
+        shared.append(amount)
+        if len(shared) % 3 == 0:
+            own.sql.execute("SELECT 2")
+        return bank.add(own, amount)
+
+    result = explore(by_chance)
+    assert not result.exhausted
+    assert "not repeatable" in result.cause
