@@ -32,7 +32,7 @@ local function recover()
         local heard = tonumber(redis.call('HGET', KEYS[4], token) or 0)
         if heard == 0 then
             redis.call('HSET', KEYS[4], token, -now)
-        elseif now - math.abs(heard) >= lease_of(token) then
+        elseif now - math.abs(heard) >= tonumber(lease_of(token)) then
             redis.call('LREM', KEYS[3], 1, token)
             redis.call('HDEL', KEYS[4], token)
         elseif heard > 0 and not heir then

@@ -25,7 +25,7 @@ elseif not holder and redis.call('EXISTS', KEYS[3]) == 0 then
     local number = redis.call('HINCRBY', KEYS[2], 'number', 1)
     if number > 1 then
         if mode == 'quiet' then
-            redis.call('PUBLISH', string.match(me, '^%x+'), me .. ' ' .. string.format('%.0f', number))
+            redis.call('PUBLISH', string.sub(me, 1, 16), me .. ' ' .. string.format('%.0f', number))
         end
         return number
     end

@@ -14,24 +14,23 @@ from loadtest.bench.spread import spread
 
 OURS = "fair-lock"
 WORK = 0.001  # seconds
-#: measure → (processes, seconds of work inside); of fair-lock only
-OF_OURS = {
-    "alone": (1, 0.0),
-    "alone, 1 ms": (1, WORK),
-    "contended, 1 ms": (PROCESSES, WORK),
-}
 
 Round = dict[tuple[str, str], dict[str, Any]]
 
 
 def one_round(servers: Servers, seconds: float) -> Round:
+    """What is divided by each other stands next to each other: other programs come and go."""
     figures: Round = {}
+
+    def measure(what: str, name: str, processes: int = PROCESSES, work: float = 0.0) -> None:
+        found = contended.measure(name, servers, processes=processes, seconds=seconds, work=work)
+        figures[what, name] = found
+
+    measure("alone", OURS, 1)
     for name in CONTENDED:
-        figures["contended", name] = contended.measure(name, servers, processes=PROCESSES, seconds=seconds)
-    for measure, (processes, work) in OF_OURS.items():
-        figures[measure, OURS] = contended.measure(
-            OURS, servers, processes=processes, seconds=seconds, work=work
-        )
+        measure("contended", name)
+    measure("alone, 1 ms", OURS, 1, WORK)
+    measure("contended, 1 ms", OURS, PROCESSES, WORK)
     return figures
 
 
