@@ -19,6 +19,7 @@ from ledger.writer.candidates import Found, seat
 
 RECEIVE = 262_144  # bytes
 LONGEST_KEY = 100
+BOOKS = 50  # connections that a thread keeps
 BACK_OFF = 0.05  # seconds
 _thread = threading.local()
 
@@ -97,6 +98,8 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
         connection, told = _insist(book, message, deadline, lease, connection)
         connection.socket.settimeout(lease)
     connections[book.id] = connection
+    if len(connections) > BOOKS:
+        connections.pop(next(iter(connections))).close()  # the one that was not used for the longest time
     return _answers(postings, int.from_bytes(window, "big") << 32, wire.read_answers(told))
 
 

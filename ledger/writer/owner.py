@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from selectors import EVENT_READ, DefaultSelector
+from selectors import EVENT_READ, BaseSelector, DefaultSelector
 from typing import Any
 
 import psycopg
@@ -31,7 +31,7 @@ class Owner:
         self.book, self.lease = book, seconds
         self.books = Books(book)
         self.statement = Statement("ledger_group", COMMIT)
-        self.selector = DefaultSelector()
+        self.selector: BaseSelector | None = None
         self.clients: Clients | None = None
         self.fence: int | None = None
         self.group: Group | None = None  # on its way to the disk
@@ -50,20 +50,20 @@ class Owner:
     def take_over(self) -> bool:
         """Become the owner, if nobody is. Whatever was in memory is read anew."""
         self.let_go()
-        clients = Clients(self.selector)
+        self.selector = DefaultSelector()
+        self.clients = Clients(self.selector)
         try:
-            self.fence = lease.take(self.book, self.lease, clients.address, clients.secret)
+            self.fence = lease.take(self.book, self.lease, self.clients.address, self.clients.secret)
         finally:
             if self.fence is None:
-                clients.close()
-        if self.fence is not None:
-            self.clients = clients
-            self._renewed = time.monotonic()
-            self.books.forget()
+                self.let_go()
+        self._renewed = time.monotonic()
+        self.books.forget()
         return self.fence is not None
 
     def hear(self, timeout: float = 0.0) -> bool:
         """Hear callers and the database. False: nothing happened."""
+        assert self.selector is not None
         events = self.selector.select(timeout)
         for key, mask in events:
             key.data(mask)
@@ -88,6 +88,7 @@ class Owner:
         assert self.fence is not None
         self.group = group
         socket = self.statement.send(group.values(self.book, self.fence, self.lease))
+        assert self.selector is not None
         if self.statement.session is not self._heard:
             if self._heard is not None:
                 self.selector.unregister(self._socket)
@@ -132,8 +133,9 @@ class Owner:
         if self.clients is not None:
             self.clients.close()
             self.clients = None
-        for key in list(self.selector.get_map().values()):
-            self.selector.unregister(key.fileobj)
+        if self.selector is not None:
+            self.selector.close()
+            self.selector = None
 
     def hand_over(self) -> None:
         """Step down before the lease ends."""
@@ -146,7 +148,8 @@ class Owner:
         """In a forked child: close the copies, and leave the parent's alone."""
         if self.clients is not None:
             self.clients.forget_sockets()
-        self.selector.close()
+        if self.selector is not None:
+            self.selector.close()
 
     def run(self) -> None:
         """Serve until told to stop, until there is a newer owner, or until nobody has asked for a while."""

@@ -76,6 +76,7 @@ def begun(owner: Owner) -> None:
 
 def committed(owner: Owner) -> int:
     """The group is on the disk, and its callers have not been answered. Returns whether it was written: 1 or 0."""
+    assert owner.selector is not None
     while (written := owner.statement.result()) is None:
         owner.selector.select(5)
     return written
