@@ -59,6 +59,8 @@ class Opening:
         self._nodes = [
             (name, node, [(key, node.dump(key)) for key in node.keys("*")]) for name, node in nodes.items()
         ]
+        #: for the one thing that is done before each schedule: the way through a client would take longer than that
+        self._connections = {name: node.connection_pool.get_connection() for name, node in nodes.items()}
         self._since_vacuum = 0
 
     def _prepare(self) -> bytes:
@@ -110,14 +112,17 @@ class Opening:
             self._since_vacuum = 0
             for model in tables():
                 self._run(f"VACUUM {model._meta.db_table}")
-        for name, node, keys in self._nodes:
+        for name, _node, keys in self._nodes:
             if name not in changed:
                 continue
-            with node.pipeline(transaction=False) as pipe:
-                pipe.flushall()
-                for key, value in keys:
-                    pipe.restore(key, 0, value)
-                pipe.execute()
+            commands: list[tuple[Any, ...]] = [
+                ("FLUSHALL",),
+                *(("RESTORE", key, 0, value) for key, value in keys),
+            ]
+            connection = self._connections[name]
+            connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+            for _ in commands:
+                connection.read_response()
 
 
 def _redis_balances(book: Book, node: redis.Redis) -> Iterator[tuple[str, int]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from loadtest.explorer.options import Option
+from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.run import Run
 from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Footprint
@@ -18,11 +18,15 @@ class Noted(NamedTuple):
     offered: tuple[bytes | None, ...]
     fresh: bool
     touched: frozenset[str]
+    #: where each worker is in the recording, and how often it was cut off
+    places: tuple[tuple[Any, int], ...]
 
     @classmethod
     def of(cls, run: Run) -> Noted:
         offered = tuple(worker.offered for worker in run.workers)
-        return cls(run.longest_lease, offered, any(task.fresh for task in run.tasks), frozenset(run.touched))
+        places = tuple((worker.node, worker.cuts) for worker in run.workers)
+        fresh = any(task.fresh for task in run.tasks)
+        return cls(run.longest_lease, offered, fresh, frozenset(run.touched), places)
 
     def leave(self, run: Run) -> None:
         run.longest_lease, run.touched = self.longest_lease, set(self.touched)
@@ -46,6 +50,20 @@ class Branch:
     shape: bytes = b""
     moment: Moment | None = None
     footprints: tuple[Footprint | None, ...] = ()
+
+    def leads_to_news(self) -> bool:
+        """Will the option that is taken surely tell somebody what the recording has no answer to?"""
+        option = self.options[self.taken]
+        if option.kind is Kind.LOST_REPLY:
+            node, cuts = self.noted.places[ord(option.who[0]) - ord("A")]
+            return node is not None and not any(
+                heard == "lost" and times == cuts for _, heard, times in node.told
+            )
+        if option.kind is Kind.FAILOVER:
+            return any(
+                node and not any(t > cuts for _, _, t in node.told) for node, cuts in self.noted.places
+            )
+        return False
 
 
 def noted(run: Run) -> tuple[dict[str, int], Noted]:

@@ -101,7 +101,8 @@ class Search:
     def _run(self) -> Run:
         """Execute the schedule that comes next, by what is known of the workers as far as that goes."""
         recording = self.stage.recording
-        for played in (True, False) if recording and not recording.useless else (False,):
+        known = recording and not recording.useless and not (self.path and self.path[-1].leads_to_news())
+        for played in (True, False) if known else (False,):
             self.depth, versions = 0, self.path[-1].versions if self.path else {}
             with suppress(Unknown):
                 beaten = (max(len(self.path) - 1, 0), self._follow) if played else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -116,12 +117,16 @@ class Stage:
         run.trace, run.until = trace, self.until
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
+        collects = gc.isenabled()
+        gc.disable()  # when it collects, finalizers and callbacks run in whatever thread is at it, and may read clocks
         try:
             self._play(run) if played else self._live(run)
         finally:
             Active.run = None
             run.endings = [self._ending(run, worker) for worker in workers]
             self._end(run)
+            if collects:
+                gc.enable()
         if run.error:
             raise run.error
         if run.around:
