@@ -94,8 +94,10 @@ def play(
     watched: dict[bytes, int],
     choose: Chooser,
     trace: Callable[[Run, Step], None] | None = None,
+    played: bool = False,
 ) -> tuple[Found, Run]:
-    """Execute one schedule and judge it. `trace` hears of each step when it was done."""
+    """Execute one schedule and judge it. `trace` hears of each step when it was done. `played`: from the recording
+    (Stage.run)."""
     options: list[Option] = []
     choices: list[int] = []
 
@@ -107,7 +109,7 @@ def play(
         options.append(offered[choice])
         return choice
 
-    run = stage.run(noting, watched, trace)
+    run = stage.run(noting, watched, trace, played=played)
     judgement = stage.subject.judge(run.endings, run.stuck, timeline.shared(run))
     spent = tuple(sorted(run.spent))
     return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run
