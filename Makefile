@@ -59,9 +59,12 @@ explore-deep: $(VENV)/base.stamp  ## the same with 3 workers, up to 10 minutes f
 bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and the limit: make bench ARGS="--quick"
 	@$(PY) -m loadtest.bench $(ARGS)
 
+# The tests mostly wait: more worker processes than cores. Each one has servers of its own.
+WORKERS ?= 3
+
 .PHONY: test
 test: $(VENV)/dev.stamp  ## the whole test suite on real servers
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"

@@ -14,6 +14,7 @@ import yaml
 
 from ledger.strategies import STRATEGIES, Locked
 from locks import LOCKS
+from tests.conftest import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FILE, LONGEST_FUNCTION = 240, 45
@@ -118,3 +119,7 @@ def test_a_secret_is_seen_by_the_tool_of_pre_commit_and_ci(tmp_path: Path) -> No
     done = subprocess.run([ROOT / tool, tmp_path / "it.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert [int(n) for n in re.findall(r"it\.py:(\d)", done.stdout)] == [2, 3, 4, 5]
+
+
+def test_the_files_that_begin_first_are_there() -> None:
+    assert [name for name in LONGEST if not (ROOT / "tests" / name).exists()] == []
