@@ -99,7 +99,9 @@ class Recorder:
     def __init__(self, recording: Recording, run: Run) -> None:
         self.recording, self.run = recording, run
         self._open: dict[Worker, _Open] = {}
-        self._keys: dict[Worker, list[object]] = {}
+        self._keys: dict[
+            Worker, dict[int, tuple[int, object]]
+        ] = {}  # by id(); the object, so that it keeps its id
 
     def heard(self, task: Task) -> None:
         self._open[task.worker] = _Open(task, task.heard, [])
@@ -113,17 +115,15 @@ class Recorder:
     def notified(self, task: Task, key: object, count: int | None, woken: list[Task]) -> None:
         if any(each.worker is not task.worker for each in woken):
             self.opaque("a worker woke another one inside of this process")
-        if any(known is key for known in self._keys.get(task.worker, ())):
+        if id(key) in self._keys.get(task.worker, ()):
             self.effect(task, NOTIFY, self.key(task, key), count)
 
     def key(self, task: Task, key: object) -> tuple[str, int]:
         """A name for what is waited for: it is another object in each run."""
         if isinstance(key, Task):
             return "task", task.worker.tasks.index(key)
-        keys = self._keys.setdefault(task.worker, [])
-        if not any(known is key for known in keys):
-            keys.append(key)
-        return "key", next(number for number, known in enumerate(keys) if known is key)
+        keys = self._keys.setdefault(task.worker, {})
+        return "key", keys.setdefault(id(key), (len(keys), key))[0]
 
     def arrives(self, task: Task, event: Any) -> Any:
         """The thread stands before this. → the same event as it was recorded first"""
