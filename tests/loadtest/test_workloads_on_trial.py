@@ -25,11 +25,10 @@ def test_stock(ledger: str, tmp_path: Path) -> None:
     """The article's 14 of 10 prizes: the same swarm, and the check outside of the decrement."""
     results = verdicts(ledger, tmp_path, "stock", "check-then-decrement", "atomic-update", option=["stock=3"])
     assert {slug: each["verdict"] for slug, each in results.items()} == {
-        "no-lock": "lost",  # graver than oversold, which it is too
+        "no-lock": "lost",  # graver than oversold, which it may be too: test_verdict.py has both at once
         "check-then-decrement": "oversold",
         "atomic-update": "kept",
     }
-    assert "oversold" in [each["word"] for each in results["no-lock"]["breaches"]]
     oversold = results["check-then-decrement"]
     assert (oversold["lost_amount"], oversold["claimed"]) == (0, False)
     assert results["atomic-update"]["operations"]["fail"] > 0  # "out of stock" is no fault
