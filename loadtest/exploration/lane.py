@@ -6,6 +6,7 @@ run side by side, and a subject that brings its process down brings down nothing
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str]) -> None
         except (EOFError, OSError):
             return
         answer = _answer(explore if job.choices is None else replay, job)
+        gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         pipe.send({**answer, "environment": measured_at})
 
 

@@ -33,6 +33,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     redis_clock.install,
 )
 END_WITHIN = 20.0
+COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 
 
 class Hand:
@@ -77,6 +78,7 @@ class Stage:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until = inf
+        self.runs = 0
         self.recording = Recording(bounds.workers) if bounds.recorded else None
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
@@ -95,6 +97,7 @@ class Stage:
             hand.give(lambda index=index: self.subject.leave(index))  # type: ignore[misc]
             hand.finish()
             hand.give(None)
+            hand.thread.join(END_WITHIN)  # what is its own goes with it
 
     def run(
         self,
@@ -127,6 +130,9 @@ class Stage:
             self._end(run)
             if collects:
                 gc.enable()
+            self.runs += 1
+            if self.runs % COLLECT_EVERY == 0:  # connections that a lost reply made useless wait in cycles
+                gc.collect()
         if run.error:
             raise run.error
         if run.around:
