@@ -17,8 +17,6 @@ from ledger.posting import Busy, Posting, Refused, Stored, worker
 from ledger.writer import address, wire
 from ledger.writer.candidates import Found, seat
 
-RECEIVE = 262_144  # bytes
-LONGEST_KEY = 100
 BOOKS = 50  # connections that a thread keeps
 BACK_OFF = 0.05  # seconds
 _thread = threading.local()
@@ -64,7 +62,7 @@ class Connection:
     def receive(self) -> bytes | bytearray | None:
         """Return the answer. None: there was none in time, or there will be none, and the connection is closed."""
         try:
-            while received := self.socket.recv(RECEIVE):
+            while received := self.socket.recv(wire.RECEIVE):
                 self.received = self.received + received if self.received else received
                 body, _ = wire.cut(self.received)
                 if body is not None:
@@ -138,8 +136,8 @@ def _insist(
 def _packed(window: str, postings: Sequence[Posting]) -> bytes:
     requests = []
     for posting in postings:
-        if not 0 < len(posting.key) <= LONGEST_KEY:
-            raise Refused(f"a key has 1 to {LONGEST_KEY} characters")
+        if not 0 < len(posting.key) <= wire.LONGEST_KEY:
+            raise Refused(f"a key has 1 to {wire.LONGEST_KEY} characters")
         lines = [(line.account, line.amount) for line in posting.lines]
         requests.append((posting.key, posting.fingerprint, lines))
     try:

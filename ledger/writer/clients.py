@@ -15,9 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from ledger.writer import address, wire
-from ledger.writer.wire import LONGEST, LONGEST_HELLO
+from ledger.writer.wire import LONGEST, LONGEST_HELLO, RECEIVE
 
-RECEIVE = 262_144  # bytes
 INTRODUCTION = 5.0  # seconds that a new connection has for its first message
 
 
@@ -170,15 +169,11 @@ class Clients:
             self.selector.unregister(client.socket)
         client.socket.close()
 
-    def drop_all(self) -> None:
-        """End all connections, and forget what was asked: whoever wants an answer asks the next owner."""
+    def close(self) -> None:
+        """Stop listening, end all connections, forget what was asked: whoever wants an answer asks the next owner."""
         self.asked.clear()
         for client in list(self.connected):
             self.drop(client)
-
-    def close(self) -> None:
-        """Stop listening, too."""
-        self.drop_all()
         with suppress(KeyError, ValueError):
             self.selector.unregister(self.listener)
         self.listener.close()

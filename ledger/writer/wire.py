@@ -18,7 +18,9 @@ from msgspec import Meta
 #: bytes of one message; a window of 10,000 postings has some 2 MB
 LONGEST = 16_000_000
 LONGEST_HELLO = 1_000
+LONGEST_KEY = 100  # characters
 HEADER = 4
+RECEIVE = 262_144  # bytes at a time
 
 Told = list[int] | str | None
 
@@ -33,7 +35,7 @@ class Hello(msgspec.Struct, array_like=True):
 class Request(msgspec.Struct, array_like=True, gc=False):
     """One posting on its way to the owner."""
 
-    key: Annotated[str, Meta(min_length=1, max_length=100)]
+    key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)]
     fingerprint: Annotated[str, Meta(min_length=64, max_length=64)]
     lines: list[tuple[str, int]]
 
