@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ledger.strategies import find
+from ledger.strategies import Locked, Strategy, find
 from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.confirm import confirming
 from loadtest.exploration.counterexample import counterexample, counterexamples
@@ -32,6 +33,9 @@ from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 from loadtest.explorer.witness import witnessed
 from loadtest.words import Word
+
+#: seconds between two looks at a lock table: each look is five commands, and who looks more often sees nothing else
+TABLE_POLL = 0.5
 
 
 def explore(job: Job) -> Explored:
@@ -70,6 +74,16 @@ def _gloss(stage: Stage) -> Gloss:
     return Gloss(str(_subject(stage).book.pk))
 
 
+def _patience(strategy: type[Strategy]) -> dict[str, Any]:
+    """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
+    its lease is cut."""
+    known = inspect.signature(strategy.factory).parameters if issubclass(strategy, Locked) else {}
+    wait, lease = (known[name].default if name in known else None for name in ("wait", "lease"))
+    if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
+        return {"lease": wait / 3}
+    return {"poll": TABLE_POLL} if "sql" in known else {}
+
+
 @contextmanager
 def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterator[Stage]:
     """A stage for this job. `workload`: one that no command offers; `given`: settings of the book."""
@@ -78,7 +92,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     urls = {"redis": os.environ["REDIS_URL"]}
     urls |= {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
-    values = {"think": [job.work / 1000, job.work / 1000], **given}
+    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy), **given}
     clients = OwnClients()
     subject = LedgerSubject(job.strategy, workload, store, values, nodes, clients)
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql())]

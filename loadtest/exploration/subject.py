@@ -10,7 +10,9 @@ import redis
 from django.db import connection
 
 from ledger.books import open_book
-from ledger.models import Book
+from ledger.lock_tables import LOCK_TABLES
+from ledger.lock_tables.centre_lock import CentreLock
+from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Operation, Outcome
 from ledger.reconciliation import books_of
@@ -46,11 +48,20 @@ class LedgerSubject:
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
+        self._central_rows()
         self.opening = Opening(connection, nodes)
         #: the most operations that one schedule acknowledged: without any, nothing was tried
         self.acknowledged = 0
         self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
+
+    def _central_rows(self) -> None:
+        """Those of the migration that this strategy's locks will look for: each one more would be looked at in each
+        state."""
+        table = LOCK_TABLES.get(self.name)
+        if table and issubclass(table, CentreLock):
+            names = {table(f"{self.book.pk}:{each.account}").centre for each in self.workload.openings}
+            LockRecord.objects.bulk_create(LockRecord(name=name) for name in sorted(names))
 
     def reset(self, changed: Collection[str]) -> None:
         RenewalServiceLock._services.clear()  # each run's workers are processes that have just begun
@@ -64,6 +75,9 @@ class LedgerSubject:
         )
 
     def work(self, index: int) -> Any:
+        connection.savepoint_state = (
+            0  # names of savepoints are counted: this worker's process has just begun
+        )
         return find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def settle(self, index: int) -> None:

@@ -52,7 +52,7 @@ def _decide(run: Run) -> Option | None:
 def _apply(run: Run, option: Option) -> Task | None:
     """Do it. → whose turn it is then, if that follows"""
     op = run.task(option.who).op if option.kind is Kind.STEP else None
-    run.touched.update([op.server] if op else run.servers)
+    run.touched.update({op.server} - {""} if op else run.servers)
     if option.kind not in FREE:
         faults.apply(run, option)
     if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
@@ -75,5 +75,6 @@ def _step(run: Run, task: Task, option: Option) -> Task:
     task.own_step = task.vain_since is not None and task.seen == timeline.shared(run)
     if task.due is None:
         task.due = run.now
-    run.servers[task.op.server].before_step(task.op)
+    if task.op.server:
+        run.servers[task.op.server].before_step(task.op)
     return task

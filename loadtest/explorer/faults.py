@@ -74,7 +74,7 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
             yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
             yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
     for task in steppers:
-        if task.op and not task.op.local:
+        if task.op and task.op.server and not task.op.local:
             yield Option(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
         if task.op and not task.op.reads and run.servers[task.op.server].fails_over:
             yield Option(Kind.LAG, task.name), True
@@ -105,7 +105,7 @@ def apply(run: Run, option: Option) -> None:
     elif option.kind is Kind.RENEWAL_DIES:
         task = run.task(option.who)
         task.state = State.DEAD
-        task.worker.cuts += 1
+        task.worker.cuts += (task.name,)
         run.record(task.worker.name, task.name, option.kind.value, "dies alone", "")
     elif option.kind is Kind.RENEWAL_LIVES:
         worker = run.worker(option.who)
@@ -126,7 +126,8 @@ def fail_over(run: Run, name: str) -> None:
     charge(run, name)
     for worker in run.workers:
         worker.struck = worker.struck or name in worker.sessions
-        worker.cuts += name in worker.sessions
+        if name in worker.sessions:
+            worker.cuts += (name,)
         server.end_sessions(list(worker.sessions.get(name, ())), cut=True)
     lost = server.fail_over()
     run.progress()

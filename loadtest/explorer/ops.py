@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class Op:
-    """One command that a client is about to send to `server`, or a wait (`server` is "" then).
+    """One command that a client is about to send to `server`; a wait, or the begin (`server` is "" then).
 
     `identity`: the command exactly, for telling states apart; `text`: for people. `local`: no other worker can
     see it or be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server.

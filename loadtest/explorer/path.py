@@ -18,8 +18,8 @@ class Noted(NamedTuple):
     offered: tuple[bytes | None, ...]
     fresh: bool
     touched: frozenset[str]
-    #: where each worker is in the recording, and how often it was cut off
-    places: tuple[tuple[Any, int], ...]
+    #: where each worker is in the recording, and what was cut off
+    places: tuple[tuple[Any, tuple[str, ...]], ...]
 
     @classmethod
     def of(cls, run: Run) -> Noted:
@@ -61,7 +61,8 @@ class Branch:
             )
         if option.kind is Kind.FAILOVER:
             return any(
-                node and not any(t > cuts for _, _, t in node.told) for node, cuts in self.noted.places
+                node and not any(times[: len(cuts) + 1] == (*cuts, option.who) for _, _, times in node.told)
+                for node, cuts in self.noted.places
             )
         return False
 

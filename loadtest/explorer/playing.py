@@ -6,6 +6,7 @@ from collections.abc import Generator, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from loadtest.explorer.ops import Op
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]
+#: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, …
+LOOK, WALL, STAMP, START, NOTIFY = "look", "wall", "stamp", "start", "notify"
+CLOCKS = frozenset({LOOK, WALL, STAMP})
 
 
 class Unknown(Exception):
@@ -46,6 +50,19 @@ class Waiting:
 
 
 @dataclass(slots=True)
+class Begins:
+    """The worker has sent nothing yet, and is about to look at a clock. It may come as late as it likes; then it has
+    begun."""
+
+    def same(self) -> Hashable:
+        return "begins"
+
+    def play(self, run: Run, task: Task, recording: Recording | None = None) -> Standing:
+        yield from run.standing(task, Op("", "begins", b"begins", reads=True))
+        run.heard(task, "begun")
+
+
+@dataclass(slots=True)
 class Ended:
     """The thread is at its end; a main thread has an answer."""
 
@@ -74,12 +91,12 @@ def player(run: Run, task: Task, recording: Recording) -> Standing:
 
 
 def _do(run: Run, task: Task, recording: Recording, kind: str, *details: Any) -> None:
-    if kind in ("look", "wall"):
-        run.wall_clock_read |= kind == "wall"
+    if kind in (LOOK, WALL):
+        run.wall_clock_read |= kind == WALL
         task.history.look(run.now)
-    elif kind == "start":
+    elif kind == START:
         begun = run.new_thread(task.worker)
         begun.steps = player(run, begun, recording)
-    elif kind == "notify":
+    elif kind == NOTIFY:
         key, count = details
         run.notify(run.key(task.worker, key), count)

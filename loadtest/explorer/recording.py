@@ -16,15 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loadtest.explorer.endless import Broken
-from loadtest.explorer.playing import Event, Unknown
+from loadtest.explorer.playing import CLOCKS, NOTIFY, Event, Unknown
 from loadtest.explorer.tasks import Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
-
-#: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, …
-LOOK, WALL, STAMP, START, NOTIFY = "look", "wall", "stamp", "start", "notify"
-CLOCKS = frozenset({LOOK, WALL, STAMP})
 
 
 class Segment(NamedTuple):
@@ -45,10 +41,10 @@ class Told:
 
 @dataclass(slots=True)
 class Node:
-    """A point in the life of a worker. By the number of the thread, what it is told, and how often its connections
+    """A point in the life of a worker. By the number of the thread, what it is told, and which of its connections
     were cut off (a pool finds that out, whatever the last reply was): what it does."""
 
-    told: dict[tuple[int, Hashable, int], Told] = field(default_factory=dict)
+    told: dict[tuple[int, Hashable, tuple[str, ...]], Told] = field(default_factory=dict)
 
 
 class Recording:

@@ -16,7 +16,7 @@ from loadtest.explorer.baton import Baton
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
 from loadtest.explorer.ops import Op, Step
 from loadtest.explorer.options import Option
-from loadtest.explorer.playing import Ended, Event, Standing, Waiting
+from loadtest.explorer.playing import Begins, Ended, Event, Standing, Waiting
 from loadtest.explorer.recording import Recorder
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.subject import Ending
@@ -146,6 +146,11 @@ class Run(Baton):
     def key(self, worker: Worker, name: tuple[str, int]) -> object:
         """What a recorded name stands for in this run."""
         return worker.tasks[name[1]] if name[0] == "task" else self._keys.setdefault((worker, name), object())
+
+    def begin_to_look(self, task: Task) -> None:
+        """A thread is about to look at a clock. Before its first command, when that is is a decision of its own."""
+        if task.due is None and not self.ending:
+            self.live(task, self.arrives(task, Begins()).play(self, task))
 
     def new_thread(self, worker: Worker) -> Task:
         task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=self.now)

@@ -27,7 +27,7 @@ class Moment:
     """A state in its parts, each a digest: of every server, of every worker, and what belongs to neither."""
 
     spent: tuple[Fault, ...]
-    clock: int  # what a wall clock shows, if anybody has looked at one
+    clock: int | None  # what a wall clock shows, if anybody has looked at one
     servers: Mapping[str, bytes]
     workers: Mapping[str, bytes]
     waiting: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def moment(run: Run) -> Moment:
 
     return Moment(
         tuple(sorted(run.spent)),
-        now if run.wall_clock_read else 0,
+        now if run.wall_clock_read else None,
         {server.name: _server(server, now) for server in run.servers.values()},
         {w.name: digest(repr(_worker(run, w, relative, now)).encode()) for w in run.workers},
         tuple(task.name for task in run.waiting_line),

@@ -101,6 +101,8 @@ def _alone_there(run: Run, task: Task) -> bool:
     """Can nothing that another session holds, or has done inside its transaction, touch this command?"""
     op = task.op
     assert op is not None
+    if not op.server:  # it begins
+        return True
     server = run.servers[op.server]
     others = [s for w in run.workers if w is not task.worker for s in w.sessions.get(op.server, ())]
     return server.undisturbed(op, list(task.worker.sessions.get(op.server, ())), others)

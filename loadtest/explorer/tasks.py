@@ -144,8 +144,9 @@ class Worker:
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them
     sessions: dict[str, dict[Any, Task]] = field(default_factory=dict)
-    #: how often a fault has cut off its connections, or ended a thread of its: its code may notice at any time
-    cuts: int = 0
+    #: the servers whose faults have cut off its connections, and the threads of its that a fault has ended, in that
+    #: order: its code may notice at any time
+    cuts: tuple[str, ...] = ()
     #: where it is in the recording
     node: Any = None
 

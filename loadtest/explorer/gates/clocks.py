@@ -6,11 +6,13 @@ import datetime as _datetime
 import os
 import random
 import time
+import uuid
 from typing import Any
+from uuid import UUID
 
 from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.recording import LOOK, STAMP, WALL
+from loadtest.explorer.playing import LOOK, STAMP, WALL
 
 #: what the clocks show at the start of every run
 EPOCH = 1_900_000_000.0
@@ -18,7 +20,7 @@ MONOTONIC = 1_000.0
 
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
-_urandom, _getpid = os.urandom, os.getpid
+_urandom, _getpid, _uuid1 = os.urandom, os.getpid, uuid.uuid1
 
 
 def sleep(seconds: float) -> None:
@@ -29,23 +31,24 @@ def sleep(seconds: float) -> None:
 
 
 def _noted(place: Here, clock: str) -> None:
+    place.run.begin_to_look(place.task)
     if place.run.recorder:
         place.run.recorder.effect(place.task, clock)
 
 
 def monotonic() -> float:
     if place := here():
-        place.task.history.look(place.run.now)
         _noted(place, LOOK)
+        place.task.history.look(place.run.now)
         return MONOTONIC + place.run.now / 1e6
     return _monotonic()
 
 
 def wall() -> float:
     if place := here():
+        _noted(place, WALL)
         place.run.wall_clock_read = True
         place.task.history.look(place.run.now)
-        _noted(place, WALL)
         return EPOCH + (place.run.now + place.task.worker.offset) / 1e6
     return _time()
 
@@ -84,6 +87,14 @@ def urandom(size: int) -> bytes:
     return place.task.worker.random.randbytes(size) if place else _urandom(size)
 
 
+def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
+    """Made of the time and of chance, in C: no other gate sees it."""
+    place = anywhere()
+    return (
+        UUID(int=place.task.worker.random.getrandbits(128), version=1) if place else _uuid1(node, clock_seq)
+    )
+
+
 def getpid() -> int:
     place = anywhere()
     return place.task.worker.pid if place else _getpid()
@@ -107,6 +118,7 @@ def install(patches: Patches) -> None:
     patches.everywhere(time.perf_counter, monotonic)
     patches.everywhere(_real_datetime, Datetime)
     patches.everywhere(os.urandom, urandom)
+    patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)
     for name in random.__all__:
         bound = getattr(random, name)

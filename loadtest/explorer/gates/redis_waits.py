@@ -24,6 +24,7 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
     confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
     if confirming and gated.server.lags:
         faults.charge(run, gated.server.name)
+        task.worker.struck = True
     if confirming and op:
         gated.server.confirming.add(op.text.split(" ", 1)[0])
     if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
 from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.recording import START
+from loadtest.explorer.playing import START
 from loadtest.explorer.tasks import Halt
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
@@ -97,7 +98,18 @@ def notify_all(condition: threading.Condition) -> None:
         _woken(place, condition, None)
 
 
+def _unraisable(known: Any) -> Any:
+    """A finalizer that would send something when its thread's life is over is stopped too: nothing to report."""
+
+    def report(what: Any) -> None:
+        if not isinstance(what.exc_value, Halt):
+            known(what)
+
+    return report
+
+
 def install(patches: Patches) -> None:
+    patches.method(sys, "unraisablehook", _unraisable(sys.unraisablehook))
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
     patches.method(threading.Thread, "is_alive", is_alive)

@@ -39,10 +39,13 @@ class Strangers:
         return made(self.address, look)
 
     def _clients(self) -> dict[int, dict[str, str]]:
-        """Number → what CLIENT LIST says of it, without what changes by itself."""
+        """Number → what CLIENT LIST says of it, without what changes by itself; no replicas, which report by
+        themselves how far they are."""
         found = {}
         for line in self.ask("CLIENT", "LIST").decode().splitlines():
             client = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            if "S" in client["flags"]:
+                continue
             found[int(client["id"])] = {
                 k: v for k, v in client.items() if k in ("id", "cmd", "lib-name", "tot-cmds")
             }

@@ -1,0 +1,92 @@
+"""A worker that has sent nothing yet comes as late as it likes. What its clock showed then, it showed when it came."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import redis
+
+from loadtest.explorer.bounds import Bounds, Fault
+from loadtest.explorer.result import Result
+from loadtest.explorer.run import Run
+from loadtest.explorer.search import Search
+from loadtest.explorer.servers.postgres import PostgresServer
+from loadtest.explorer.servers.redis import RedisServer
+from loadtest.explorer.stage import Stage
+from loadtest.servers import Valkey
+from tests.explorer import bank
+
+Explore = Callable[..., Result]
+
+
+def punctual(own: bank.Bank, amount: int) -> str:
+    """Works for a minute; whoever was late with its first command acknowledges what it has not done."""
+    asked = time.monotonic()
+    own.sql.execute("SELECT 1")
+    if time.monotonic() - asked > 1:
+        return "ok"
+    done = bank.select_for_update(own, amount)
+    time.sleep(60)
+    return done
+
+
+def test_who_begins_late_looks_at_its_clock_late(explore: Explore) -> None:
+    result = explore(punctual)
+    assert result.exhausted
+    assert result.worst == "unbroken"
+    assert explore(punctual, faults=1, kinds=frozenset({Fault.PAUSE})).worst == "lost"
+
+
+def test_a_clock_that_was_looked_at_before_the_begin_would_be_noticed(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "begin_to_look", lambda run, task: None)
+    assert explore(punctual).worst == "lost"
+
+
+def test_a_name_made_of_the_time_is_the_same_in_each_run(explore: Explore) -> None:
+    """redis-py's own lock is known by a uuid1: it is made in C, past every clock."""
+
+    def named(own: bank.Bank, amount: int) -> str:
+        own.redis.set(f"name-{amount}", uuid.uuid1().hex)
+        return bank.select_for_update(own, amount)
+
+    assert explore(named).exhausted
+
+
+def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[str, str]) -> None:
+    """After the same replies, who lost its connection to the second server does something else than who lost the
+    first one: a recording that only counts takes one for the other."""
+
+    def both(own: bank.Bank, amount: int) -> str:
+        if not hasattr(own.own, "second"):
+            own.own.second = redis.Redis.from_url(second.url)
+        own.redis.incr("first")
+        own.own.second.incr("second")
+        with suppress(redis.ConnectionError):
+            own.redis.incr("first")
+            own.own.second.incr("second")
+        return bank.select_for_update(own, amount)
+
+    with Valkey() as second:
+        servers: list[Any] = [
+            PostgresServer(explorer_urls[0], bank.CONTENTS),
+            RedisServer(explorer_urls[1]),
+            RedisServer(second.url, "redis-2"),
+        ]
+        subject = bank.Bank(both, *explorer_urls)
+        empty = redis.Redis.from_url(second.url)
+        reset = subject.reset
+        subject.reset = lambda changed: (reset(changed), empty.flushall())  # type: ignore[method-assign]
+        kinds = frozenset({Fault.FAILOVER})
+        with Stage(subject, servers, Bounds(workers=1, faults=1, kinds=kinds)) as stage:
+            result = Search(stage).explore()
+        for each in (*servers, subject.admin, empty):
+            each.close()
+    assert not result.cause
+    assert result.exhausted
