@@ -22,7 +22,6 @@ ELSEWHERE = frozenset(
         Hazard.FAILOVER,
         Hazard.PARTITION,
         Hazard.SPLIT_BRAIN,
-        Hazard.LOST_REPLY,
         Hazard.EVICTION,
         Hazard.ZOOKEEPER_EXPIRY,
     }

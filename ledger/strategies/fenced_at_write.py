@@ -5,10 +5,16 @@
     B:                  lock → 1; SELECT → 100; UPDATE … SET balance = 120, fence = 1 WHERE fence < 1 → 1 row
     A: UPDATE … SET balance = 110, fence = 5 WHERE fence < 5 → 1 row        B's 20 are gone
 
+    A: lock → 1; SELECT → 100; …………………………… paused past the lease
+    B:                            lock → 2; SELECT → 100
+    A: UPDATE … SET balance = 110, fence = 1 WHERE fence < 1 → 1 row        nobody newer has written yet
+    B: UPDATE … SET balance = 120, fence = 2 WHERE fence < 2 → 1 row        A's 10 are gone, in the right order
+
 Guarantees   a holder that was paused past its lease cannot write after its successor did, as long as the numbers
              only grow. An equal number is refused as well, so that one number writes once.
-Breaks when  the counter is lost and the ledger has not seen its last numbers. Nothing in the ledger can tell A's
-             old 5 from a new one: the number must be registered before the balance is read (`fenced`).
+Breaks when  a late holder writes after its successor has read and before it writes; the counter is lost and the
+             ledger has not seen its last numbers. The writes come in the order of their numbers, but what was read
+             is not protected: the number must be registered before the balance is read (`fenced`).
 Costs        a lock and an unlock, 1 read, and a transaction of 2 writes: less than `fenced`.
 Source       M. Kleppmann, "How to do distributed locking" (2016), the figure with the tokens 33 and 34.
 """
@@ -29,14 +35,10 @@ class FencedAtWrite(Fenced):
 
     slug = "fenced-at-write"
     title = "Fenced lock, checked at the write alone"
-    guarantees = "a holder that comes late cannot write, as long as the numbers only grow"
-    breaks_when = "the lock's server loses the counter, and the ledger has not seen its last numbers"
+    guarantees = "a holder that comes late cannot write after its successor, as long as the numbers only grow"
+    breaks_when = "a late holder writes between its successor's read and write; the counter is lost"
     round_trips = "1 + 5 + 1"
-    withstands: ClassVar[frozenset[Hazard]] = TokenLock.withstands | {
-        Hazard.PAUSE,
-        Hazard.OVERRUN,
-        Hazard.CLOCK_JUMP,
-    }
+    withstands: ClassVar[frozenset[Hazard]] = TokenLock.withstands
 
     def register(self, number: str, lock: Any) -> Snapshot:
         return self.store.read(Posting("", (Line(number, 0),)))[number]

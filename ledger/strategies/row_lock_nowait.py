@@ -8,7 +8,8 @@
 Guarantees   no lost update, as `select-for-update`; and no session of the database stands in a queue: a caller
              that does not get in can do something else, or say so.
 Breaks when  never for the money. Under a stampede the callers that come back lose their place each time: who
-             used up the retries gets "busy", certainly not applied. The database's own queue is fair, this is not.
+             used up the retries gets "busy", certainly not applied. So does everyone while a holder is paused for
+             longer than the retries last. The database's own queue is fair, this is not.
 Costs        5 round trips when it is free; 3 for each attempt that met a lock.
 Source       PostgreSQL, SELECT: "NOWAIT"; MariaDB likewise (error 1205); Django, `select_for_update(nowait=True)`.
 """
@@ -35,9 +36,9 @@ class RowLockNowait(SqlStrategy):
     title = "SELECT … FOR UPDATE NOWAIT, with retries"
     source = "PostgreSQL: NOWAIT"
     guarantees = "no lost update, and no session that queues in the database"
-    breaks_when = "never for the money; a stampede uses up retries"
+    breaks_when = "never for the money; a stampede or a paused holder uses up retries"
     round_trips = "5, and 3 for each attempt that met a lock"
-    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.STAMPEDE}
+    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.STAMPEDE, Hazard.PAUSE}
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()

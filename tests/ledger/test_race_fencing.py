@@ -68,6 +68,27 @@ def test_one_number_handed_out_twice_writes_once(slug: str, second_first: bool, 
         assert race.kept()
 
 
+def test_a_number_checked_at_the_write_alone_does_not_protect_what_was_read(redis_client: Redis) -> None:
+    with Race("fenced-at-write") as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
+        lose_lease(redis_client, race)
+        b.runs_to("think")  # B holds 2, and has read 100
+        a.finishes()  # nobody newer has written: 1 is in order
+        b.finishes()  # and so is 2
+        assert_lost(race, 10, by="B")
+
+
+def test_a_registered_number_protects_what_was_read(redis_client: Redis) -> None:
+    with Race("fenced") as race:
+        a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
+        lose_lease(redis_client, race)
+        b.runs_to("think")
+        a.tries("the end")  # refused: 2 is registered; A waits for the lock
+        b.finishes()
+        assert a.finishes().retries >= 1
+        assert race.kept()
+
+
 def with_unused_numbers(redis: Redis, race: Race) -> None:
     for _ in range(4):  # four holders who found nothing to write
         with build(FencedLock, name(race), **resources(race.book)):
