@@ -50,11 +50,12 @@ def section(reports: Sequence[Mapping[str, Any]]) -> str:
 
 
 def letter(cell: Mapping[str, Any]) -> str:
-    """Return the cell: `!` behind it when the claim says otherwise."""
+    """Return the cell: `!` behind it when the claim says otherwise. What is claimed now, not when it was measured."""
     word = Word(cell["verdict"])
-    if word == Word.KEPT and cell["claimed"]:
+    claimed = claims(find(cell["strategy"]).withstands, [HAZARDS[cell["hazard"]].word])
+    if word == Word.KEPT and claimed:
         return CLAIMED
-    return LETTERS[str(word)] + ("!" if cell["agrees"] is False else "")
+    return LETTERS[str(word)] + ("!" if agrees(claimed, word) is False else "")
 
 
 def legend() -> Iterator[str]:

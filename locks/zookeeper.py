@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -98,7 +99,7 @@ class ZooKeeperLock(Lock):
         try:
             self._client = client_of(self.hosts, self.lease)
             lock = self._client.Lock(self.path)
-            lock.acquire(timeout=timeout)
+            self._wait(lock, timeout)
             stat = self._client.exists(f"{self.path}/{lock.node}")
         except KazooLockTimeout:
             return False
@@ -109,6 +110,17 @@ class ZooKeeperLock(Lock):
         self._lock, self.fencing_token = lock, stat.czxid
         self._session = self._client.client_id[0]
         return True
+
+    def _wait(self, lock: Any, timeout: float | None) -> None:
+        try:
+            lock.acquire(timeout=timeout)
+        except KazooException:
+            raise  # kazoo has cleaned up
+        except BaseException:  # interrupted: kazoo leaves its place in the queue, and everyone behind it waits
+            if lock.node:
+                with suppress(KazooException, KazooTimeoutError):
+                    self._client.delete(f"{self.path}/{lock.node}")
+            raise
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the node was gone before."""

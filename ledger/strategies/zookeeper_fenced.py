@@ -32,5 +32,5 @@ class ZooKeeperFenced(Fenced):
     guarantees = "no lost update, whatever becomes of the lock"
     breaks_when = "one writer does not look at the number"
     round_trips = "3 + 8 + 1"
-    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.DEADLOCK}
     factory: ClassVar[LockFactory] = ZooKeeperLock

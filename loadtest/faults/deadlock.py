@@ -53,8 +53,11 @@ class Deadlock(Adversary):
             waiting = [each for each in pair if not each.finishes(until)]
             if len(waiting) == len(pair):
                 scene.prove("each held one account and waited for the other's")
-        for each in halfway[: 1 if len(halfway) == 1 else 0]:
-            each.tells("go")
+        elif halfway:
+            halfway[0].tells("go")
+            for other in set(pair) - set(halfway):  # it waited for all that the first one held, and stops now
+                if _stops(other):
+                    other.tells("go")
         scene.wait(pair, scene.deadline + 2 * scene.lease)
         if not scene.proof and not scene.deadlocks():
             self.often(scene, pair, there)

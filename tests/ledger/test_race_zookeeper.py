@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,7 @@ from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.zookeeper import ZooKeeperLock, client_of
 from tests.ledger.race import Race
 from tests.ledger.race.books import assert_lost
+from tests.locks.actor import eventually
 
 pytestmark = [
     pytest.mark.usefixtures("committed_db"),
@@ -44,6 +47,24 @@ def end_session_of_holder(hosts: str, name: str) -> None:
     """What the server does when the holder's session expires: its node, the lowest, is gone."""
     client, path = client_of(hosts, SESSION), f"/locks/{name}"
     client.delete(f"{path}/{min(client.get_children(path), key=lambda node: node[-10:])}")
+
+
+def test_a_waiter_that_is_interrupted_leaves_no_place_in_the_queue(hosts: str) -> None:
+    """Ctrl-C while it waits: its session lives on, so its node would stand there, and everyone would wait behind it."""
+    holder, waiter = (ZooKeeperLock("interrupted", zookeeper=hosts, lease=SESSION) for _ in range(2))
+    client, main = client_of(hosts, SESSION), threading.main_thread().ident
+
+    def interrupt() -> None:
+        eventually(lambda: len(client.get_children(holder.path)) == 2, "two in the queue")
+        signal.pthread_kill(main or 0, signal.SIGINT)
+
+    with holder:
+        striker = threading.Thread(target=interrupt)
+        striker.start()
+        with pytest.raises(KeyboardInterrupt):
+            waiter.acquire(timeout=30)
+        striker.join()
+        assert len(client.get_children(holder.path)) == 1
 
 
 @pytest.mark.parametrize("slug", ["zookeeper", "zookeeper-fenced"])

@@ -49,7 +49,7 @@ CELLS = {
     "clock-jump-client-back": {"timestamp": "lost", "token": "kept"},
     "lost-reply-retried": {"setnx": "stalled", "token": "kept"},
     "replica-lag": {"token": "lost", "optimistic-version": "kept", "select-for-update": "not-run"},
-    "deadlock": {"select-for-update": "kept", "optimistic-version": "not-run"},
+    "deadlock": {"select-for-update": "kept", "optimistic-version": "not-run", "advisory-lock": "not-run"},
     "worker-crash": {"setnx": "stalled", "select-for-update": "kept"},
     "connection-exhaustion": {"token": "kept", "select-for-update": "kept"},
     "stampede": {"token": "kept"},
