@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_redis.pool import ConnectionFactory
+
 from ledger import resources
 from loadtest.explorer.gates.here import anywhere
 from loadtest.explorer.gates.patch import Patches
@@ -15,6 +17,7 @@ class OwnClients:
     def __init__(self) -> None:
         self._shared: Any = resources.redis_client
         self._made: dict[tuple[int, str], Any] = {}
+        self._pools: dict[tuple[int, str], Any] = {}
 
     def redis_client(self, url: str = "") -> Any:
         place = anywhere()
@@ -25,11 +28,27 @@ class OwnClients:
             self._made[key] = self._shared.__wrapped__(url)
         return self._made[key]
 
+    def pool(self, factory: Any, params: dict[str, Any]) -> Any:
+        """django-redis keeps one pool for all caches of a process."""
+        place = anywhere()
+        key = place.task.worker.index if place else -1, params["url"]
+        if key not in self._pools:
+            self._pools[key] = factory.get_connection_pool(params)
+        return self._pools[key]
+
     def close(self, index: int) -> None:
         """Close what worker number `index` has."""
         for (owner, _), client in self._made.items():
             if owner == index:
                 client.close()
+        for (owner, _), pool in self._pools.items():
+            if owner == index:
+                pool.disconnect()
 
     def install(self, patches: Patches) -> None:
         patches.everywhere(resources.redis_client, self.redis_client)
+
+        def get_or_create_connection_pool(factory: Any, params: dict[str, Any]) -> Any:
+            return self.pool(factory, params)
+
+        patches.method(ConnectionFactory, "get_or_create_connection_pool", get_or_create_connection_pool)

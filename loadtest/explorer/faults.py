@@ -110,6 +110,7 @@ def apply(run: Run, option: Option) -> None:
     elif option.kind is Kind.RENEWAL_LIVES:
         worker = run.worker(option.who)
         worker.main.state = State.DEAD
+        worker.cuts += (worker.name,)  # its other threads may ask whether it lives
         _end_sessions(run, worker.tasks[:1])
         run.record(worker.name, worker.name, option.kind.value, "dies, its other threads go on", "")
     elif option.kind is Kind.CLOCK_JUMP:

@@ -83,7 +83,8 @@ def options(run: Run) -> list[Option]:
     if run.deadlock:
         return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
     steppers = ready(run)
-    if run.full and (local := [t for t in steppers if t.op and t.op.local]):
+    ends_pause = any(worker.paused for worker in run.workers) and only_polls(run)
+    if run.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
         return [Option(Kind.STEP, local[0].name)]
     found = [Option(Kind.STEP, task.name) for task in steppers]
     until = next_timer(run)

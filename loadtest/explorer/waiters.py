@@ -54,7 +54,9 @@ class _Stopped:
             return own[0]
         if own and not self.stands:
             self.stands = worker.paused = run.leases_stand = True
-        kinds = (Kind.STEP, Kind.VICTIM, Kind.TICK)
+        kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
+        if timeline.next_timer(run) is None:  # all timers that there are stand still with it
+            kinds.discard(Kind.TICK)
         others = [i for i, o in enumerate(options) if o.kind in kinds and i not in own]
         if not others or timeline.only_polls(run):
             run.stuck = True

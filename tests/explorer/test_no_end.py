@@ -52,3 +52,21 @@ def test_an_orphan_that_renews_for_ever_is_a_stall(stage: Callable[..., Stage]) 
     found, run = play(stage(bank.locked_by(watchdog), faults=1), {}, with_an_orphan)
     assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
     assert run.decisions < 500
+
+
+def by_a_row(own: bank.Bank, amount: int) -> str:
+    """Each look at the lock begins with a BEGIN, which nobody else sees."""
+    while True:
+        with own.sql.transaction():
+            if own.sql.execute("UPDATE account SET version = 1 WHERE id = 2 AND version = 0").rowcount:
+                break
+        time.sleep(0.5)
+    done = bank.add(own, amount)
+    own.sql.execute("UPDATE account SET version = 0 WHERE id = 2")
+    return done
+
+
+def test_a_pause_ends_also_where_a_waiter_stands_before_a_begin(explore: Explore) -> None:
+    result = explore(by_a_row, faults=1, kinds=frozenset({Fault.PAUSE}))
+    assert result.fired == {Fault.PAUSE}
+    assert (result.worst, result.exhausted) == ("unbroken", True)

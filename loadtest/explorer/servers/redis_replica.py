@@ -36,6 +36,7 @@ class Replica:
         """What it had is what is there. → the leases that stand, the contents."""
         assert self._kept is not None
         (had, leases, contents), self._kept = self._kept, None
+        self._signal(signal.SIGCONT)  # what follows the new primary confirms its writes
         self.ask("FLUSHALL")
         for key, value in had:
             self.ask("RESTORE", key, 0, value)
