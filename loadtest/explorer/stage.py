@@ -216,7 +216,7 @@ class Stage:
             for name, sessions in worker.sessions.items():
                 self._settle(name, list(sessions), played=worker.main.steps is not None)
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            if worker.halted or worker.error:
+            if worker.halted or worker.error or worker.struck:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 
