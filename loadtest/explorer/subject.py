@@ -49,7 +49,8 @@ class Subject(Protocol):
         runs: clients that are made here may be kept too."""
 
     def settle(self, index: int) -> None:
-        """Runs in the worker's thread after a run that ended it halfway, or struck it: leave no half-done state in clients."""
+        """Runs in the worker's thread after a run that ended it halfway, or struck it with a fault: leave no half-done
+        state in clients."""
 
     def leave(self, index: int) -> None:
         """Runs in the worker's thread when the stage is taken down: close its clients."""
