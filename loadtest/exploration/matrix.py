@@ -45,7 +45,7 @@ def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
         cells = [_cell(result, str(hazard)) for hazard in HAZARDS.values()]
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
-        done = "exhausted" if result["exhausted"] else ""
+        done = "exhausted" if result["exhausted"] else "cut short" if result["cut_short"] else ""
         drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{word}[/]", *cells, seen, done)
     return drawn
 
@@ -74,6 +74,8 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
         if result["verdict"] in ("inconclusive", "not-run"):
             why = result.get("cause") or result.get("reason")
             told.append(f"{name}: {why}." + (f" Remedy: {result['remedy']}." if result.get("remedy") else ""))
+        elif result["cut_short"] and "budget" not in result["cut_short"]:
+            told.append(f"{name}: the search was cut short: {result['cut_short']}.")
         if example := result["counterexample"]:
             told.append(
                 f"{name}: {result['verdict']}; again: python manage.py explore --replay {example['id']}"

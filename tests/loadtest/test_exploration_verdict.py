@@ -88,7 +88,7 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
         came_to={"": ("lost", "10 lost"), "contention": (UNBROKEN, ""), "crash-holding": ("lost", "10 lost")},
     )
     found = finding(lost, Word.LOST)
-    assert (found["verdict"], found["cause"]) == ("lost", "10 lost")
+    assert (found["verdict"], found["cause"], found["cut_short"]) == ("lost", "10 lost", "the budget ended")
     assert found["under"] == {"contention": "inconclusive", "crash-holding": "lost"}
     assert found["agrees"] is False
 
