@@ -90,3 +90,16 @@ def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[st
             each.close()
     assert not result.cause
     assert result.exhausted
+
+
+def test_what_a_lease_has_left_is_virtual_to_the_millisecond(explore: Explore) -> None:
+    """A watchdog that extends below 1,000 ms reads 1,000, or 999, as the server's own clock has it."""
+
+    def watch(own: bank.Bank, amount: int) -> str:
+        own.redis.set(f"lease-{amount}", "mine", px=5_000)
+        time.sleep(4)
+        left = own.redis.pttl(f"lease-{amount}"), own.redis.ttl(f"lease-{amount}")
+        return bank.select_for_update(own, amount) if left == (1_000, 1) else "ok"
+
+    result = explore(watch)
+    assert (result.worst, result.exhausted) == ("unbroken", True)

@@ -27,7 +27,7 @@ from loadtest.explorer.gates.redis_connections import (
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
-from loadtest.explorer.servers.redis_wire import readable, rounded
+from loadtest.explorer.servers.redis_wire import left, readable
 from loadtest.explorer.tasks import Halt, Task
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _can_read: Any = AbstractConnection.can_read
 #: a command that cannot block is answered; the watchdog of the run (run.py) is there for a server that hangs
 SURE_WITHIN = 60.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
-_TTL = {b"PTTL", b"TTL"}
+_TTL = (b"PTTL ", b"TTL ")
 
 
 @dataclass(slots=True)
@@ -136,8 +136,9 @@ def _receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **k
     except redis.RedisError as error:
         place.run.heard(place.task, ("broken", type(error), str(error)))
         raise
-    first = op.identity.split(b" ", 1)[0]
-    exact = repr(rounded(reply) if first in _TTL and isinstance(reply, int) else reply).encode()
+    if isinstance(reply, int) and op.identity.startswith(_TTL):
+        reply = left(op.text, reply, gated.server.leases(), place.run.now)
+    exact = repr(reply).encode()
     _told(place, op, shown(reply), exact)
     place.run.heard(place.task, exact)
     if op.lose_reply:

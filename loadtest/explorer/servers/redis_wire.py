@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import redis
-
-#: what the server has counted down of a lease since is given back to what a worker reads of it
-GRAIN_MS = 10
 
 
 def address(connection: Any) -> str:
@@ -24,10 +22,6 @@ def readable(connection: Any) -> bool:
         return True
 
 
-def rounded(milliseconds: int) -> int:
-    return -(-milliseconds // GRAIN_MS) * GRAIN_MS if milliseconds > 10 * GRAIN_MS else milliseconds
-
-
 def lease(left: int, passed: int) -> int:
     """What a lease was when it was given, in ms: of all that it can have been (`left` are left, at most `passed` have
     gone by since, on a machine that may be busy) the roundest."""
@@ -35,3 +29,13 @@ def lease(left: int, passed: int) -> int:
     while -(-left // grain) * grain > left + passed:
         grain //= 10
     return -(-left // grain) * grain
+
+
+def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
+    """What a lease has left, as PTTL or TTL tell it, in virtual time: whatever the server has counted down since.
+    `told`: what it says; `leases`: their ends, in µs."""
+    name, _, key = command.partition(" ")
+    if told < 0 or key not in leases:
+        return told
+    milliseconds = (leases[key] - now) // 1000
+    return milliseconds if name == "PTTL" else (milliseconds + 500) // 1000
