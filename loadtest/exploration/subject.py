@@ -75,9 +75,8 @@ class LedgerSubject:
         )
 
     def work(self, index: int) -> Any:
-        connection.savepoint_state = (
-            0  # names of savepoints are counted: this worker's process has just begun
-        )
+        # names of savepoints are counted, and this worker's process has just begun
+        connection.savepoint_state = 0
         return find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def settle(self, index: int) -> None:

@@ -67,6 +67,21 @@ def test_the_file_says_what_was_found(explored: Any) -> None:
     assert "balance A0001" in page.read_text()
 
 
+def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
+    """What a process keeps is carried neither from run to run nor from worker to worker: the pool of django-redis, the
+    number of Django's next savepoint. And a replica that reports how far it is, is no stranger."""
+    kept = ["django-redis", "replicated", "check-then-decrement"]
+    asked = [f"--strategy={slug}" for slug in (*kept, "lock-inside-transaction")]
+    done = explore(*asked, "--faults", "0", "--output", str(tmp_path))
+    results = {
+        each["strategy"]: each for each in json.loads((tmp_path / "explore.json").read_text())["results"]
+    }
+    assert [each["cut_short"] for each in results.values()] == [""] * 5
+    assert {slug: results[slug]["verdict"] for slug in kept} == dict.fromkeys(kept, "kept")
+    assert results["lock-inside-transaction"]["verdict"] == "lost"
+    assert done.returncode == 0
+
+
 def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
     _, report = explored
     example = next(r for r in report["results"] if r["strategy"] == "naive-lock")["counterexample"]
