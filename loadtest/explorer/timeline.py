@@ -204,7 +204,9 @@ def only_polls(run: Run) -> bool:
     if run.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
     tried = max((main.history.attempts for main in mains), default=0)
-    if run.now - run.progress_at <= run.bounds.patience + run.longest_lease and tried < run.bounds.attempts:
+    waited = run.now - run.progress_at
+    enough = tried >= run.bounds.attempts and waited > run.longest_lease  # until then a lease may let them on
+    if waited <= run.bounds.patience + run.longest_lease and not enough:
         return False
     for task in run.tasks:
         watch(run, task)
