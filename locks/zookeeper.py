@@ -116,9 +116,8 @@ class ZooKeeperLock(Lock):
             lock.acquire(timeout=timeout)
         except KazooException:
             raise  # kazoo has cleaned up
-        except (
-            BaseException
-        ):  # interrupted: kazoo leaves its place in the queue, and everyone behind it waits
+        except BaseException:
+            # interrupted: kazoo leaves its place in the queue, and everyone behind it waits
             if lock.node:
                 with suppress(KazooException, KazooTimeoutError):
                     self._client.delete(f"{self.path}/{lock.node}")
