@@ -99,8 +99,7 @@ class ZooKeeperLock(Lock):
         try:
             self._client = client_of(self.hosts, self.lease)
             lock = self._client.Lock(self.path)
-            self._wait(lock, timeout)
-            stat = self._client.exists(f"{self.path}/{lock.node}")
+            stat = self._queue(lock, timeout)
         except KazooLockTimeout:
             return False
         except (KazooException, KazooTimeoutError) as error:
@@ -111,17 +110,24 @@ class ZooKeeperLock(Lock):
         self._session = self._client.client_id[0]
         return True
 
-    def _wait(self, lock: Any, timeout: float | None) -> None:
+    def _queue(self, lock: Any, timeout: float | None) -> Any:
         try:
             lock.acquire(timeout=timeout)
-        except KazooException:
+            return self._client.exists(f"{self.path}/{lock.node}")
+        except KazooLockTimeout:
             raise  # kazoo has cleaned up
         except BaseException:
-            # interrupted: kazoo leaves its place in the queue, and everyone behind it waits
-            if lock.node:
-                with suppress(KazooException, KazooTimeoutError):
-                    self._client.delete(f"{self.path}/{lock.node}")
+            self._leave(lock)  # interrupted: its place in the queue would stand, and everyone behind it wait
             raise
+
+    def _leave(self, lock: Any) -> None:
+        """Delete the lock's node, known by its prefix: the reply with its name may be what the interrupt has cut off.
+        A session's requests are answered in order, so a create under way is seen. An ensemble that does not answer
+        within a session's time removes the node itself."""
+        with suppress(KazooException, KazooTimeoutError):
+            for node in self._client.get_children_async(self.path).get(timeout=self.lease):
+                if node.startswith(lock.prefix):
+                    self._client.delete_async(f"{self.path}/{node}").get(timeout=self.lease)
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the node was gone before."""

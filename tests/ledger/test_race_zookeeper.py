@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -65,6 +66,25 @@ def test_a_waiter_that_is_interrupted_leaves_no_place_in_the_queue(hosts: str) -
             waiter.acquire(timeout=30)
         striker.join()
         assert len(client.get_children(holder.path)) == 1
+
+
+@pytest.mark.parametrize("request_", ["create", "get_children", "exists"])
+def test_an_interrupt_at_each_reply_leaves_no_place_in_the_queue(
+    hosts: str, request_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ensemble has done what was asked, and the interrupt comes before the answer is looked at."""
+    lock, client = ZooKeeperLock(f"interrupted-{request_}", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
+    ask = getattr(client, request_)
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        ask(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, request_, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lock.acquire(timeout=30)
+    assert client.get_children(lock.path) == []
 
 
 @pytest.mark.parametrize("slug", ["zookeeper", "zookeeper-fenced"])
