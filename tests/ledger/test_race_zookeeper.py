@@ -73,7 +73,10 @@ def test_an_interrupt_at_each_reply_leaves_no_place_in_the_queue(
     hosts: str, request_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ensemble has done what was asked, and the interrupt comes before the answer is looked at."""
-    lock, client = ZooKeeperLock(f"interrupted-{request_}", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
+    lock, client = (
+        ZooKeeperLock(f"interrupted-{request_}", zookeeper=hosts, lease=SESSION),
+        client_of(hosts, SESSION),
+    )
     ask = getattr(client, request_)
 
     def interrupted(*args: Any, **kwargs: Any) -> None:
