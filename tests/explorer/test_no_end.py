@@ -70,3 +70,22 @@ def test_a_pause_ends_also_where_a_waiter_stands_before_a_begin(explore: Explore
     result = explore(by_a_row, faults=1, kinds=frozenset({Fault.PAUSE}))
     assert result.fired == {Fault.PAUSE}
     assert (result.worst, result.exhausted) == ("unbroken", True)
+
+
+def counted(own: bank.Bank, amount: int) -> str:
+    """Each attempt is counted, so each changes something."""
+    while not own.redis.set("lock", amount, nx=True, px=10_000):
+        own.redis.incr("attempts")
+        time.sleep(0.1)
+    done = bank.add(own, amount)
+    own.redis.delete("lock")
+    return done
+
+
+def test_who_makes_a_hundred_attempts_is_let_wait_for_the_lease_of_a_dead_one(
+    stage: Callable[..., Stage],
+) -> None:
+    dies_inside = roughly([Option(Kind.STEP, "A"), Option(Kind.CRASH, "A")])
+    found, run = play(stage(counted, faults=1), {}, dies_inside)
+    assert run.now > 9_000_000
+    assert (found.word, found.faults) == ("unbroken", (Fault.CRASH,))
