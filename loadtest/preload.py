@@ -7,5 +7,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
 django.setup()
 
+import django_redis.client  # noqa: E402, F401
+
 import ledger.books  # noqa: E402, F401
 import loadtest.faults.worker  # noqa: E402, F401

@@ -68,7 +68,7 @@ class Cell:
             adversary=self.hazard.slug,
             settings={
                 "lease": float(lease),
-                "poll": 0.02,
+                "poll": 0.04,
                 "retries": 500,
                 "think": [0.0, 0.0],
                 "extra": touch.scaled(self.strategy, lease),

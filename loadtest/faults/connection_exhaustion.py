@@ -36,6 +36,7 @@ class ConnectionExhaustion(Party):
     slug = "connection-exhaustion"
     word = Hazard.CONNECTIONS
     alone = True
+    party = 24
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,8 +22,8 @@ class Dead(Exception):
 class Worker:
     """One worker process."""
 
-    def __init__(self, zygote: Zygote) -> None:
-        self._zygote = zygote
+    def __init__(self, zygote: Zygote, kind: str = "") -> None:
+        self._zygote, self.kind = zygote, kind
         self.pid, self.pipe = zygote.fork()
         self.exitcode: int | None = None
         self.busy = False
@@ -106,17 +107,18 @@ class Pool:
         self._zygote = Zygote(env)
         #: who needs the processor and not merely time takes a turn
         self.turn = threading.BoundedSemaphore(4)
-        self._idle: list[Worker] = []
+        self._idle: dict[str, list[Worker]] = defaultdict(list)
         self._all: set[Worker] = set()
         self._gate = threading.Lock()
 
-    def hire(self) -> Worker:
+    def hire(self, kind: str = "") -> Worker:
+        """`kind`: of work that leaves something standing which the next of its kind needs too."""
         with self._gate:
-            while self._idle:
-                worker = self._idle.pop()
+            while self._idle[kind]:
+                worker = self._idle[kind].pop()
                 if worker.lives:
                     return worker
-            worker = Worker(self._zygote)
+            worker = Worker(self._zygote, kind)
             self._all.add(worker)
             return worker
 
@@ -124,11 +126,20 @@ class Pool:
         """Take back an idle worker that nothing was done to; end any other one."""
         if clean and not worker.busy and worker.lives:
             with self._gate:
-                self._idle.append(worker)
+                self._idle[worker.kind].append(worker)
             return
         worker.die()
         with self._gate:
             self._all.discard(worker)
+
+    def dismiss(self) -> None:
+        """End the idle ones of every special kind: what they keep standing would be in the way of other hazards."""
+        with self._gate:
+            special = [worker for kind, idle in self._idle.items() if kind for worker in idle]
+            self._idle = defaultdict(list, {"": self._idle[""]})
+            self._all.difference_update(special)
+        for worker in special:
+            worker.die()
 
     def close(self) -> None:
         """End them all, whatever they do."""

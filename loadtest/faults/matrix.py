@@ -26,12 +26,14 @@ Party = tuple[Cell, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is tried. `together`: how many events at a time."""
+    """What is tried. `singles`, `together`: how many events at a time, of those that strike one cell and of those that
+    strike a party."""
 
     strategies: tuple[str, ...]
     hazards: tuple[str, ...]
     repeat: int = 1
     seed: int = 0
+    singles: int = 9
     together: int = 6
 
     def cells(self) -> list[Cell]:
@@ -82,10 +84,17 @@ class Matrix:
             self.pool.close()
 
     def _all(self, groups: list[Party]) -> Iterator[dict[str, Any]]:
-        for alone in (False, True):
-            some = [each for each in groups if each[0].alone is alone]
-            for each in _several(self._work, some, 1 if alone else self.plan.together):
+        for some, together in self._lots(groups):
+            for each in _several(self._work, some, together):
                 yield from each
+        self.pool.dismiss()
+
+    def _lots(self, groups: list[Party]) -> Iterator[tuple[list[Party], int]]:
+        """Yield what may run at the same time, and how many events of it: a single cell mostly waits."""
+        shared = [each for each in groups if not each[0].alone]
+        yield [each for each in shared if each[0].hazard.party == 1], self.plan.singles
+        yield [each for each in shared if each[0].hazard.party > 1], self.plan.together
+        yield [each for each in groups if each[0].alone], 1
 
     def _work(self, cells: Party) -> list[dict[str, Any]]:
         if self.ended.is_set():

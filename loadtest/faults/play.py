@@ -14,11 +14,13 @@ from django.db import close_old_connections, connections
 from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Callers, Cell
 from loadtest.faults.crew import Pool
+from loadtest.faults.scene import STUCK
 from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
 from loadtest.trial import run, skipped
 from loadtest.verdict import Verdict
 from loadtest.words import Word
+from locks.hazards import Hazard
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3  # until it fired
@@ -39,16 +41,19 @@ def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> d
     while rest:
         for cell, result in _together(rest, shared, pool, control).items():
             tries[cell].append(result)
-        rest = [each for each in rest if _again(tries[each])]
+        rest = [each for each in rest if again(tries[each])]
     return tries
 
 
-def _again(tries: Tries) -> bool:
+def again(tries: Tries) -> bool:
     """Is it to be run again? What lost money has done so. But a deadline also passes on a machine that stands still:
     against a claim that has to happen twice, before the hazard fired as often as in what decides nothing."""
     last = tries[-1]
     late = last.word in (Word.STALLED, Word.REFUSED)
     fired = last.witness is not None and bool(last.witness.fired)
+    stall = last.witness.stall if late and last.witness else None
+    if stall and stall.sentence == STUCK and str(Hazard.CONTENTION) not in last.trial.withstands:
+        return False  # as its page says; the hazard finds nobody inside, however often it comes
     if last.word == Word.INCONCLUSIVE or (late and not fired):
         return len(tries) < ATTEMPTS
     return late and last.claimed and len(tries) < 2

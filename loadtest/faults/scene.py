@@ -31,6 +31,9 @@ PATIENCE = 4.0
 ENTER = 12.0
 #: seconds; of those to whom nothing is done: a slow machine must not end their leases
 EASY_LEASE = 10.0
+#: seconds: who is not done then waits for something other than a lease
+CROWD_DONE = EASY_LEASE + 1.0
+STUCK = "under contention alone workers did not get on"
 
 
 @dataclass
@@ -69,9 +72,10 @@ class Scene:
 
     # -- workers -------------------------------------------------------------------------------------------
 
-    def hire(self, pool: Pool | None = None, env: Mapping[str, str] | None = None) -> Worker:
-        """`pool`, `env`: of a worker that is not as the others of the cell (its clock, its way to the servers)."""
-        worker = (pool or self.pool).hire()
+    def hire(self, pool: Pool | None = None, env: Mapping[str, str] | None = None, kind: str = "") -> Worker:
+        """`pool`, `env`: of a worker that is not as the others of the cell (its clock, its way to the servers).
+        `kind`: see Pool.hire."""
+        worker = (pool or self.pool).hire(kind)
         self.workers.append(worker)
         way = {**self.site.env, **(env or {})}
         if pool or env:
@@ -91,13 +95,10 @@ class Scene:
             begin = time.monotonic()
             late = [each for each in self.rivals if not each.finishes(begin + 3)]
             self.pace = time.monotonic() - begin
-        until = time.monotonic() + 8 + self.lease
-        late = [each for each in late if not each.finishes(until)]
+        late = [each for each in late if not each.finishes(begin + CROWD_DONE)]
         self.note(f"{CROWD} workers posted {POSTINGS} times each, {len(late)} of them not to the end")
         if late:
-            self.stall = Stall(
-                "under contention alone workers did not get on", time.monotonic() - until + 11 + self.lease
-            )
+            self.stall = Stall(STUCK, time.monotonic() - begin)
 
     def victim(self, patience: float = ENTER, worker: Worker | None = None) -> Worker | None:
         """Let one worker in. None if it does not get there (it is noted)."""

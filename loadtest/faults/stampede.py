@@ -1,10 +1,12 @@
 """stampede: one worker is inside, 200 others come to the same account, and then it goes on.
 
-Four processes of 50 threads, each thread with connections of its own. Who polls, polls every 0.25 s.
+Four processes of 50 threads, each thread with connections of its own, which the next cell takes over: to connect two
+hundred times takes longer than to serve them. Who polls, polls every 0.1 s.
 
 Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
 Cannot touch nothing: everybody can come.
-Cleans up    the processes end with the cell. No other cell runs meanwhile.
+Cleans up    the processes end with the matrix, or with the cell if one of them was not answered. No other cell runs
+             meanwhile.
 """
 
 from __future__ import annotations
@@ -30,11 +32,10 @@ class Stampede(Adversary):
     word = Hazard.STAMPEDE
     alone = True
     lease = LEASE
-    settings = {"poll": 0.25, "retries": 2000}
+    settings = {"poll": 0.1, "retries": 2000}
 
     def strike(self, scene: Scene) -> None:
-        herd = [scene.hire() for _ in range(PROCESSES)]
-        scene.struck.update(herd)
+        herd = [scene.hire(kind=self.slug) for _ in range(PROCESSES)]
         if not (victim := scene.victim()):
             return
         for worker in herd:

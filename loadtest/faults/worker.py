@@ -16,6 +16,7 @@ import signal
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
@@ -41,6 +42,7 @@ class Desk:
         self.journal: Any = None
         self.chance = random.Random()  # noqa: S311  (no secret)
         self.threads: set[threading.Thread] = set()
+        self.crowd: ThreadPoolExecutor | None = None
 
     def open(
         self, book: str, folder: str, env: dict[str, str], sentinels: list[Any], seed: int, number: int
@@ -54,13 +56,21 @@ class Desk:
         self.way.take(env, sentinels)
         close_old_connections()  # the database may have been restarted since
         os.environ["PGAPPNAME"] = book  # for connections to come, and for this one: see sight.deadlocks
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('application_name', %s, false)", [book])
+        connection.ensure_connection()
+        self.name_session()
         self.chance.seed(f"{seed}:{number}")
         random.seed(f"{seed}:{number}:strategy")
         self.book = Book.objects.get(pk=book)
         self.journal = Journal(folder)
         self.threads = set(threading.enumerate())
+
+    def name_session(self) -> None:
+        """This thread's connection, if it has one, bears the name of the book."""
+        from django.db import connection
+
+        if connection.connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('application_name', %s, false)", [os.environ["PGAPPNAME"]])
 
     def think(self, _strategy: Any) -> None:
         if self.lines and threading.current_thread() is threading.main_thread():

@@ -52,7 +52,7 @@ CELLS = {
     "deadlock": {"select-for-update": "kept", "optimistic-version": "not-run", "advisory-lock": "not-run"},
     "worker-crash": {"setnx": "stalled", "select-for-update": "kept"},
     "connection-exhaustion": {"token": "kept", "select-for-update": "kept"},
-    "stampede": {"token": "kept"},
+    "stampede": {"token": "kept", "select-for-update": "kept"},  # by the same threads
     "database-session-killed": {"select-for-update": "kept"},
     "database-restart": {"select-for-update": "kept"},
 }

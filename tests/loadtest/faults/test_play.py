@@ -1,0 +1,54 @@
+"""What is run again, and who is hired again: the matrix without its servers."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from loadtest.evidence import Stall
+from loadtest.faults import HAZARDS
+from loadtest.faults.cell import Cell
+from loadtest.faults.crew import Pool
+from loadtest.faults.play import again
+from loadtest.faults.scene import STUCK
+from loadtest.history import History
+from loadtest.result import Result
+from loadtest.trial import Witness
+from loadtest.verdict import Verdict
+from loadtest.words import Word
+
+
+def stalled(strategy: str, sentence: str) -> Result:
+    """Before its hazard fired."""
+    return Result(
+        trial=Cell(strategy, HAZARDS["pause"]).trial(),
+        verdict=Verdict(word=Word.STALLED),
+        witness=Witness(history=History(), stall=Stall(sentence, 11.0)),
+    )
+
+
+def test_who_stands_still_under_contention_as_its_page_says_is_not_asked_again() -> None:
+    assert not again([stalled("token-leaky", STUCK)])
+
+
+def test_against_its_claim_or_later_it_is() -> None:
+    assert again([stalled("token", STUCK)])
+    assert again([stalled("token-leaky", "2 live workers got no answer")])
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+def test_who_was_hired_for_a_kind_of_work_is_hired_for_that_until_dismissed(pool: Pool) -> None:
+    ordinary, special = pool.hire(), pool.hire("herd")
+    for worker in (ordinary, special):
+        pool.give_back(worker, clean=True)
+    assert pool.hire("herd") is special
+    assert pool.hire() is ordinary
+    pool.give_back(special, clean=True)
+    pool.dismiss()
+    assert not special.lives
+    assert ordinary.lives
