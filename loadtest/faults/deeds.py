@@ -142,8 +142,8 @@ def crowd(desk: Desk, threads: int, lease: float) -> dict[str, int]:
     start = threading.Barrier(threads)  # so each thread takes one
 
     def post() -> str:
-        desk.name_session()
         start.wait()
+        desk.name_session()
         return desk.one().split(":")[0]
 
     return Counter(one.result() for one in [desk.crowd.submit(post) for _ in range(threads)])
