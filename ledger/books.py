@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -61,6 +62,19 @@ def post(book: Book, posting: Posting) -> Applied:
     A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
     leaves it unknown whether the posting was applied: ask again with the same key.
     """
+    applied = _post(book, posting)
+    return applied if len(posting.lines) == 1 else _as_asked(applied, posting)
+
+
+def _as_asked(applied: Applied, posting: Posting) -> Applied:
+    """The entries in the order of the posting's lines: in which they are written is the strategy's business, and a
+    replay must be the first answer again."""
+    place = {account: number for number, account in enumerate(posting.accounts)}
+    entries = sorted(applied.entries, key=lambda entry: place.get(entry.account, len(place)))
+    return replace(applied, entries=tuple(entries))
+
+
+def _post(book: Book, posting: Posting) -> Applied:
     if first := _replay(book, posting):
         return first
     try:

@@ -49,6 +49,14 @@ def test_a_replayed_key_gives_the_first_answer(client: Client, book: str) -> Non
     assert client.get(f"{book}/accounts/A1").json()["balance"] == 110
 
 
+def test_a_replayed_transfer_gives_the_first_answer_in_its_order(client: Client, book: str) -> None:
+    """The accounts are written in one order for everyone, whatever order they were asked in."""
+    lines = [{"account": "A2", "amount": 20}, {"account": "A1", "amount": -20}]
+    first, again = (send(client, f"{book}/postings", {"lines": lines}, "k1").json() for _ in range(2))
+    assert [entry["account"] for entry in first["entries"]] == ["A2", "A1"]
+    assert (again["replayed"], again["entries"]) == (True, first["entries"])
+
+
 def test_the_same_key_with_another_body_is_refused(client: Client, book: str) -> None:
     send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
     answer = send(client, f"{book}/postings", {"account": "A1", "amount": 11}, "k1")
