@@ -22,7 +22,7 @@ from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
-from loadtest.explorer.subject import Ending, Subject
+from loadtest.explorer.subject import Ending, Subject, words_of
 from loadtest.explorer.tasks import Halt, State, Task, Worker
 
 GATES: tuple[Callable[[Patches], None], ...] = (
@@ -131,7 +131,7 @@ class Stage:
             if collects:
                 gc.enable()
             self.runs += 1
-            if self.runs % COLLECT_EVERY == 0:  # connections that a lost reply made useless wait in cycles
+            if self.runs % COLLECT_EVERY == 0:  # what a subject's own cycles hold
                 gc.collect()
         if run.error:
             raise run.error
@@ -175,7 +175,7 @@ class Stage:
             except Halt:
                 worker.halted = True
             except BaseException as error:  # noqa: BLE001  (what a worker raises is its answer)
-                worker.error = error
+                worker.error = words_of(error)
             try:
                 run.finished(worker.main)
             finally:
@@ -215,6 +215,7 @@ class Stage:
                 self.recording.keep_connections(worker)
             for name, sessions in worker.sessions.items():
                 self._settle(name, list(sessions), played=worker.main.steps is not None)
+            worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if worker.halted or worker.error or worker.struck:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]

@@ -28,6 +28,16 @@ class Ending:
     struck: bool = False
 
 
+def words_of(error: BaseException) -> BaseException:
+    """The error as an answer: what it says, and what it says of its cause. Its frames would hold every connection of
+    the run open for as long as the answer is known."""
+    told: BaseException | None = error
+    while told is not None:
+        told.__traceback__ = told.__context__ = None
+        told = told.__cause__
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What one finished schedule came to: a word of GRAVITY, and the proof."""

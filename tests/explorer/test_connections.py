@@ -1,15 +1,34 @@
-"""Explorations one after the other in one process leave no connection behind."""
+"""Explorations one after the other in one process leave no connection behind, and no connection decides."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import psycopg
 
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
+from loadtest.explorer.result import Result
+from tests.explorer import bank
 from tests.locks.actor import eventually
 
 HELD = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 OWN = 3  # this test's, and the lane's own; each lost reply of a job costs one more
+WORKERS = 2
+
+
+def looks_again(own: bank.Bank, amount: int) -> str:
+    """After a lost reply it looks what has become of it, over another connection, and is none the wiser."""
+    try:
+        return bank.no_lock(own, amount)
+    except psycopg.OperationalError:
+        own.read()
+        raise
+
+
+def nobody_listens(own: bank.Bank, amount: int) -> str:
+    psycopg.connect(own.database, dbname="nowhere")
+    return "ok"
 
 
 def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
@@ -21,3 +40,25 @@ def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
             assert "error" not in answer, answer["error"]
             # a session ends when its process does
             eventually(lambda: sql.execute(HELD).fetchall()[0][0] <= OWN, f"{OWN} connections")
+
+
+def test_an_answer_that_is_known_keeps_no_connection(
+    explore: Callable[..., Result], explorer_urls: tuple[str, str]
+) -> None:
+    """An error has frames, and these have connections: the recording keeps the error's words alone."""
+    with psycopg.connect(explorer_urls[0], autocommit=True) as sql:
+        before = sql.execute(HELD).fetchall()[0][0]
+        result = explore(looks_again, faults=1)
+        assert result.exhausted, result.cause
+        # two look on from beside; each worker: the two of one schedule, and the one that it goes on with
+        most = before + 2 + 3 * WORKERS
+        eventually(lambda: sql.execute(HELD).fetchall()[0][0] <= most, f"{most} connections")
+
+
+def test_a_server_that_takes_no_connection_is_no_answer_of_a_schedule(
+    explore: Callable[..., Result],
+) -> None:
+    result = explore(nobody_listens)
+    assert not result.exhausted
+    assert "cannot connect" in result.cause
+    assert "log" in result.remedy

@@ -15,6 +15,7 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import (
@@ -40,6 +41,7 @@ _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined
 _made: set[int] = set()
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
+LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 
@@ -219,7 +221,12 @@ def _drive(
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
-    connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
+    try:
+        connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
+    except psycopg.OperationalError as error:
+        if place := here():  # no fault of the schedule: what the worker does now says nothing of it
+            place.run.error = Broken(f"{place.task.name} cannot connect: {error}", LOOK_AT_THE_SERVER)
+        raise
     _made.add(connection.info.backend_pid)
     return connection
 
