@@ -39,7 +39,7 @@ class Adversary(ABC):
     own_valkey: ClassVar[bool] = False
     #: accounts of the book
     accounts: ClassVar[int] = 1
-    #: settings of the book beyond those of every cell
+    #: settings of each book beyond those of every cell
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, cells: int = 1) -> None:
@@ -52,6 +52,10 @@ class Adversary(ABC):
     def lease_of(self, strategy: str) -> float:
         """Return the lease of the strategy's lock in its cell, in seconds."""
         return self.lease or touch.lease_of(strategy)
+
+    def settings_of(self, strategy: str) -> Mapping[str, Any]:
+        """Return the settings of the strategy's book beyond those of every cell."""
+        return self.settings
 
     def missing(self) -> tuple[str, str] | None:
         """Return (reason, remedy) when this machine has not what it needs, else None."""

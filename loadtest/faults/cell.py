@@ -72,7 +72,7 @@ class Cell:
                 "retries": 500,
                 "think": [0.0, 0.0],
                 "extra": touch.scaled(self.strategy, lease),
-                **self.hazard.settings,
+                **self.hazard().settings_of(self.strategy),
             },
             planned=frozenset({str(self.hazard.word)}),
         )

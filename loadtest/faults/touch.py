@@ -62,9 +62,15 @@ def no_valkey(strategy: str, store: str) -> str | None:
     return None if store == "redis" or asks_valkey(strategy) else "it asks no Valkey server"
 
 
+def asks_a_majority(strategy: str) -> bool:
+    """Does its lock ask several servers that know nothing of each other?"""
+    asks = asked(strategy)
+    return "redis_nodes" in asks and "redis" not in asks
+
+
 def no_sentinel(strategy: str) -> str | None:
     asks = asked(strategy)
-    if "redis_nodes" in asks and "redis" not in asks:
+    if asks_a_majority(strategy):
         return "its nodes are independent of each other: none follows another"
     return (
         "Django's cache is configured with one address here: it follows no sentinel"

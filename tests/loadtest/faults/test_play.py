@@ -35,6 +35,12 @@ def test_against_its_claim_or_later_it_is() -> None:
     assert again([stalled("token-leaky", "2 live workers got no answer")])
 
 
+def test_two_hundred_who_ask_a_majority_do_so_less_often() -> None:
+    """At the pace of the others they keep three servers busy for a minute, mostly in vain."""
+    polls = {slug: Cell(slug, HAZARDS["stampede"]).trial().settings["poll"] for slug in ("token", "redlock")}
+    assert polls["redlock"] > 3 * polls["token"]
+
+
 @pytest.fixture
 def pool() -> Iterator[Pool]:
     pool = Pool()
