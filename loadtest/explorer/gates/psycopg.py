@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import select
 from collections.abc import Callable, Generator, Hashable
 from contextlib import suppress
@@ -15,7 +14,6 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import (
@@ -27,6 +25,7 @@ from loadtest.explorer.gates.psycopg_commands import (
     sending,
     sent,
 )
+from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
 _wait = psycopg.Connection.wait
-_connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
-_made: set[int] = set()
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
-LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 
@@ -218,27 +214,6 @@ def _drive(
                 yield from place.run.blocked(place.task)
     except StopIteration as done:
         return done.value
-
-
-def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
-    try:
-        connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
-    except psycopg.OperationalError as error:
-        if place := here():  # no fault of the schedule: what the worker does now says nothing of it
-            place.run.error = Broken(f"{place.task.name} cannot connect: {error}", LOOK_AT_THE_SERVER)
-        raise
-    _made.add(connection.info.backend_pid)
-    return connection
-
-
-def made(look: bool = False) -> set[int]:
-    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
-    `look` for those that were there before."""
-    for thing in gc.get_objects() if look else ():
-        # of its type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for
-        if issubclass(type(thing), psycopg.Connection) and not thing.closed:
-            _made.add(thing.info.backend_pid)
-    return _made
 
 
 def install(patches: Patches) -> None:

@@ -47,7 +47,7 @@ class Strangers:
         return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
 
     def _ours(self, look: bool = False) -> set[int]:
-        from loadtest.explorer.gates.psycopg import made
+        from loadtest.explorer.gates.psycopg_connections import made
 
         return made(look)
 

@@ -1,0 +1,36 @@
+"""The connections of psycopg: which sessions of the server they are, and what becomes of one that cannot be made."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import psycopg
+
+from loadtest.explorer.endless import Broken
+from loadtest.explorer.gates.here import here
+
+_connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+_made: set[int] = set()
+LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
+
+
+def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
+    try:
+        connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
+    except psycopg.OperationalError as error:
+        if place := here():  # no fault of the schedule: what the worker does now says nothing of it
+            place.run.error = Broken(f"{place.task.name} cannot connect: {error}", LOOK_AT_THE_SERVER)
+        raise
+    _made.add(connection.info.backend_pid)
+    return connection
+
+
+def made(look: bool = False) -> set[int]:
+    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
+    `look` for those that were there before."""
+    for thing in gc.get_objects() if look else ():
+        # of its type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for
+        if issubclass(type(thing), psycopg.Connection) and not thing.closed:
+            _made.add(thing.info.backend_pid)
+    return _made
