@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
@@ -26,8 +30,13 @@ def looks_again(own: bank.Bank, amount: int) -> str:
         raise
 
 
-def nobody_listens(own: bank.Bank, amount: int) -> str:
+def no_such_database(own: bank.Bank, amount: int) -> str:
     psycopg.connect(own.database, dbname="nowhere")
+    return "ok"
+
+
+def nobody_listens(own: bank.Bank, amount: int) -> str:
+    redis.Redis(port=1, retry=Retry(NoBackoff(), 0)).ping()
     return "ok"
 
 
@@ -55,10 +64,11 @@ def test_an_answer_that_is_known_keeps_no_connection(
         eventually(lambda: sql.execute(HELD).fetchall()[0][0] <= most, f"{most} connections")
 
 
+@pytest.mark.parametrize("deposit", [no_such_database, nobody_listens])
 def test_a_server_that_takes_no_connection_is_no_answer_of_a_schedule(
-    explore: Callable[..., Result],
+    explore: Callable[..., Result], deposit: Callable[..., str]
 ) -> None:
-    result = explore(nobody_listens)
+    result = explore(deposit)
     assert not result.exhausted
     assert "cannot connect" in result.cause
     assert "log" in result.remedy

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
+
+LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
 
 @dataclass(slots=True)
@@ -70,3 +73,15 @@ def beside() -> Iterator[None]:
 def anywhere() -> Here | None:
     """The same, also inside of what is not gated."""
     return _local.here
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """A connection that cannot be made is no fault of the schedule: what its worker does then says nothing of it."""
+    try:
+        yield
+    except Exception as error:
+        place = anywhere()
+        if place and not place.run.ending:
+            place.run.error = Broken(f"{place.task.name} cannot connect: {error}", LOOK_AT_THE_SERVER)
+        raise

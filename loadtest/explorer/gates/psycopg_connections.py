@@ -7,21 +7,15 @@ from typing import Any
 
 import psycopg
 
-from loadtest.explorer.endless import Broken
-from loadtest.explorer.gates.here import here
+from loadtest.explorer.gates.here import connecting
 
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 _made: set[int] = set()
-LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
-    try:
+    with connecting():
         connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
-    except psycopg.OperationalError as error:
-        if place := here():  # no fault of the schedule: what the worker does now says nothing of it
-            place.run.error = Broken(f"{place.task.name} cannot connect: {error}", LOOK_AT_THE_SERVER)
-        raise
     _made.add(connection.info.backend_pid)
     return connection
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.here import Here, beside
+from loadtest.explorer.gates.here import Here, beside, connecting
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import address
@@ -40,7 +40,9 @@ class Gated:
 
 def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
     """The handshake touches nothing that anybody shares: no step."""
-    with beside():
+    if connection._sock:  # a pool asks each time: whether it is still good shows when something is sent
+        return
+    with connecting(), beside():
         _connect(connection, *args, **keywords)
         connection.explorer_number = number = number_of(connection)
         _made.setdefault(address(connection), set()).add(number)
