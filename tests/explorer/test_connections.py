@@ -12,6 +12,7 @@ from redis.retry import Retry
 
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.result import Result
 from tests.explorer import bank
 from tests.locks.actor import eventually
@@ -38,6 +39,18 @@ def no_such_database(own: bank.Bank, amount: int) -> str:
 def nobody_listens(own: bank.Bank, amount: int) -> str:
     redis.Redis(port=1, retry=Retry(NoBackoff(), 0)).ping()
     return "ok"
+
+
+def asks_before_and_after(own: bank.Bank, amount: int) -> str:
+    """In between, a server may be replaced by another one: the pool sees that the connection ended, and makes a new
+    one."""
+    try:
+        own.redis.set("before", amount)
+        own.read()
+        own.redis.set("after", amount)
+    except redis.ConnectionError as error:
+        raise bank.GaveUp from error
+    return bank.select_for_update(own, amount)
 
 
 def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
@@ -72,3 +85,10 @@ def test_a_server_that_takes_no_connection_is_no_answer_of_a_schedule(
     assert not result.exhausted
     assert "cannot connect" in result.cause
     assert "log" in result.remedy
+
+
+def test_who_would_connect_again_is_told_of_no_failover(explore: Callable[..., Result]) -> None:
+    kinds = frozenset({Fault.FAILOVER})
+    result = explore(asks_before_and_after, faults=1, kinds=kinds)
+    assert result.exhausted, result.cause
+    assert (result.worst, result.fired) == ("unbroken", {Fault.FAILOVER})
