@@ -32,7 +32,9 @@ def words_of(error: BaseException) -> BaseException:
     """The error as an answer: what it says, and what it says of its cause. Its frames would hold every connection of
     the run open for as long as the answer is known."""
     told: BaseException | None = error
-    while told is not None:
+    seen: set[int] = set()  # errors may name each other as their causes
+    while told is not None and id(told) not in seen:
+        seen.add(id(told))
         told.__traceback__ = told.__context__ = None
         told = told.__cause__
     return error

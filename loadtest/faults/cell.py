@@ -60,7 +60,8 @@ class Cell:
         return (why, "") if why else None
 
     def trial(self) -> Trial:
-        lease = self.hazard().lease_of(self.strategy)
+        adversary = self.hazard()
+        lease = adversary.lease_of(self.strategy)
         return Trial(
             strategy=self.strategy,
             workload=workloads.find("deposits", self.hazard.accounts),
@@ -72,7 +73,7 @@ class Cell:
                 "retries": 500,
                 "think": [0.0, 0.0],
                 "extra": touch.scaled(self.strategy, lease),
-                **self.hazard().settings_of(self.strategy),
+                **adversary.settings_of(self.strategy),
             },
             planned=frozenset({str(self.hazard.word)}),
         )

@@ -69,12 +69,11 @@ def asks_a_majority(strategy: str) -> bool:
 
 
 def no_sentinel(strategy: str) -> str | None:
-    asks = asked(strategy)
     if asks_a_majority(strategy):
         return "its nodes are independent of each other: none follows another"
     return (
         "Django's cache is configured with one address here: it follows no sentinel"
-        if "cache" in asks
+        if "cache" in asked(strategy)
         else None
     )
 

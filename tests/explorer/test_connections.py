@@ -14,12 +14,12 @@ from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.result import Result
+from loadtest.explorer.subject import words_of
 from tests.explorer import bank
 from tests.locks.actor import eventually
 
 HELD = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 OWN = 3  # this test's, and the lane's own; each lost reply of a job costs one more
-WORKERS = 2
 
 
 def looks_again(own: bank.Bank, amount: int) -> str:
@@ -73,8 +73,14 @@ def test_an_answer_that_is_known_keeps_no_connection(
         result = explore(looks_again, faults=1)
         assert result.exhausted, result.cause
         # two look on from beside; each worker: the two of one schedule, and the one that it goes on with
-        most = before + 2 + 3 * WORKERS
+        most = before + 2 + 3 * result.bounds.workers
         eventually(lambda: sql.execute(HELD).fetchall()[0][0] <= most, f"{most} connections")
+
+
+def test_errors_that_name_each_other_as_their_causes_have_an_end() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert words_of(one) is one
 
 
 @pytest.mark.parametrize("deposit", [no_such_database, nobody_listens])

@@ -7,6 +7,8 @@ from typing import Any
 import psycopg
 from psycopg.pq import ExecStatus
 
+from loadtest.explorer.gates.psycopg_connections import made
+
 #: an unlogged table, and a trigger that fires at every login
 WATCH = b"""
 CREATE SCHEMA IF NOT EXISTS explorer;
@@ -36,20 +38,15 @@ class Strangers:
         done = self.admin.pgconn.exec_(WATCH)
         if done.status != ExecStatus.COMMAND_OK:
             raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
-        self._ours(look=True)
+        made(look=True)
         self._before = self._sessions()
 
     def around(self) -> str:
-        ours, now = self._ours(), self._sessions()
+        ours, now = made(), self._sessions()
         strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
         strangers += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
         return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
-
-    def _ours(self, look: bool = False) -> set[int]:
-        from loadtest.explorer.gates.psycopg_connections import made
-
-        return made(look)
 
     def _sessions(self) -> dict[int, str]:
         return dict(self.admin.execute(SESSIONS).fetchall())
