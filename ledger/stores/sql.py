@@ -136,7 +136,7 @@ class SqlStore(Store):
         connection = connections[self.db]
         if connection.vendor != "postgresql":
             return super().everything()
-        return links.of_book(connection, self.book.pk, list(self.accounts()))
+        return links.of_accounts(connection, list(self.accounts()))
 
 
 def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:

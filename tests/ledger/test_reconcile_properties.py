@@ -153,7 +153,7 @@ def as_sent(row: EntryRow) -> Link:
     """`row` as PostgreSQL sends it."""
     parent = row.parent.bytes if row.parent else None
     read_at, written_at = ((moment - SERVER_EPOCH) // timedelta(microseconds=1) for moment in row[7:9])
-    return Link(row.id.bytes, *row[1:5], parent, row.worker, read_at, written_at, row.seq)
+    return Link(row.id.bytes, *row[1:5], parent, row.worker, read_at, written_at, row.seq, account=1)
 
 
 @given(WRITES, TOLD)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
 from ledger.books import open_book, post
-from ledger.models import Book
+from ledger.models import Book, Entry
 from ledger.posting import Line, Posting
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import links, store_of
@@ -150,6 +151,18 @@ def test_the_three_ways_to_an_accounts_entries_agree():
     for account, pk in store.accounts():
         assert sorted(store.entries(pk)) == sorted(in_one_pass[account.number])
         assert sorted(row.whole() for row in store.links(pk)) == sorted(in_one_pass[account.number])
+
+
+def test_entries_of_an_account_that_is_not_there_do_not_hide_those_of_others():
+    """Entries have no foreign key (decision 11): plain SQL may leave such a one, and its account may sort first."""
+    book = opened()
+    deposit(book, "here", 10)
+    Entry.objects.create(
+        book=book, account_id=0, key="nobody's", amount=5, balance_before=0, balance_after=5,
+        worker="plain SQL", read_at=timezone.now(), written_at=timezone.now(),
+    )  # fmt: skip
+    books = books_of(book)
+    assert (books.final, books.entries, books.right) == (110, 1, True)
 
 
 def test_a_reader_that_gives_up_leaves_the_connection_usable():
