@@ -115,7 +115,8 @@ def _read(chain: Chain, entries: Iterable[Row]) -> None:
     parents = [node(row.parent) for row in rows.values()]
     if len(set(parents)) < len(parents):
         chain.forks = {parent: times for parent, times in Counter(parents).items() if times > 1}
-    chain.lowest = min(chain.lowest, min(row.balance_after for row in rows.values()))
+    lowest = min(row.balance_after for row in rows.values())
+    chain.lowest = min(chain.lowest, lowest)
 
 
 def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:

@@ -1,12 +1,16 @@
 """`manage.py compare` with a real swarm on real servers: what it says, and what it refuses to say."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from ledger.addresses import BASE_DIR
 from ledger.models import Book, Entry
 from loadtest.availability import missing
 from loadtest.models import Result, Trial
@@ -154,3 +158,19 @@ def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureF
     assert "redis-watch, stock: it keeps its accounts only on redis" in out
     (row,) = (line for line in out.splitlines() if "│ redis-watch" in line)
     assert row.count("not-run") == 2
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
+    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "1", "--output", str(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "compare", *words], cwd=BASE_DIR, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stderr
+        assert any("no-lock: " in line for line in command.stderr)  # the next trial takes a second and more
+        command.send_signal(end)
+        _, told = command.communicate(timeout=200)
+    assert command.returncode == 130, told
+    assert f"What was measured is in {tmp_path / 'compare.json'}." in told
+    results = json.loads((tmp_path / "compare.json").read_text())["results"]
+    assert [each["strategy"] for each in results] == ["no-lock"]

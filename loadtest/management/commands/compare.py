@@ -22,6 +22,7 @@ from loadtest.claims import exit_code
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, span
 from loadtest.presets import PRESETS
+from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
 from loadtest.report.labels import labels
 from loadtest.report.terminal import matrix, remarks, table
@@ -90,6 +91,7 @@ class Command(BaseCommand):
                 Settings.of(plan.settings)
         except ValueError as error:
             raise subjects.usage(error) from error
+        end_as_ctrl_c()
         try:
             report = self.measure(plans, options)
         except (NoServers, ServerError, BankError) as error:
