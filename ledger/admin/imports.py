@@ -22,6 +22,7 @@ from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.imports.operations import books_with_imports
 from ledger.imports.progress import problem_lines, progress
 from ledger.imports.retry import try_again
+from ledger.imports.stop import stop
 from ledger.imports.upload import open_book_for, start_import
 from ledger.models import Book, ImportLine, ImportRun
 
@@ -50,10 +51,11 @@ class ImportRunAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
-        retry = view(require_POST(self.retry_view))
+        retry, end = (view(require_POST(each)) for each in (self.retry_view, self.stop_view))
         return [
             path("<int:run_id>/progress/", view(self.progress_view), name="ledger_importrun_progress"),
             path("<int:run_id>/retry/", retry, name="ledger_importrun_retry"),
+            path("<int:run_id>/stop/", end, name="ledger_importrun_stop"),
             *super().get_urls(),
         ]
 
@@ -114,14 +116,26 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "ledger/import_progress.html", context)
 
     def retry_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        run = self._run(request, run_id)
-        if not self.has_add_permission(request):
-            raise PermissionDenied
+        run = self._run_to_change(request, run_id)
         count = try_again(run)
         messages.info(
             request, f"{count} lines are tried again." if count else "There is nothing to try again."
         )
         return redirect("admin:ledger_importrun_change", run.pk)
+
+    def stop_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        run = self._run_to_change(request, run_id)
+        count = stop(run)
+        messages.info(
+            request, f"Stopped: {count} lines are left." if count else "There was nothing left to stop."
+        )
+        return redirect("admin:ledger_importrun_change", run.pk)
+
+    def _run_to_change(self, request: HttpRequest, run_id: int) -> ImportRun:
+        run = self._run(request, run_id)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return run
 
     def _run(self, request: HttpRequest, run_id: Any) -> ImportRun:
         run = self.get_object(request, str(run_id))

@@ -14,7 +14,7 @@ from ledger.lock_tables import LOCK_TABLES
 from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconcile import Operation, Outcome
+from ledger.reconcile import Books, Operation, Outcome
 from ledger.reconciliation import books_of
 from ledger.strategies import find
 from loadtest.exploration.clients import OwnClients
@@ -54,6 +54,7 @@ class LedgerSubject:
         self.acknowledged = 0
         self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
+        self._books: dict[Any, Books] = {}
 
     def _central_rows(self) -> None:
         """Those of the migration that this strategy's locks will look for: each one more would be looked at in each
@@ -104,11 +105,17 @@ class LedgerSubject:
             tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _sqlstate(e)) for e in endings),
         )
         if key not in self._judged:
-            self._judged[key] = self._judge(endings, stuck)
+            self._judged[key] = self._judge(endings, stuck, self._books_of(endings, contents))
         return self._judged[key]
 
-    def _judge(self, endings: Sequence[Ending], stuck: bool) -> Judgement:
-        books = books_of(self.book, self._operations(endings))
+    def _books_of(self, endings: Sequence[Ending], contents: bytes) -> Books:
+        """For the books it does not matter who was struck, or why somebody was refused."""
+        key = contents, tuple(self._outcome(each)[0] for each in endings)
+        if key not in self._books:
+            self._books[key] = books_of(self.book, self._operations(endings))
+        return self._books[key]
+
+    def _judge(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Judgement:
         self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
         floors = {each.account: each.floor for each in self.workload.openings if each.floor is not None}
         breaches = [*books_law(books), *floor_law(books, floors), *self._stalls(endings, stuck)]

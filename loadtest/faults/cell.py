@@ -16,10 +16,11 @@ from loadtest.evidence import Doubt, Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
-from loadtest.faults.scene import Scene
+from loadtest.faults.scene import FEW, POSTINGS, Scene
 from loadtest.faults.site import Site
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
+from locks.hazards import Hazard
 
 #: processes that want a core, for each core there is; the matrix by itself makes two or three
 STARVED = 8
@@ -59,6 +60,11 @@ class Cell:
         why = adversary.not_applicable(self.strategy, self.store) if self.strikes else None
         return (why, "") if why else None
 
+    def crowds(self, trial: Trial) -> int:
+        """Return how often each worker of the crowd posts."""
+        proven = self.strikes and ":" not in self.strategy and str(Hazard.CONTENTION) in trial.withstands
+        return FEW if proven else POSTINGS
+
     def trial(self) -> Trial:
         adversary = self.hazard()
         lease = adversary.lease_of(self.strategy)
@@ -92,7 +98,7 @@ class Callers:
     def __call__(self, trial: Trial, book: Book) -> Witness:
         scene = Scene(book, self.site, self.pool, self.folder, trial.settings["lease"], self.cell.seed)
         try:
-            scene.crowd()
+            scene.crowd(self.cell.crowds(trial))
             if scene.stall is None and self.cell.strikes:
                 self.adversary.strike(scene)
                 scene.settle()

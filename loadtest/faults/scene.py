@@ -1,6 +1,7 @@
 """One cell as it happens: the workers, the gate, what is seen of the lock, and the timeline.
 
-crowd      three workers post at once: whoever keeps no order loses here (the control must)
+crowd      three workers post at once: whoever keeps no order loses here (the control must); who claims to keep
+           one posts less often here, for all the cells there are to show otherwise
 victim     one worker is let in, and stands between read and write: it holds what its strategy holds
 strike     the hazard happens to it, to the lock, or to a server
 rivals     two workers want the same account
@@ -24,7 +25,7 @@ from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
 from loadtest.faults.site import Site
 
-CROWD, POSTINGS, THINK = 3, 6, (0.001, 0.004)
+CROWD, POSTINGS, FEW, THINK = 3, 6, 2, (0.001, 0.004)
 RIVALS, AFTER = 2, 2
 #: seconds within which a live worker must get on, beyond the lease
 PATIENCE = 4.0
@@ -84,19 +85,19 @@ class Scene:
         worker.asks("book", str(self.book.pk), str(self.folder), way, sentinels, self.seed, len(self.workers))
         return worker
 
-    def crowd(self) -> None:
+    def crowd(self, postings: int = POSTINGS) -> None:
         """Everybody wants the account at once; nothing goes wrong but that."""
         with self.pool.turn:  # this needs the processor; what comes later mostly waits
             while len(self.rivals) < CROWD:
                 self.rivals.append(self.hire())
             at = time.time() + 0.02
             for worker in self.rivals:
-                worker.begins("post", POSTINGS, THINK, EASY_LEASE, False, at)
+                worker.begins("post", postings, THINK, EASY_LEASE, False, at)
             begin = time.monotonic()
             late = [each for each in self.rivals if not each.finishes(begin + 3)]
             self.pace = time.monotonic() - begin
         late = [each for each in late if not each.finishes(begin + CROWD_DONE)]
-        self.note(f"{CROWD} workers posted {POSTINGS} times each, {len(late)} of them not to the end")
+        self.note(f"{CROWD} workers posted {postings} times each, {len(late)} of them not to the end")
         if late:
             self.stall = Stall(STUCK, time.monotonic() - begin)
 

@@ -6,6 +6,7 @@ import belongs to which strategy), and `advance` takes the next step, whoever ca
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,12 +15,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from ledger.imports.operations import asked
+from ledger.imports.stop import STOPPED
 from ledger.imports.upload import Upload, nothing_to_import, start_import, stored
-from ledger.models import Book, ImportFile, ImportRun
+from ledger.models import Book, ImportFile, ImportLine, ImportRun
 from ledger.strategies import CARD, CONTROL
 from loadtest import models, records
 from loadtest.availability import missing
 from loadtest.deadlocks import deadlocks
+from loadtest.evidence import Doubt
 from loadtest.history import Call, History
 from loadtest.imports.workload import ImportFiles
 from loadtest.trial import Trial, Witness, run, skipped
@@ -128,12 +131,20 @@ def _judge(row: models.Trial, finished: ImportRun) -> None:
     control = row.results.filter(strategy=CONTROL).first()
     result = run(
         ImportTrial(**vars(trial), book=finished.book),
-        lambda *_: Witness(history=history_of(finished.book), facts={"import": finished.pk}),
+        lambda *_: Witness(
+            history=history_of(finished.book), facts={"import": finished.pk}, doubts=tuple(_doubts(finished))
+        ),
         Word(control.verdict) if control else None,
     )
     # counted from the import's start: `run` saw only its end
     broken = deadlocks(row.store) - row.options["deadlocks"][finished.book.strategy]
     records.record(row, replace(result, deadlocks=broken))
+
+
+def _doubts(run: ImportRun) -> Iterator[Doubt]:
+    """One that somebody stopped may have stood still, or merely been slow."""
+    if left := ImportLine.objects.filter(batch__run=run, problem=STOPPED).count():
+        yield Doubt(f"its import was stopped with {left} lines left", "let it run to its end")
 
 
 def history_of(book: Book) -> History:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, ImportRun
 from loadtest.background import BackgroundWorker
@@ -39,6 +40,7 @@ class ImportingSwarm:
         uploads = [Upload(name, content) for name, content in trial.workload.files().items()]
         started: list[ImportRun] = []
         with ExitStack() as stack:
+            stack.callback(_abandon, book)  # whatever comes: no later worker shall take up what is left
             workers = [
                 stack.enter_context(BackgroundWorker(number=number)) for number in range(1, WORKERS + 1)
             ]
@@ -56,8 +58,8 @@ class ImportingSwarm:
             done = bool(started) and _finished(started[0])
             for worker in workers:
                 _end(worker, politely=done)
-        # the workers are dead: nobody writes to the book any more
-        imported = history_of(book)
+            # the workers are dead: nobody writes to the book any more
+            imported = history_of(book)
         calls = sorted([*seen.history.calls, *imported.calls], key=lambda call: call.started)
         return replace(
             seen,
@@ -66,6 +68,11 @@ class ImportingSwarm:
             doubts=(*seen.doubts, *_doubts(started, done)),
             facts={**seen.facts, "imported": imported.counts()},
         )
+
+
+def _abandon(book: Book) -> None:
+    for run in ImportRun.objects.filter(book=book, finished=None):
+        stop(run)
 
 
 def _end(worker: BackgroundWorker, *, politely: bool) -> None:

@@ -78,20 +78,37 @@ def test_only_staff_with_the_permission_starts_an_import(client, status):
         assert answer["Location"].startswith("/admin/login/")
 
 
+CHANGES = [f"admin:ledger_importrun_{name}" for name in ("retry", "stop")]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(("client", "status"), [(anonymous, 302), (user, 403), (importer, 302)])
-def test_only_staff_with_the_permission_tries_lines_again(client, status, run):
-    assert client().post(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == status
+def test_only_staff_with_the_permission_changes_an_import(client, status, change, run):
+    assert client().post(reverse(change, args=[run.pk])).status_code == status
 
 
 def test_to_view_is_not_to_start(run):
     viewer = user("ledger.view_importrun")
-    assert viewer.get(reverse("admin:ledger_importrun_change", args=[run.pk])).status_code == 200
+    page = viewer.get(reverse("admin:ledger_importrun_change", args=[run.pk]))
+    assert (page.status_code, "Stop this import" in page.content.decode()) == (200, False)
     assert viewer.post(ADD, upload()).status_code == 403
-    assert viewer.post(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 403
+    for change in CHANGES:
+        assert viewer.post(reverse(change, args=[run.pk])).status_code == 403
 
 
-def test_a_get_changes_nothing(run):
-    assert importer().get(reverse("admin:ledger_importrun_retry", args=[run.pk])).status_code == 405
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_get_changes_nothing(change, run):
+    assert importer().get(reverse(change, args=[run.pk])).status_code == 405
+
+
+def test_an_import_is_stopped_by_its_button(run):
+    page, stop = (reverse(f"admin:ledger_importrun_{name}", args=[run.pk]) for name in ("change", "stop"))
+    assert stop in importer().get(page).content.decode()
+    told = importer().post(stop, follow=True).content.decode()
+    assert "lines are left" in told
+    assert "the import was stopped before there was an answer" in told
+    assert stop not in told
+    assert "There was nothing left to stop." in importer().post(stop, follow=True).content.decode()
 
 
 PAGES = ("importrun", "importline", "book", "account", "entry")

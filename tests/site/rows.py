@@ -47,6 +47,10 @@ ROWS: dict[str, tuple[May, May]] = {
         NO_METHOD,
         ("ledger.view_importrun ledger.add_importrun", 302),
     ),
+    "admin/ledger/importrun/<int:run_id>/stop/": (
+        NO_METHOD,
+        ("ledger.view_importrun ledger.add_importrun", 302),
+    ),
     "admin/ledger/importrun/<path:object_id>/change/": (("ledger.view_importrun", 200),) * 2,
     "admin/ledger/book/<path:object_id>/change/": (("ledger.view_book", 200),) * 2,
     "admin/ledger/book/<uuid:book_id>/accounts/<str:number>/losses/": (("ledger.view_book", 200),) * 2,

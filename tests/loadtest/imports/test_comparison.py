@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger.imports import apply, chunks
+from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
 from loadtest.admin_comparison import again
@@ -66,6 +67,17 @@ def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
     row.refresh_from_db()
     assert row.ended
     assert list(row.results.values_list("strategy", flat=True)) == ["no-lock"]
+
+
+def test_an_import_that_was_stopped_is_not_called_kept_and_the_next_one_begins():
+    row = begin(Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST))
+    stop(ImportRun.objects.get(pk=row.options["imports"]["no-lock"]))
+    assert not advance(row.pk)
+    row.refresh_from_db()
+    (control,) = row.results.all()
+    assert control.verdict == "inconclusive"
+    assert "its import was stopped with 3 lines left" in control.data["cause"]
+    assert list(row.options["imports"]) == ["no-lock", "select-for-update"]
 
 
 def test_a_lost_line_is_seen_in_the_balance_and_named():

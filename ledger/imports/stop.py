@@ -1,0 +1,29 @@
+"""Stopping an import: what is posted stays posted, and nobody takes up what is left, until somebody tries it again.
+
+A: claim chunk 7, token 1 … line 20 … (waits for a lock that nobody will ever release)
+stop: chunk 7 is done, token 2; its lines without an answer are "unknown"
+A:                                   … line 20 is posted after all (a fact: it is noted); its other lines are not
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+
+from ledger.imports.chunks import close
+from ledger.models import ImportChunk, ImportLine, ImportRun
+
+STOPPED = "the import was stopped before there was an answer"
+
+
+def stop(run: ImportRun) -> int:
+    """End the run now. Returns how many lines are left without an answer; they can be tried again."""
+    with transaction.atomic():
+        if ImportRun.objects.select_for_update().get(pk=run.pk).finished:
+            return 0
+        chunks = ImportChunk.objects.filter(batch__run=run).exclude(state=ImportChunk.State.DONE)
+        chunks.update(state=ImportChunk.State.DONE, lane=None, lease_until=None, token=F("token") + 1)
+        waiting = ImportLine.objects.filter(batch__run=run, state=ImportLine.State.WAITING)
+        left = waiting.update(state=ImportLine.State.UNKNOWN, problem=STOPPED)
+        close(run)
+    return left

@@ -1,0 +1,36 @@
+"""The trial of the workload `imports` with real workers: whatever ends it, its import is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ledger.models import Book, ImportRun
+from loadtest.imports.swarm import ImportingSwarm
+from loadtest.journal import Journal
+from loadtest.swarm.run import Swarm
+from loadtest.trial import Trial, Witness
+from loadtest.workloads.imports import Imports
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted(Swarm):
+    """A caller is seen under way, the import begins, and somebody presses Ctrl-C."""
+
+    def __call__(self, trial: Trial, book: Book) -> Witness:
+        assert self.keep
+        Journal(self.keep / f"no-lock-{book.pk}").invoke("k1", [("A0001", 1)], "a caller")
+        self.tick(0.5)
+        assert ImportRun.objects.filter(book=book, finished=None).exists()
+        raise KeyboardInterrupt
+
+
+def test_no_later_worker_takes_up_the_import_of_a_trial_that_was_interrupted():
+    trial = Trial(strategy="no-lock", workload=Imports(lines=2000), settings={"think": [0.0, 0.0]})
+    book = trial.open()
+    with pytest.raises(KeyboardInterrupt):
+        ImportingSwarm(swarm=Interrupted(host="nowhere"))(trial, book)
+    assert not ImportRun.objects.filter(finished=None, book=book).exists()
