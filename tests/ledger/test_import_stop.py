@@ -1,4 +1,4 @@
-"""An import that is stopped: what was posted stays, what is left is named, nobody takes it up, it can be tried again."""
+"""An import that is stopped: what was posted stays, what is left is named, and it can be tried again."""
 
 from __future__ import annotations
 
