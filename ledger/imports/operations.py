@@ -17,6 +17,7 @@ _OUTCOMES = {
     State.REFUSED: Outcome.FAIL,
     State.BUSY: Outcome.FAIL,
     State.UNKNOWN: Outcome.INFO,
+    State.STOPPED: Outcome.INFO,
     State.WAITING: Outcome.INFO,  # a killed worker may have posted it without saying so
 }
 _FIELDS = (

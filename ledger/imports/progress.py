@@ -11,7 +11,7 @@ from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
 
 State = ImportLine.State
 #: what a person should look at, in the order in which it is shown
-PROBLEMS = (State.BAD, State.REFUSED, State.BUSY, State.UNKNOWN, State.KNOWN)
+PROBLEMS = (State.BAD, State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED, State.KNOWN)
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,13 @@ class BatchProgress:
 
     @property
     def waiting(self) -> int:
-        return self.counts.get(State.WAITING, 0)
+        return self.counts.get(State.WAITING, 0) + self.counts.get(State.STOPPED, 0)
+
+    @property
+    def word(self) -> tuple[str, str]:
+        """(the state's name, what it is called) of the batch; it is stopped where it was cut short."""
+        stopped = State.STOPPED in self.counts
+        return (State.STOPPED, "stopped") if stopped else (self.batch.state, self.batch.get_state_display())
 
     @property
     def done(self) -> int:

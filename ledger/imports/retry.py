@@ -28,7 +28,7 @@ def try_again(run: ImportRun) -> int:
         ImportChunk.objects.filter(pk__in=in_chunks).update(state=ImportChunk.State.WAITING)
         ImportBatch.objects.filter(pk__in=in_batches).update(state=ImportBatch.State.RUNNING)
         if chosen:
-            ImportRun.objects.filter(pk=run.pk).update(finished=None)
+            ImportRun.objects.filter(pk=run.pk).update(finished=None, stopped=False)
             run.refresh_from_db()
             wake(run)
     return len(chosen)

@@ -1,7 +1,7 @@
 """Stopping an import: what is posted stays posted, and nobody takes up what is left, until somebody tries it again.
 
 A: claim chunk 7, token 1 … line 20 … (waits for a lock that nobody will ever release)
-stop: chunk 7 is done, token 2; its lines without an answer are "unknown"
+stop: chunk 7 is done, token 2; its lines without an answer are "stopped"
 A:                                   … line 20 is posted after all (a fact: it is noted); its other lines are not
 """
 
@@ -13,8 +13,6 @@ from django.db.models import F
 from ledger.imports.chunks import close
 from ledger.models import ImportChunk, ImportLine, ImportRun
 
-STOPPED = "the import was stopped before there was an answer"
-
 
 def stop(run: ImportRun) -> int:
     """End the run now. Returns how many lines are left without an answer; they can be tried again."""
@@ -24,6 +22,7 @@ def stop(run: ImportRun) -> int:
         chunks = ImportChunk.objects.filter(batch__run=run).exclude(state=ImportChunk.State.DONE)
         chunks.update(state=ImportChunk.State.DONE, lane=None, lease_until=None, token=F("token") + 1)
         waiting = ImportLine.objects.filter(batch__run=run, state=ImportLine.State.WAITING)
-        left = waiting.update(state=ImportLine.State.UNKNOWN, problem=STOPPED)
+        left = waiting.update(state=ImportLine.State.STOPPED)
         close(run)
+        ImportRun.objects.filter(pk=run.pk).update(stopped=True)
     return left

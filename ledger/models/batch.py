@@ -43,6 +43,7 @@ class ImportRun(models.Model):
     )
     created = models.DateTimeField(auto_now_add=True)
     finished = models.DateTimeField(null=True, editable=False)
+    stopped = models.BooleanField(default=False, editable=False, help_text="somebody ended it")
 
     class Meta:
         ordering = ["-created"]
@@ -50,6 +51,13 @@ class ImportRun(models.Model):
 
     def __str__(self) -> str:
         return f"import {self.pk}"
+
+    @property
+    def word(self) -> str:
+        """What it is at: "running", "stopped" or "finished"."""
+        if not self.finished:
+            return "running"
+        return "stopped" if self.stopped else "finished"
 
 
 class ImportBatch(models.Model):

@@ -26,10 +26,14 @@ class ImportLine(models.Model):
         REFUSED = "refused", "refused"  # by the business: certainly not applied
         BUSY = "busy", "busy"  # the strategy gave up, each time: certainly not applied
         UNKNOWN = "unknown", "unknown"  # an error each time: whether it was applied is not known
+        STOPPED = (
+            "stopped",
+            "stopped",
+        )  # before there was an answer: the worker that was at it may have posted it
 
-    TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN)
+    TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
     #: what "try again" may set back to waiting
-    RETRIABLE: ClassVar = (State.REFUSED, State.BUSY, State.UNKNOWN)
+    RETRIABLE: ClassVar = (State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED)
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.PROTECT, related_name="lines")
     book = models.ForeignKey(Book, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -53,7 +57,7 @@ class ImportLine(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["book", "key"],
-                condition=Q(state__in=["waiting", "posted", "unknown"]),
+                condition=Q(state__in=["waiting", "posted", "unknown", "stopped"]),
                 name="an_import_key_once_in_a_book",
             )
         ]

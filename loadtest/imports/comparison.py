@@ -15,7 +15,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from ledger.imports.operations import asked
-from ledger.imports.stop import STOPPED
 from ledger.imports.upload import Upload, nothing_to_import, start_import, stored
 from ledger.models import Book, ImportFile, ImportLine, ImportRun
 from ledger.strategies import CARD, CONTROL
@@ -143,7 +142,8 @@ def _judge(row: models.Trial, finished: ImportRun) -> None:
 
 def _doubts(run: ImportRun) -> Iterator[Doubt]:
     """One that somebody stopped may have stood still, or merely been slow."""
-    if left := ImportLine.objects.filter(batch__run=run, problem=STOPPED).count():
+    if run.stopped:
+        left = ImportLine.objects.filter(batch__run=run, state=ImportLine.State.STOPPED).count()
         yield Doubt(f"its import was stopped with {left} lines left", "let it run to its end")
 
 
@@ -157,7 +157,7 @@ def history_of(book: Book) -> History:
             each.started,
             each.ended,
             each.worker,
-            answered=each.state != "waiting",
+            answered=each.state not in ("waiting", "stopped"),
             retries=max(0, each.attempts - 1),
             busy=each.state == "busy",
             error=each.problem,

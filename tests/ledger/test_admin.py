@@ -106,7 +106,7 @@ def test_an_import_is_stopped_by_its_button(run):
     assert stop in importer().get(page).content.decode()
     told = importer().post(stop, follow=True).content.decode()
     assert "lines are left" in told
-    assert "the import was stopped before there was an answer" in told
+    assert '<span class="word stopped">stopped</span>' in told
     assert stop not in told
     assert "There was nothing left to stop." in importer().post(stop, follow=True).content.decode()
 

@@ -7,9 +7,10 @@ import pytest
 from ledger.imports import apply, chunks
 from ledger.imports.jobs import wake
 from ledger.imports.operations import books_with_imports
+from ledger.imports.progress import progress
 from ledger.imports.retry import try_again
 from ledger.imports.scan import start_round
-from ledger.imports.stop import STOPPED, stop
+from ledger.imports.stop import stop
 from ledger.imports.upload import start_import
 from ledger.models import ImportLine, ImportRun
 from tests.ledger.test_imports import balances, csv, drain, new_book, states
@@ -27,10 +28,12 @@ def test_what_is_left_is_named_and_nobody_takes_it_up(settings):
     assert stop(run) == 2
     run.refresh_from_db()
     assert run.finished
-    assert states(run) == [(2, "posted"), (3, "unknown"), (4, "unknown")]
-    assert set(ImportLine.objects.filter(batch__run=run, state="unknown").values_list("problem")) == {
-        (STOPPED,)
-    }
+    assert states(run) == [(2, "posted"), (3, "stopped"), (4, "stopped")]
+    assert (run.word, progress(run).files[0].word, progress(run).done) == (
+        "stopped",
+        ("stopped", "stopped"),
+        1,
+    )
     assert chunks.claim(run.pk, 1) is None
     assert not start_round(run)
     assert wake(run) == 0
@@ -49,7 +52,7 @@ def test_a_worker_that_was_at_it_may_say_that_it_posted_and_nothing_else():
     apply.report(chunk, [first, second])
     chunks.give_back(chunk)
     assert not chunks.renew(chunk)
-    assert states(run) == [(2, "posted"), (3, "unknown")]
+    assert states(run) == [(2, "posted"), (3, "stopped")]
     books = books_with_imports(book)
     assert (books.acknowledged, books.indeterminate_operations, books.balanced) == (1, 0, True)
 
@@ -59,7 +62,7 @@ def test_it_can_be_tried_again():
     run = start_import(book, [csv("acme,A1,1,r1", "acme,A2,2,r2")], scan=False)
     assert stop(run) == 2
     assert try_again(run) == 2
-    assert ImportRun.objects.get(pk=run.pk).finished is None
+    assert ImportRun.objects.get(pk=run.pk).word == "running"
     drain(run)
     assert states(run) == [(2, "posted"), (3, "posted")]
     assert balances(book) == [101, 102]
