@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 from uuid import UUID
 
@@ -79,8 +80,9 @@ def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
     """Read all entries of `account`, then walk from its head to its opening and check each step."""
     chain = Chain(account, lowest=min(account.opening, account.balance))
     with collector_paused():
-        _read(chain, entries)
-    _walk(chain)
+        parents = _read(chain, entries)
+        if not _straight(chain, parents):
+            _walk(chain)
     found = account.opening + chain.total
     if not chain.broken and found != account.balance:
         chain.problems.add(
@@ -103,11 +105,12 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read(chain: Chain, entries: Iterable[Row]) -> None:
-    """A pass for each question: together they take half the time of one loop that asks all of them."""
+def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
+    """Return the parent of each entry. A pass for each question: together they take half the time of one loop that
+    asks all of them."""
     read = list(entries)
     if not read:
-        return
+        return []
     node = chain.node = as_is if isinstance(read[0].id, bytes) else by_int
     rows = chain.rows = {node(row.id): row for row in read}
     if len(rows) < len(read):
@@ -117,6 +120,7 @@ def _read(chain: Chain, entries: Iterable[Row]) -> None:
         chain.forks = {parent: times for parent, times in Counter(parents).items() if times > 1}
     lowest = min(row.balance_after for row in rows.values())
     chain.lowest = min(chain.lowest, lowest)
+    return parents
 
 
 def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
@@ -128,13 +132,33 @@ def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
     return rows
 
 
+def _straight(chain: Chain, parents: list[Node]) -> bool:
+    """Do the entries, as they came, make the chain, each on top of the one before, with the right balances? Then they
+    are marked all at once, in a third of the time that the walk takes."""
+    account, nodes, rows = chain.account, list(chain.rows), list(chain.rows.values())
+    if not rows or nodes[-1] != _head(chain) or parents != [None, *nodes[:-1]]:
+        return False
+    before = [row.balance_before for row in rows]
+    amounts = [row.amount for row in rows]
+    after = [row.balance_after for row in rows]
+    if [account.opening, *after] != [*before, account.balance] or list(map(add, before, amounts)) != after:
+        return False
+    chain.above = dict(zip([None, *nodes], [*rows, None], strict=True))
+    chain.total = sum(amounts)
+    return True
+
+
+def _head(chain: Chain) -> Node:
+    head = chain.account.head
+    return None if head is None else head.bytes if chain.node is as_is else head.int
+
+
 def _walk(chain: Chain) -> None:
     account, rows, above = chain.account, chain.rows, chain.above
     node_of, problems = chain.node, chain.problems
     last: Row | None = None  # the entry visited before: it names `node` as its parent
     expected = account.balance  # what the entry (or the opening) must have left behind
-    head = account.head
-    node = None if head is None else head.bytes if node_of is as_is else head.int
+    node = _head(chain)
     while node is not None:
         row = rows.get(node)
         if row is None or node in above:

@@ -2,7 +2,8 @@
 
 Four processes of 50 threads, each thread with connections of its own, which the next cell takes over: to connect two
 hundred times takes longer than to serve them. Two hundred who try again at once keep the machine busy in vain: who was
-outrun waits up to 0.7 s; who polls does so every 70 ms, or every 0.4 s if it asks a majority of three each time.
+outrun waits up to 0.7 s; who polls does so every 70 ms, or every 0.4 s where a look is dear (a majority of three
+servers, a transaction).
 
 Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
 Cannot touch nothing: everybody can come.
@@ -16,6 +17,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ledger.lock_tables import LOCK_TABLES
 from loadtest import history
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 PROCESSES, THREADS = 4, 50
 LEASE = 10.0
 GATHER = 20.0  # seconds for all to come: optimistic ones keep the machine busy while they try in vain
-POLL, POLL_OF_MANY = 0.07, 0.4
+POLL, POLL_OF_DEAR = 0.07, 0.4
 SERVED = 30.0  # seconds for all to be answered
 
 
@@ -39,7 +41,8 @@ class Stampede(Adversary):
     settings = {"retries": 2000, "backoff": [0.0, 0.7]}
 
     def settings_of(self, strategy: str) -> Mapping[str, Any]:
-        return {**self.settings, "poll": POLL_OF_MANY if touch.asks_a_majority(strategy) else POLL}
+        dear = touch.asks_a_majority(strategy) or strategy in LOCK_TABLES  # several servers; a transaction
+        return {**self.settings, "poll": POLL_OF_DEAR if dear else POLL}
 
     def strike(self, scene: Scene) -> None:
         herd = [scene.hire(kind=self.slug) for _ in range(PROCESSES)]

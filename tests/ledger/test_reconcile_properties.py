@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
@@ -166,6 +166,18 @@ def test_links_and_whole_rows_give_the_same_books(writes, told):
     assert [link.whole() for link in links] == entries
     assert reconcile(account, links, operations) == reconcile(account, entries, operations)
     assert reconcile(account, links[1:], operations) == reconcile(account, entries[1:], operations)
+
+
+@given(WRITES, TOLD, st.randoms())
+def test_the_order_in_which_entries_come_does_not_matter(writes, told, random):
+    """Those that come as they were written are marked all at once, others one after the other. (Of two with one key the
+    first that comes is kept, so there are none.)"""
+    account, entries = happened(writes)
+    assume(len({row.key for row in entries}) == len(entries))
+    entries = [row._replace(seq=seq) for seq, row in enumerate(entries, 1)]
+    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    shuffled = random.sample(entries, len(entries))
+    assert reconcile(account, shuffled, operations) == reconcile(account, entries, operations)
 
 
 @given(WRITES.filter(bool), st.data())

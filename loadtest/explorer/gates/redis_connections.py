@@ -44,14 +44,14 @@ def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
         return
     with connecting(), beside():
         _connect(connection, *args, **keywords)
-        connection.explorer_number = number = number_of(connection)
-        _made.setdefault(address(connection), set()).add(number)
+        _note(connection)
 
 
-def number_of(connection: Any) -> int:
-    """CLIENT ID: by it the server's list of clients tells who went around the gates."""
+def _note(connection: Any) -> None:
+    """Ask for its number, CLIENT ID: by it the server's list of clients tells who went around the gates."""
     _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
-    return int(_read(connection))
+    connection.explorer_number = number = int(_read(connection))
+    _made.setdefault(address(connection), set()).add(number)
 
 
 def made(target: str, look: bool = False) -> set[int]:
@@ -62,8 +62,7 @@ def made(target: str, look: bool = False) -> set[int]:
             continue
         known: Any = thing
         if known._sock and not hasattr(known, "explorer_number") and address(known) == target:
-            known.explorer_number = number_of(known)
-            _made.setdefault(target, set()).add(known.explorer_number)
+            _note(known)
     return _made.setdefault(target, set())
 
 
@@ -87,8 +86,7 @@ def gate_of(place: Here, connection: Any) -> Gated:
             if not connection._sock:
                 connection.connect()
             if not hasattr(connection, "explorer_number"):
-                connection.explorer_number = number_of(connection)
-                made(address(connection)).add(connection.explorer_number)
+                _note(connection)
         found = Gated(_server(place, connection), connection.explorer_number, checked_out=True)
         connection.explorer, connection.explorer_socket = found, connection._sock
     place.task.worker.sessions.setdefault(found.server.name, {})[connection] = place.task

@@ -9,7 +9,7 @@ from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
 from loadtest.faults.crew import Pool
 from loadtest.faults.play import again
-from loadtest.faults.scene import STUCK
+from loadtest.faults.scene import FEW, POSTINGS, STUCK
 from loadtest.history import History
 from loadtest.result import Result
 from loadtest.trial import Witness
@@ -35,10 +35,19 @@ def test_against_its_claim_or_later_it_is() -> None:
     assert again([stalled("token-leaky", "2 live workers got no answer")])
 
 
-def test_two_hundred_who_ask_a_majority_do_so_less_often() -> None:
-    """At the pace of the others they keep three servers busy for a minute, mostly in vain."""
-    polls = {slug: Cell(slug, HAZARDS["stampede"]).trial().settings["poll"] for slug in ("token", "redlock")}
-    assert polls["redlock"] > 3 * polls["token"]
+@pytest.mark.parametrize("dear", ["redlock", "insert-lock"])
+def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
+    """At the pace of the others they keep the servers busy for half a minute and more, mostly in vain."""
+    polls = {slug: Cell(slug, HAZARDS["stampede"]).trial().settings["poll"] for slug in ("token", dear)}
+    assert polls[dear] > 3 * polls["token"]
+
+
+def test_who_claims_to_keep_under_contention_posts_less_often_in_each_crowd() -> None:
+    """The others, and whoever comes from elsewhere, must have the chance to lose in the one cell that they have."""
+    slugs = "select-for-update", "no-lock", "tests.loadtest.strangers:right"
+    cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
+    calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
+    assert [each.crowds(each.trial()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]
 
 
 @pytest.fixture
