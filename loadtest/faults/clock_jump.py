@@ -37,6 +37,7 @@ JUMP = 60.0  # seconds
 
 class ClockJump(Party):
     slug = "clock-jump"
+    lasts = 11.0
     word = Hazard.CLOCK_JUMP
     own_valkey = True
     lease = EASY_LEASE

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 class CrashHolding(Adversary):
     slug = "crash-holding"
+    lasts = 7.0
     word = Hazard.CRASH
 
     def strike(self, scene: Scene) -> None:

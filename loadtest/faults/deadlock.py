@@ -33,6 +33,7 @@ THINK = (0.03, 0.05)  # a transfer that got in without the other's end stays lon
 
 class Deadlock(Adversary):
     slug = "deadlock"
+    lasts = 13.0
     word = Hazard.DEADLOCK
     accounts = 2
     settings = {"ordered": False}
@@ -58,7 +59,8 @@ class Deadlock(Adversary):
             for other in set(pair) - set(halfway):  # it waited for all that the first one held, and stops now
                 if _stops(other):
                     other.tells("go")
-        scene.wait(pair, scene.deadline + 2 * scene.lease)
+        if not scene.wait(pair, scene.deadline + scene.leases * scene.lease):
+            scene.deadline = 0.0  # they have had it
         if not scene.proof and not scene.deadlocks():
             self.often(scene, pair, there)
         if broken := scene.deadlocks():

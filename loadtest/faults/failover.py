@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 class Failover(Party):
     slug = "failover"
+    lasts = 10.0
     word = Hazard.FAILOVER
     own_valkey = True
     lease = EASY_LEASE
@@ -66,6 +67,7 @@ class Failover(Party):
 
 class FailoverRelease(Failover):
     slug = "failover-release"
+    lasts = 20.0
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_lock(strategy) or super().not_applicable(strategy, store)
@@ -79,6 +81,7 @@ class FailoverRelease(Failover):
         if not scene.wait([victim], PARTY_ENTERS):
             return
         between = scene.held(victim)
+        scene.leases = 1  # that of the lock which is back
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if seen:
             scene.prove(f"{seen}; before: {before}; released: {between}; after: {scene.held(victim)}")

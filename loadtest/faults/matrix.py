@@ -1,5 +1,5 @@
-"""The whole matrix: the controls first, then the cells. Those of one event together, several events at a time, those
-that strike shared servers alone."""
+"""The whole matrix. The cells of one event together, several events at a time, those that strike shared servers alone;
+the controls and what lasts longest first. Who needs the control of its hazard waits for it."""
 
 from __future__ import annotations
 
@@ -66,19 +66,21 @@ class Matrix:
     #: (hazard, store) → the control's word; "" stands for contention alone, by which a control that the hazard
     #: cannot touch still shows whether the trial can tell
     controls: dict[tuple[str, str], Word] = field(default_factory=dict)
+    #: set once the control against that hazard, on that store, has its word
+    _due: dict[tuple[str, str], Event] = field(default_factory=dict)
 
     def run(self) -> Iterator[dict[str, Any]]:
         """Yield the object of each cell as it comes."""
         cells = self.plan.cells()
         first = [each for each in cells if each.strategy == CONTROL]
         rest = [each for each in cells if each.strategy != CONTROL]
+        self._due = {(each.hazard.slug, each.store): Event() for each in first}
         stores = {each.store: None for each in cells if not each.lacks()}
         calm = [Cell(CONTROL, CrashHolding, self.plan.seed, strikes=False, on=store) for store in stores]
         try:
             for _ in self._all(parties(calm)):
                 pass
-            yield from self._all(parties(first))
-            yield from self._all(parties(rest))
+            yield from self._all(parties(first) + parties(rest))
         finally:
             self.ended.set()
             self.pool.close()
@@ -87,16 +89,27 @@ class Matrix:
         for some, together in self._lots(groups):
             for each in _several(self._work, some, together):
                 yield from each
-        self.pool.dismiss()
+            self.pool.dismiss()
 
     def _lots(self, groups: list[Party]) -> Iterator[tuple[list[Party], int]]:
         """Yield what may run at the same time, and how many events of it: a single cell mostly waits."""
+        groups = sorted(groups, key=lambda each: (each[0].strategy != CONTROL, -each[0].hazard.lasts))
         shared = [each for each in groups if not each[0].alone]
         yield [each for each in shared if each[0].hazard.party == 1], self.plan.singles
         yield [each for each in shared if each[0].hazard.party > 1], self.plan.together
-        yield [each for each in groups if each[0].alone], 1
+        alone = sorted((each for each in groups if each[0].alone), key=_kind_of)
+        for _, some in groupby(alone, key=_kind_of):
+            yield list(some), 1
 
     def _work(self, cells: Party) -> list[dict[str, Any]]:
+        try:
+            return self._played(cells)
+        finally:
+            for cell in cells:
+                if cell.strategy == CONTROL and cell.strikes:
+                    self._due[cell.hazard.slug, cell.store].set()
+
+    def _played(self, cells: Party) -> list[dict[str, Any]]:
         if self.ended.is_set():
             raise KeyboardInterrupt
         self.tick(cells)
@@ -112,6 +125,9 @@ class Matrix:
         return told
 
     def _control(self, cell: Cell) -> Word | None:
+        due = self._due.get((cell.hazard.slug, cell.store))
+        if due and cell.strategy != CONTROL:
+            due.wait()
         calm = self.controls.get(("", cell.store))
         word = self.controls.get((cell.hazard.slug, cell.store), calm)
         return calm if word == Word.NOT_RUN else word
@@ -128,6 +144,10 @@ def parties(cells: Iterable[Cell]) -> list[Party]:
     known = {each for group in found for each in group}
     lacking = [each for each in cells if each not in known]
     return [(each,) for each in lacking] + found
+
+
+def _kind_of(cells: Party) -> int:
+    return _kind(cells[0])[0]
 
 
 def _kind(cell: Cell) -> tuple[int, bool]:

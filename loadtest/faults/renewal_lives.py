@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 class RenewalLives(Adversary):
     slug = "worker-dies-renewal-lives"
+    lasts = 8.0
     word = Hazard.RENEWAL_LIVES
 
     def not_applicable(self, strategy: str, store: str) -> str | None:

@@ -51,6 +51,8 @@ class Scene:
     cannot: str = ""
     stall: Stall | None = None
     deadline: float = PATIENCE
+    #: how many leases may end, one after the other, before everybody must get on
+    leases: int = 2
     timeline: list[dict[str, Any]] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
@@ -161,7 +163,7 @@ class Scene:
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""
         begin = time.monotonic()
-        until = begin + self.deadline + 2 * self.lease
+        until = begin + self.deadline + self.leases * self.lease
         late = [each for each in self.workers if each.busy and not each.finishes(until)]
         if late and self.stall is None:
             told = f"{len(late)} live workers got no answer though nobody was inside any more"

@@ -33,6 +33,7 @@ SENTINELS = 3
 
 class SplitBrain(Party):
     slug = "split-brain"
+    lasts = 10.0
     word = Hazard.SPLIT_BRAIN
     own_valkey = True
     lease = 10.0  # the promotion takes its time

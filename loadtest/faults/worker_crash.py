@@ -37,6 +37,7 @@ LEASE = 1.0  # of the chunk, seconds
 
 class WorkerCrash(Adversary):
     slug = "worker-crash"
+    lasts = 14.0
     word = Hazard.WORKER_CRASH
 
     def not_applicable(self, strategy: str, store: str) -> str | None:

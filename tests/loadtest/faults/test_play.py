@@ -1,6 +1,9 @@
 """What is run again, and who is hired again: the matrix without its servers."""
 
 from collections.abc import Iterator
+from queue import Queue
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -8,6 +11,7 @@ from loadtest.evidence import Stall
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
 from loadtest.faults.crew import Pool
+from loadtest.faults.matrix import Matrix, Plan, parties
 from loadtest.faults.play import again
 from loadtest.faults.scene import FEW, POSTINGS, STUCK
 from loadtest.history import History
@@ -48,6 +52,40 @@ def test_who_claims_to_keep_under_contention_posts_less_often_in_each_crowd() ->
     cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
     calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
     assert [each.crowds(each.trial()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]
+
+
+def matrix_of(pool: Pool) -> tuple[Matrix, list[Cell], list[Cell]]:
+    plan = Plan(strategies=("no-lock", "setnx"), hazards=tuple(HAZARDS))
+    cells = plan.cells()
+    controls = [each for each in cells if each.strategy == "no-lock"]
+    site: Any = None
+    return Matrix(plan, site, pool=pool), controls, [each for each in cells if each not in controls]
+
+
+def test_controls_begin_first_then_what_lasts_longest_and_shared_servers_are_struck_one_hazard_at_a_time(
+    pool: Pool,
+):
+    matrix, controls, others = matrix_of(pool)
+    singles, together, *alone = [some for some, _ in matrix._lots(parties(controls) + parties(others))]
+    for lot in (singles, together, *alone):
+        begin = [(each[0].strategy != "no-lock", -each[0].hazard.lasts) for each in lot]
+        assert begin == sorted(begin)
+    assert [{cell.hazard for group in lot for cell in group} for lot in alone] == [
+        {HAZARDS[slug]} for slug in HAZARDS if HAZARDS[slug].alone
+    ]
+
+
+def test_who_needs_a_control_waits_for_its_word(pool: Pool):
+    matrix, (control, *_), others = matrix_of(pool)
+    cell = next(each for each in others if each.hazard is control.hazard)
+    due = matrix._due[control.hazard.slug, control.store] = Event()
+    told: Queue[Word | None] = Queue()
+    asking = Thread(target=lambda: told.put(matrix._control(cell)), daemon=True)
+    asking.start()
+    assert told.empty()
+    matrix.controls[control.hazard.slug, control.store] = Word.LOST
+    due.set()
+    assert told.get(timeout=10) == Word.LOST
 
 
 @pytest.fixture
