@@ -26,10 +26,7 @@ class ImportLine(models.Model):
         REFUSED = "refused", "refused"  # by the business: certainly not applied
         BUSY = "busy", "busy"  # the strategy gave up, each time: certainly not applied
         UNKNOWN = "unknown", "unknown"  # an error each time: whether it was applied is not known
-        STOPPED = (
-            "stopped",
-            "stopped",
-        )  # before there was an answer: the worker that was at it may have posted it
+        STOPPED = "stopped", "stopped"  # before there was an answer: it may have been applied
 
     TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
     #: what "try again" may set back to waiting

@@ -55,7 +55,7 @@ class Link(NamedTuple):
 
 
 def of_account(connection: BaseDatabaseWrapper, account: int) -> Iterator[Link]:
-    """Yield an account's entries. Until they are all read, the connection can do nothing else."""
+    """Yield an account's entries, inside of a transaction. Until they are read, the connection can do nothing else."""
     return _stream(connection, [account])
 
 
@@ -68,8 +68,6 @@ def of_accounts(
     connection can do nothing else.
     """
     wanted = sorted(accounts, key=lambda each: each[1])
-    with connection.cursor() as cursor:
-        cursor.execute(BY_INDEX)
     groups = groupby(_stream(connection, [pk for _, pk in wanted]), key=attrgetter("account"))
     current, rows = next(groups, (None, iter(())))
     for account, pk in wanted:
@@ -81,7 +79,8 @@ def of_accounts(
 
 
 def _stream(connection: BaseDatabaseWrapper, accounts: list[int]) -> Iterator[Link]:
-    connection.ensure_connection()
+    with connection.cursor() as cursor:
+        cursor.execute(BY_INDEX)
     size = ROWS_A_CHUNK if capabilities.has_stream_chunked() else 1
     with Cursor(connection.connection, row_factory=_links) as cursor:  # Django's own cursors speak text only
         cursor.adapters.register_loader("uuid", ByteaBinaryLoader)

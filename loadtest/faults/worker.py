@@ -138,14 +138,16 @@ class Desk:
         return told or str(outcome.value)
 
 
+def _quietly(_: object) -> None:
+    """A renewal thread whose server was killed ends by its error. What comes of it shows in the books."""
+
+
 def main(pipe: Connection) -> None:
     """The process, until the pipe ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge
     signal.signal(signal.SIGUSR1, signal.default_int_handler)  # waiter-interrupted: KeyboardInterrupt
-    threading.excepthook = lambda _: (
-        None
-    )  # a watchdog whose server was killed: what comes of it shows in the books
+    threading.excepthook = _quietly
     from ledger.stores.sql import SqlStore
     from ledger.strategies.base import Strategy
 
