@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -116,26 +117,23 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "ledger/import_progress.html", context)
 
     def retry_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        run = self._run_to_change(request, run_id)
-        count = try_again(run)
-        messages.info(
-            request, f"{count} lines are tried again." if count else "There is nothing to try again."
-        )
-        return redirect("admin:ledger_importrun_change", run.pk)
+        told = "{} lines are tried again.", "There is nothing to try again."
+        return self._change(request, run_id, try_again, *told)
 
     def stop_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        run = self._run_to_change(request, run_id)
-        count = stop(run)
-        messages.info(
-            request, f"Stopped: {count} lines are left." if count else "There was nothing left to stop."
-        )
-        return redirect("admin:ledger_importrun_change", run.pk)
+        told = "Stopped: {} lines are left.", "There was nothing left to stop."
+        return self._change(request, run_id, stop, *told)
 
-    def _run_to_change(self, request: HttpRequest, run_id: int) -> ImportRun:
+    def _change(
+        self, request: HttpRequest, run_id: int, change: Callable[[ImportRun], int], some: str, none: str
+    ) -> HttpResponse:
+        """`change` the import, say how many lines that was, and show its page."""
         run = self._run(request, run_id)
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return run
+        count = change(run)
+        messages.info(request, some.format(count) if count else none)
+        return redirect("admin:ledger_importrun_change", run.pk)
 
     def _run(self, request: HttpRequest, run_id: Any) -> ImportRun:
         run = self.get_object(request, str(run_id))

@@ -27,7 +27,7 @@ class BatchProgress:
 
     @property
     def waiting(self) -> int:
-        return self.counts.get(State.WAITING, 0) + self.counts.get(State.STOPPED, 0)
+        return sum(self.counts.get(state, 0) for state in ImportLine.UNANSWERED)
 
     @property
     def word(self) -> tuple[str, str]:

@@ -29,6 +29,8 @@ class ImportLine(models.Model):
         STOPPED = "stopped", "stopped"  # before there was an answer: it may have been applied
 
     TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
+    #: nobody has said yet what came of it
+    UNANSWERED: ClassVar = (State.WAITING, State.STOPPED)
     #: what "try again" may set back to waiting
     RETRIABLE: ClassVar = (State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED)
 

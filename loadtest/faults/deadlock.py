@@ -59,7 +59,7 @@ class Deadlock(Adversary):
             for other in set(pair) - set(halfway):  # it waited for all that the first one held, and stops now
                 if _stops(other):
                     other.tells("go")
-        if not scene.wait(pair, scene.deadline + scene.leases * scene.lease):
+        if not scene.wait(pair, scene.enough):
             scene.deadline = 0.0  # they have had it
         if not scene.proof and not scene.deadlocks():
             self.often(scene, pair, there)

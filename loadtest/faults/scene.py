@@ -65,6 +65,11 @@ class Scene:
         self.chance = random.Random(self.seed)  # noqa: S311  (no secret)
         self._log = self.site.postgres.log.stat().st_size
 
+    @property
+    def enough(self) -> float:
+        """Seconds within which everybody who lives must get on."""
+        return self.deadline + self.leases * self.lease
+
     def note(self, told: str) -> None:
         self.timeline.append({"at": round(time.monotonic() - self.began, 3), "what": told})
 
@@ -163,7 +168,7 @@ class Scene:
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""
         begin = time.monotonic()
-        until = begin + self.deadline + self.leases * self.lease
+        until = begin + self.enough
         late = [each for each in self.workers if each.busy and not each.finishes(until)]
         if late and self.stall is None:
             told = f"{len(late)} live workers got no answer though nobody was inside any more"

@@ -70,7 +70,7 @@ class WorkerCrash(Adversary):
 
     def go_on(self, scene: Scene, worker: Worker, run: int) -> None:
         """The other worker asks for work until nothing is left to do, as a sweeper lets it."""
-        until = time.monotonic() + scene.deadline + LEASE + 2 * scene.lease
+        until = time.monotonic() + LEASE + scene.enough
         while waiting(scene.book) and time.monotonic() < until:
             worker.begins("call", "import_chunk", run, 1, 0, LEASE)
             if not worker.finishes(until):

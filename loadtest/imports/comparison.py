@@ -157,7 +157,7 @@ def history_of(book: Book) -> History:
             each.started,
             each.ended,
             each.worker,
-            answered=each.state not in ("waiting", "stopped"),
+            answered=each.state not in ImportLine.UNANSWERED,
             retries=max(0, each.attempts - 1),
             busy=each.state == "busy",
             error=each.problem,
