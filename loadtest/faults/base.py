@@ -33,6 +33,8 @@ class Adversary(ABC):
     party: ClassVar[int] = 1
     #: does it strike a server that other cells use? Then no other cells run at the same time
     alone: ClassVar[bool] = False
+    #: how many of its events may then run at the same time
+    abreast: ClassVar[int] = 1
     #: seconds that its longest cell takes, roughly: those of the longest begin first
     lasts: ClassVar[float] = 5.0
     #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast it

@@ -16,7 +16,7 @@ from loadtest.evidence import Doubt, Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
-from loadtest.faults.scene import FEW, POSTINGS, Scene
+from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
 from loadtest.faults.site import Site
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
@@ -107,7 +107,7 @@ class Callers:
             scene.leave()
         stall: Stall | None = scene.stall
         doubts: tuple[Doubt, ...] = ()
-        if stall and (why := starved()):
+        if stall and not as_stated(stall, trial) and (why := starved()):
             stall, doubts = (
                 None,
                 (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),),
@@ -122,6 +122,11 @@ class Callers:
             doubts=doubts,
             facts={"timeline": scene.timeline, "seconds": seconds, "deadlocks": scene.deadlocks()},
         )
+
+
+def as_stated(stall: Stall, trial: Trial) -> bool:
+    """Is it what the strategy's page tells of: under contention alone, which it does not claim to withstand?"""
+    return stall.sentence == STUCK and str(Hazard.CONTENTION) not in trial.withstands
 
 
 def starved() -> str:

@@ -99,7 +99,8 @@ class Matrix:
         yield [each for each in shared if each[0].hazard.party > 1], self.plan.together
         alone = sorted((each for each in groups if each[0].alone), key=_kind_of)
         for _, some in groupby(alone, key=_kind_of):
-            yield list(some), 1
+            same = list(some)
+            yield same, same[0][0].hazard.abreast
 
     def _work(self, cells: Party) -> list[dict[str, Any]]:
         try:

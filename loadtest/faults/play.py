@@ -12,15 +12,13 @@ from pathlib import Path
 from django.db import close_old_connections, connections
 
 from loadtest.faults.base import Adversary
-from loadtest.faults.cell import Callers, Cell
+from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.crew import Pool
-from loadtest.faults.scene import STUCK
 from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
 from loadtest.trial import run, skipped
 from loadtest.verdict import Verdict
 from loadtest.words import Word
-from locks.hazards import Hazard
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3  # until it fired
@@ -52,8 +50,8 @@ def again(tries: Tries) -> bool:
     late = last.word in (Word.STALLED, Word.REFUSED)
     fired = last.witness is not None and bool(last.witness.fired)
     stall = last.witness.stall if late and last.witness else None
-    if stall and stall.sentence == STUCK and str(Hazard.CONTENTION) not in last.trial.withstands:
-        return False  # as its page says; the hazard finds nobody inside, however often it comes
+    if stall and as_stated(stall, last.trial):
+        return False  # the hazard finds nobody inside, however often it comes
     if last.word == Word.INCONCLUSIVE or (late and not fired):
         return len(tries) < ATTEMPTS
     return late and last.claimed and len(tries) < 2

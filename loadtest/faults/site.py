@@ -24,10 +24,10 @@ from loadtest.faults.addresses import NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
 from loadtest.servers.reaper import REAPER
 
-#: max_connections: the stampede's 200 waiters, beside everybody else. log_line_prefix: with the session's name
+#: max_connections: for 200 waiters of each of two stampedes. log_line_prefix: with the session's name
 POSTGRES = {
     "fsync": "on",
-    "max_connections": 320,
+    "max_connections": 520,
     "log_line_prefix": "%m [%p] %a ",
     "deadlock_timeout": "200ms",
     "max_wal_senders": 10,

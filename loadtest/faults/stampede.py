@@ -7,8 +7,8 @@ servers, a transaction).
 
 Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
 Cannot touch nothing: everybody can come.
-Cleans up    the processes end with the matrix, or with the cell if one of them was not answered. No other cell runs
-             meanwhile.
+Cleans up    the processes end with the matrix, or with the cell if one of them was not answered. No other hazard's
+             cell runs meanwhile, and of this one's two: who waits for a poll leaves the machine to the other.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Stampede(Adversary):
     slug = "stampede"
     word = Hazard.STAMPEDE
     alone = True
+    abreast = 2
     lease = LEASE
     settings = {"retries": 2000, "backoff": [0.0, 0.7]}
 
