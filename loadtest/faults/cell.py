@@ -105,13 +105,7 @@ class Callers:
         finally:
             self.adversary.occasion.leave()
             scene.leave()
-        stall: Stall | None = scene.stall
-        doubts: tuple[Doubt, ...] = ()
-        if stall and not as_stated(stall, trial) and (why := starved()):
-            stall, doubts = (
-                None,
-                (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),),
-            )
+        stall, doubts = weighed(scene.stall, trial)
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
@@ -127,6 +121,13 @@ class Callers:
 def as_stated(stall: Stall, trial: Trial) -> bool:
     """Is it what the strategy's page tells of: under contention alone, which it does not claim to withstand?"""
     return stall.sentence == STUCK and str(Hazard.CONTENTION) not in trial.withstands
+
+
+def weighed(stall: Stall | None, trial: Trial) -> tuple[Stall | None, tuple[Doubt, ...]]:
+    """Return the stall, or the doubt about it: on a machine that is too busy every deadline passes."""
+    if stall is None or as_stated(stall, trial) or not (why := starved()):
+        return stall, ()
+    return None, (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),)
 
 
 def starved() -> str:

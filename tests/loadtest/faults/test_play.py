@@ -1,5 +1,6 @@
 """What is run again, and who is hired again: the matrix without its servers."""
 
+import os
 from collections.abc import Iterator
 from queue import Queue
 from threading import Event, Thread
@@ -9,7 +10,7 @@ import pytest
 
 from loadtest.evidence import Stall
 from loadtest.faults import HAZARDS
-from loadtest.faults.cell import Cell
+from loadtest.faults.cell import Cell, weighed
 from loadtest.faults.crew import Pool
 from loadtest.faults.matrix import Matrix, Plan, parties
 from loadtest.faults.play import again
@@ -37,6 +38,21 @@ def test_who_stands_still_under_contention_as_its_page_says_is_not_asked_again()
 def test_against_its_claim_or_later_it_is() -> None:
     assert again([stalled("token", STUCK)])
     assert again([stalled("token-leaky", "2 live workers got no answer")])
+
+
+def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkeypatch) -> None:
+    told = {slug: stalled(slug, STUCK) for slug in ("token", "token-leaky")}
+
+    def words() -> dict[str, list[str]]:
+        weighings = {slug: weighed(each.witness.stall, each.trial) for slug, each in told.items()}
+        return {slug: [each.cause for each in doubts] for slug, (_, doubts) in weighings.items()}
+
+    monkeypatch.setattr("os.getloadavg", lambda: (1000.0 * (os.cpu_count() or 1), 1.0, 1.0))
+    seen = words()
+    assert "the load is" in seen["token"][0]
+    assert seen["token-leaky"] == []
+    monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
+    assert words() == {"token": [], "token-leaky": []}
 
 
 @pytest.mark.parametrize("dear", ["redlock", "insert-lock"])
