@@ -37,6 +37,7 @@ class ReplicaLag(Party):
     slug = "replica-lag"
     word = Hazard.REPLICA_LAG
     party = 16
+    lasts = 8.0
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:

@@ -24,13 +24,15 @@ from loadtest.faults.addresses import NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
 from loadtest.servers.reaper import REAPER
 
-#: max_connections: for 200 waiters of each of two stampedes. log_line_prefix: with the session's name
+#: max_connections: for 200 waiters of each of two stampedes. log_line_prefix: with the session's name. wal_keep_size: a
+#: replica that begins (replica-lag) still finds the WAL from where its backup began, whoever else makes a checkpoint
 POSTGRES = {
     "fsync": "on",
     "max_connections": 520,
     "log_line_prefix": "%m [%p] %a ",
     "deadlock_timeout": "200ms",
     "max_wal_senders": 10,
+    "wal_keep_size": "256MB",
 }
 
 
