@@ -147,4 +147,5 @@ def as_json(cell: Cell, result: Result, runs: list[list[Result]]) -> dict[str, A
         "command": cell.command,
         "runs": [str(tries[-1].word) for tries in runs],
         "tries": [[str(each.word) for each in tries] for tries in runs],
+        "tried_again": [each.verdict.cause for tries in runs for each in tries[:-1]],
     }
