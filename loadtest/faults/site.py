@@ -24,11 +24,13 @@ from loadtest.faults.addresses import NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
 from loadtest.servers.reaper import REAPER
 
-#: max_connections: for 200 waiters of each of two stampedes. log_line_prefix: with the session's name. wal_keep_size: a
-#: replica that begins (replica-lag) still finds the WAL from where its backup began, whoever else makes a checkpoint
+#: 200 waiters of each of two stampedes, and everybody else
+CONNECTIONS = 520
+#: log_line_prefix: with the session's name. wal_keep_size: a replica that begins (replica-lag) still finds the WAL from
+#: where its backup began, whoever else makes a checkpoint
 POSTGRES = {
     "fsync": "on",
-    "max_connections": 520,
+    "max_connections": CONNECTIONS,
     "log_line_prefix": "%m [%p] %a ",
     "deadlock_timeout": "200ms",
     "max_wal_senders": 10,
@@ -127,7 +129,7 @@ def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
     nodes = [Valkey(port=0) for _ in range(3)]
     site = Site(valkey, Postgres(settings=POSTGRES), nodes)
     if "mariadb" in extra and not mariadb.available():
-        site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M"})
+        site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M", "max-connections": CONNECTIONS})
     if "zookeeper" in extra and not zookeeper.available():
         site.zookeeper = ZooKeeper()
     servers: list[Any] = [site.postgres, valkey, replica, *nodes, site.mariadb, site.zookeeper]

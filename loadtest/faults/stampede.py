@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.lock_tables import LOCK_TABLES
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from loadtest.faults.scene import Scene
 
 PROCESSES, THREADS = 4, 50
-LEASE = 10.0
 GATHER = 20.0  # seconds for all to come: optimistic ones keep the machine busy while they try in vain
+LEASE = 30.0  # longer: who waits for them all must not lose his lock, which would be another hazard
 POLL, POLL_OF_DEAR = 0.07, 0.4
 SERVED = 30.0  # seconds for all to be answered
 
@@ -49,9 +50,10 @@ class Stampede(Adversary):
         herd = [scene.hire(kind=self.slug) for _ in range(PROCESSES)]
         if not (victim := scene.victim()):
             return
+        known = begun(scene.folder)  # before the first of them can be among these
         for worker in herd:
             worker.begins("call", "crowd", THREADS, LEASE)
-        came = self.gathered(scene)
+        came = gathered(scene.folder, known + PROCESSES * THREADS) - known
         begin = time.monotonic()
         scene.go_on(victim)
         if came >= PROCESSES * THREADS:
@@ -65,12 +67,15 @@ class Stampede(Adversary):
                     answers[told] = answers.get(told, 0) + times
             scene.note(f"all were answered after {time.monotonic() - begin:.2f} s: {answers}")
 
-    def gathered(self, scene: Scene) -> int:
-        """Wait until all have begun; returns how many have."""
-        known = len(history.read(scene.folder).calls)
-        until = time.monotonic() + GATHER
-        while time.monotonic() < until:
-            if (came := len(history.read(scene.folder).calls) - known) >= PROCESSES * THREADS:
-                return came
-            time.sleep(0.1)
-        return len(history.read(scene.folder).calls) - known
+
+def begun(folder: Path) -> int:
+    """Return how many calls have begun, by the journals of all."""
+    return len(history.read(folder).calls)
+
+
+def gathered(folder: Path, wanted: int) -> int:
+    """Wait until so many have begun; return how many have."""
+    until = time.monotonic() + GATHER
+    while (came := begun(folder)) < wanted and time.monotonic() < until:
+        time.sleep(0.1)
+    return came

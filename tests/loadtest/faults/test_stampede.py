@@ -1,0 +1,40 @@
+"""Who is counted as having come: without servers, with callers that come as fast as can be."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from loadtest.faults.stampede import GATHER, LEASE, THREADS, Stampede
+from loadtest.journal import Journal
+
+
+class Herd:
+    """A process whose callers have all begun before the judge looks for the first time."""
+
+    answer: dict[str, int] = {}
+
+    def __init__(self, folder: Path) -> None:
+        self.journal = Journal(folder)
+
+    def begins(self, *_order: Any) -> None:
+        for number in range(THREADS):
+            self.journal.invoke(f"{id(self)}-{number}", [("A0001", 1)], "worker")
+
+
+def test_callers_who_came_before_anybody_looked_are_counted(tmp_path) -> None:
+    proofs: list[str] = []
+    scene: Any = SimpleNamespace(
+        folder=tmp_path,
+        hire=lambda kind: Herd(tmp_path),
+        victim=lambda: "the one inside",
+        go_on=lambda victim: None,
+        prove=proofs.append,
+        wait=lambda herd, seconds: False,
+    )
+    Journal(tmp_path).invoke("of the one inside", [("A0001", 1)], "worker")
+    Stampede().strike(scene)
+    assert proofs == ["200 callers came while one worker was inside, 200 of them had to wait"]
+
+
+def test_who_waits_for_them_all_keeps_his_lock_meanwhile() -> None:
+    assert GATHER < LEASE
