@@ -2,7 +2,7 @@
 
 Four processes of 50 threads, each thread with connections of its own, which the next cell takes over: to connect two
 hundred times takes longer than to serve them. Two hundred who try again at once keep the machine busy in vain: who was
-outrun waits up to 0.7 s; who polls does so every 70 ms, or every 0.4 s where a look is dear (a majority of three
+outrun waits up to 1.5 s; who polls does so every 70 ms, or every 0.4 s where a look is dear (a majority of three
 servers, a transaction).
 
 Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
@@ -40,7 +40,7 @@ class Stampede(Adversary):
     alone = True
     abreast = 2
     lease = LEASE
-    settings = {"retries": 2000, "backoff": [0.0, 0.7]}
+    settings = {"retries": 2000, "backoff": [0.0, 1.5]}
 
     def settings_of(self, strategy: str) -> Mapping[str, Any]:
         dear = touch.asks_a_majority(strategy) or strategy in LOCK_TABLES  # several servers; a transaction
