@@ -82,10 +82,10 @@ def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
 
 
 def _book(book_id: UUID) -> Book:
-    book = Book.objects.filter(pk=book_id).first()
-    if book is None:
-        raise HttpError(404, f"no book {book_id}")
-    return book
+    try:
+        return Book.objects.get(pk=book_id)
+    except Book.DoesNotExist:
+        raise HttpError(404, f"no book {book_id}") from None
 
 
 @api.get("strategies", response=list[schemas.StrategyOut])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from procrastinate import JobContext
 from procrastinate.contrib.django import app
+from procrastinate.jobs import Status
 
 from ledger.imports import apply, chunks, jobs, scan
 from ledger.models import ImportRun
@@ -40,3 +41,12 @@ def sweep_imports(timestamp: int) -> None:
     """Wake the lanes that nobody works on: their worker was killed, or their chunk had to wait."""
     for run in ImportRun.objects.filter(finished=None):
         jobs.wake(run)
+
+
+@app.periodic(cron="* * * * *")
+@app.task(name="forget_stalled_jobs", queueing_lock="forget_stalled_jobs", queue="imports")
+async def forget_stalled_jobs(timestamp: int) -> None:
+    """Delete the jobs of workers that were killed: the queue would show them as "doing" for good. What they left to
+    do stands in the rows, where the sweep has found it long ago."""
+    for job in await app.job_manager.get_stalled_jobs():
+        await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=True)

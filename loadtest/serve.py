@@ -1,7 +1,7 @@
 """`make serve`: servers, web workers, background workers and the admin, until Ctrl-C.
 
 What is killed is started again: web workers by gunicorn, gunicorn and the background workers by this process, the
-servers by their keeper (loadtest/servers/keeper.py).
+servers by their keeper (loadtest/servers/keeper.py). Without the keeper it all ends: nothing would come back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from loadtest.demo import SERVE_PORT
 from loadtest.program import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
+from loadtest.servers.lab import Lab
 from loadtest.servers.supervisor import Supervisor
 
 BACKGROUND_WORKERS = 3
@@ -63,9 +64,12 @@ def serve(stack: ExitStack, port: int) -> None:
     )
     supervisor = Supervisor(lambda told: print(told, file=sys.stderr, flush=True))
     supervisor.watch((web, *workers))
-    while True:
+    lab = Lab()
+    kept = bool(lab.live_state())  # not if the environment names all servers
+    while not kept or lab.live_state():
         supervisor.look()
         time.sleep(0.2)
+    raise ServerError("The servers are gone, and their keeper with them (servers down --force?): start it again.")
 
 
 def _free(port: int) -> bool:

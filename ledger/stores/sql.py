@@ -21,6 +21,8 @@ from ledger.stores.rows import account_row, entry, key_taken, snapshot
 from ledger.stores.segments import SEGMENT, spread, total
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
+#: the columns of a Stored
+FOUND = ("id", "account__number", "amount", "balance_before", "balance_after")
 
 
 class SqlStore(Store):
@@ -87,12 +89,10 @@ class SqlStore(Store):
                 entry(change, self.book).save(using=self.db, force_insert=True)
 
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
-        rows = Entry.objects.using(self.db).filter(book_id=self.book.pk, key=key).select_related("account")
-        stored = [
-            (e.fingerprint, Stored(e.pk, e.account.number, e.amount, e.balance_before, e.balance_after))
-            for e in rows
-        ]
-        return (stored[0][0], tuple(s for _, s in stored)) if stored else None
+        entries = Entry.objects.using(self.db).filter(book_id=self.book.pk, key=key)
+        # values, no models: each posting begins here, and nearly always nothing is found
+        rows = list(entries.values_list("fingerprint", *FOUND))
+        return (rows[0][0], tuple(Stored(*row[1:]) for row in rows)) if rows else None
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:

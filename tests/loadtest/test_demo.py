@@ -105,6 +105,16 @@ def test_serve_until_ctrl_c(start: Start) -> None:
     assert served.all_gone(5), [process.cmdline() for process in served.family()]
 
 
+def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
+    served = start("loadtest.serve", PORT="0")
+    served.says("Ctrl-C ends all of it")
+    (keeper,) = (each for each in served.family() if "loadtest.servers.keeper" in each.cmdline())
+    keeper.terminate()  # as `servers down --force` does
+    assert served.process.wait(timeout=200) == 2
+    assert "start it again" in served.log.read_text()
+    assert served.all_gone(5), [process.cmdline() for process in served.family()]
+
+
 def test_bad_seconds_are_bad_usage(start: Start) -> None:
     demo = start("loadtest.demo", DEMO_SECONDS="soon")
     assert demo.process.wait(timeout=200) == 2

@@ -91,13 +91,26 @@ def test_controls_begin_first_then_what_lasts_longest_and_shared_servers_are_str
     ]
 
 
+class Awaited(Event):
+    """Says when somebody begins to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.begun.set()
+        return super().wait(timeout)
+
+
 def test_who_needs_a_control_waits_for_its_word(pool: Pool):
     matrix, (control, *_), others = matrix_of(pool)
     cell = next(each for each in others if each.hazard is control.hazard)
-    due = matrix._due[control.hazard.slug, control.store] = Event()
+    due = matrix._due[control.hazard.slug, control.store] = Awaited()
     told: Queue[Word | None] = Queue()
     asking = Thread(target=lambda: told.put(matrix._control(cell)), daemon=True)
     asking.start()
+    assert due.begun.wait(10)
     assert told.empty()
     matrix.controls[control.hazard.slug, control.store] = Word.LOST
     due.set()
