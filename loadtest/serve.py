@@ -69,7 +69,9 @@ def serve(stack: ExitStack, port: int) -> None:
     while not kept or lab.live_state():
         supervisor.look()
         time.sleep(0.2)
-    raise ServerError("The servers are gone, and their keeper with them (servers down --force?): start it again.")
+    raise ServerError(
+        "The servers are gone, and their keeper with them (servers down --force?): start it again."
+    )
 
 
 def _free(port: int) -> bool:
