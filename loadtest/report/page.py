@@ -23,7 +23,7 @@ EVIDENCE = {
     "explore": "python manage.py explore",
     "bench": "python manage.py bench",
 }
-#: gravest first, as in DESIGN.md; the page explains each word it uses
+#: gravest first, as in loadtest/words.py; the page explains each word it uses
 VERDICTS = {
     "created": "money appeared: an operation is on the chain twice, or one that failed is on it",
     "lost": "an acknowledged operation is not in the balance",
