@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 
 from ledger.models import Book
-from ledger.posting import Applied, Busy, Posting, Snapshot
+from ledger.posting import Applied, Busy, Posting, Refused, Snapshot
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
@@ -60,7 +60,8 @@ def post(book: Book, posting: Posting) -> Applied:
     """Apply `posting` by the book's strategy, once for its key.
 
     A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
-    leaves it unknown whether the posting was applied: ask again with the same key.
+    leaves it unknown whether the posting was applied: ask again with the same key. (Two postings with one key to
+    different accounts, at the same moment, are a mistake that only the Redis store sees for certain.)
     """
     applied = _post(book, posting)
     return applied if len(posting.lines) == 1 else _as_asked(applied, posting)
@@ -79,13 +80,17 @@ def _post(book: Book, posting: Posting) -> Applied:
         return first
     try:
         return find(book.strategy)(book).apply(posting)
-    except KeyTaken:
+    except (KeyTaken, Refused, Busy):
+        # The same request, sent twice, may have been applied by now: it took the money that is missing here, or the
+        # lock that this one waited for.
         if first := _replay(book, posting):
             return first
         raise
     except OperationalError as error:
         if code_of(error) not in START_AGAIN:
             raise
+        if first := _replay(book, posting):
+            return first
         raise Busy(f"rolled back by the database: {error}") from error  # a deadlock's victim: not applied
 
 

@@ -96,5 +96,7 @@ def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
     if posted:
         ImportLine.objects.exclude(state=State.POSTED).bulk_update(posted, RESULT_FIELDS, batch_size=500)
     if others:
-        mine = ImportLine.objects.filter(state=State.WAITING, chunk__token=chunk.token)
+        # by the line's own columns, not by a join: a stop at this moment is seen after the wait for its row
+        claimed = ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token)
+        mine = ImportLine.objects.filter(state=State.WAITING, chunk__in=claimed)
         mine.bulk_update(others, RESULT_FIELDS, batch_size=500)

@@ -45,23 +45,26 @@ def claim(run_id: int, lane: int) -> ImportChunk | None:
         )
         if held.exists():
             return None
-        chunk = open_chunks(run_id, lane).select_for_update(skip_locked=True, of=("self",)).first()
+        free = open_chunks(run_id, lane).select_related("batch__book")
+        chunk = free.select_for_update(skip_locked=True, of=("self",)).first()
         if chunk is None:
             return None
         chunk.token += 1
         ImportChunk.objects.filter(pk=chunk.pk).update(
-            state=State.WORKING, lane=lane, worker=worker(), token=chunk.token, lease_until=_lease()
+            state=State.WORKING, lane=lane, worker=worker(), token=chunk.token, lease_until=_lease(chunk)
         )
     return chunk
 
 
 def renew(chunk: ImportChunk) -> bool:
     """Extend the lease. False: somebody else has claimed the chunk meanwhile."""
-    return bool(ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token).update(lease_until=_lease()))
+    return bool(ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token).update(lease_until=_lease(chunk)))
 
 
-def _lease() -> Now:
-    return Now() + timedelta(seconds=settings.IMPORT_LEASE)
+def _lease(chunk: ImportChunk) -> Now:
+    """Until when: no shorter than one posting of a patient book may take, or its answer would never count."""
+    patience = chunk.batch.book.settings.get("timeout") or 0.0
+    return Now() + timedelta(seconds=settings.IMPORT_LEASE + patience)
 
 
 def give_back(chunk: ImportChunk, *, later: float = 0.0) -> None:

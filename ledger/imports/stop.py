@@ -21,7 +21,8 @@ def stop(run: ImportRun) -> int:
             return 0
         chunks = ImportChunk.objects.filter(batch__run=run).exclude(state=ImportChunk.State.DONE)
         chunks.update(state=ImportChunk.State.DONE, lane=None, lease_until=None, token=F("token") + 1)
-        waiting = ImportLine.objects.filter(batch__run=run, state=ImportLine.State.WAITING)
+        # by the line's own columns, not by a join: what a worker reports at this moment is looked at again then
+        waiting = ImportLine.objects.filter(batch__in=run.batches.all(), state=ImportLine.State.WAITING)
         left = waiting.update(state=ImportLine.State.STOPPED)
         close(run)
         ImportRun.objects.filter(pk=run.pk).update(stopped=True)

@@ -50,10 +50,9 @@ class Seat:
             self.waiting += 1
             try:
                 if self.found is None and self.thread is None:
-                    self.thread = threading.Thread(
-                        target=self._work, name=f"owner-{self.book.pk}", daemon=True
-                    )
-                    self.thread.start()
+                    thread = threading.Thread(target=self._work, name=f"owner-{self.book.pk}", daemon=True)
+                    thread.start()
+                    self.thread = thread
                 self.changed.wait_for(lambda: self.found is not None, max(0.0, deadline - time.monotonic()))
             finally:
                 self.waiting -= 1
@@ -79,6 +78,9 @@ class Seat:
                     connections.close_all()
                     self.owner.stop.wait(AGAIN)
         finally:
+            with self.changed:  # however it ended: the next who asks has it looked for again
+                if self.thread is threading.current_thread():
+                    self.thread = None
             connections.close_all()
 
     def _over(self) -> bool:

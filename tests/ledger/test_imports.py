@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 from django.db import DatabaseError, transaction
@@ -136,6 +137,35 @@ def test_a_refused_line_can_be_tried_again():
     drain(run)
     assert states(run) == [(2, "posted"), (3, "posted")]
     assert balances(book) == [50, 50]
+
+
+def test_nothing_is_tried_again_while_the_run_works(settings):
+    settings.IMPORT_CHUNK_LINES = 1
+    book = new_book(floor=0)
+    run = start_import(book, [csv("acme,A1,-150,r1", "acme,A2,-50,r2")], scan=False)
+    chunk = chunks.claim(run.pk, 1)
+    apply.work(chunk)
+    chunks.give_back(chunk)
+    assert states(run) == [(2, "refused"), (3, "waiting")]
+    assert try_again(run) == 0
+    drain(run)
+    assert try_again(run) == 1
+
+
+def test_all_or_nothing_is_tried_again_whole_or_not_at_all():
+    book = new_book(floor=0)
+    whole = imported(book, [csv("acme,A1,10,r1", "acme,A2,-500,r2")], all_or_nothing=True)
+    imported(book, [csv("acme,A1,10,r1", name="other.csv"), csv("bank,A2,1000,r1")])
+    assert try_again(whole) == 0
+    assert {state for _, state in states(whole)} == {"refused"}
+    assert balances(book) == [110, 1100]
+
+
+def test_a_claim_lasts_as_long_as_one_posting_of_a_patient_book_may_take(settings):
+    run = start_import(new_book(timeout=100), [csv("acme,A1,1,r1")], scan=False)
+    chunk = chunks.claim(run.pk, 1)
+    late = Now() + timedelta(seconds=settings.IMPORT_LEASE + 50)
+    assert ImportChunk.objects.filter(pk=chunk.pk, lease_until__gt=late).exists()
 
 
 def test_lines_of_a_busy_account_wait_and_the_others_go_on():
