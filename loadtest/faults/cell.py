@@ -98,12 +98,9 @@ class Callers:
     def __call__(self, trial: Trial, book: Book) -> Witness:
         scene = Scene(book, self.site, self.pool, self.folder, trial.settings["lease"], self.cell.seed)
         try:
-            scene.crowd(self.cell.crowds(trial))
-            if scene.stall is None and self.cell.strikes:
-                self.adversary.strike(scene)
+            if self.happens(scene, trial):
                 scene.settle()
         finally:
-            self.adversary.occasion.leave()
             scene.leave()
         stall, doubts = weighed(scene.stall, trial)
         word = str(self.adversary.word)
@@ -116,6 +113,18 @@ class Callers:
             doubts=doubts,
             facts={"timeline": scene.timeline, "seconds": seconds, "deadlocks": scene.deadlocks()},
         )
+
+    def happens(self, scene: Scene, trial: Trial) -> bool:
+        """Return whether the hazard struck. The other cells of its event are inside then, under leases: they do not
+        wait until this one has settled."""
+        try:
+            scene.crowd(self.cell.crowds(trial))
+            strikes = scene.stall is None and self.cell.strikes
+            if strikes:
+                self.adversary.strike(scene)
+            return strikes
+        finally:
+            self.adversary.occasion.leave()
 
 
 def as_stated(stall: Stall, trial: Trial) -> bool:

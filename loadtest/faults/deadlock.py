@@ -61,19 +61,20 @@ class Deadlock(Adversary):
                     other.tells("go")
         if not scene.wait(pair, scene.enough):
             scene.deadline = 0.0  # they have had it
+        tried = False
         if not scene.proof and not scene.deadlocks():
-            self.often(scene, pair, there)
+            tried = self.often(scene, pair, there)
         if broken := scene.deadlocks():
             scene.prove(f"PostgreSQL's log has {broken} × 'deadlock detected' of this book's sessions")
-        elif not scene.proof:
+        elif not scene.proof and tried:
             scene.cannot = f"no circle arose in {2 * TIMES} transfers in opposite directions"
 
-    def often(self, scene: Scene, pair: list[Worker], there: tuple[object, object]) -> None:
-        """It cannot be stopped between its accounts, or did not wait there: then by chance."""
+    def often(self, scene: Scene, pair: list[Worker], there: tuple[object, object]) -> bool:
+        """It cannot be stopped between its accounts, or did not wait there: then by chance. Were all made?"""
         free = [each for each in pair if not each.busy]
         for worker, legs in zip(free, there, strict=False):
             worker.begins("call", "transfers", legs, TIMES, scene.lease)
-        scene.wait(free, 10)
+        return scene.wait(free, 10) and len(free) == len(pair)
 
 
 def _stops(worker: Worker) -> bool:

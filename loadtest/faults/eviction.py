@@ -56,6 +56,7 @@ class Eviction(Party):
             return f"{client.info('stats')['evicted_keys']} keys evicted"
 
     def strike(self, scene: Scene) -> None:
+        self.occasion.meet(lambda: None)  # a slow crowd must not cost those who are inside their leases
         if not (victim := scene.victim(PARTY_ENTERS)):
             return
         before = scene.keys(balances=True)

@@ -73,6 +73,7 @@ class FailoverRelease(Failover):
         return touch.no_lock(strategy) or super().not_applicable(strategy, store)
 
     def strike(self, scene: Scene) -> None:
+        self.occasion.meet(lambda: None)  # a slow crowd must not cost those who are inside their leases
         if not (victim := scene.victim(PARTY_ENTERS)):
             return
         self.occasion.meet(self.cut_off)
@@ -83,6 +84,6 @@ class FailoverRelease(Failover):
         between = scene.held(victim)
         scene.leases = 1  # that of the lock which is back
         seen = self.occasion.meet(lambda: self.event(scene.site))
-        if seen:
+        if seen and scene.keys():  # else its lease was over: there is no lock that could come back
             scene.prove(f"{seen}; before: {before}; released: {between}; after: {scene.held(victim)}")
         scene.rush()

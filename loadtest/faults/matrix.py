@@ -87,7 +87,7 @@ class Matrix:
 
     def _all(self, groups: list[Party]) -> Iterator[dict[str, Any]]:
         for some, together in self._lots(groups):
-            for each in _several(self._work, some, together):
+            for each in _several(self._work, some, together, self.ended):
                 yield from each
             self.pool.dismiss()
 
@@ -111,10 +111,12 @@ class Matrix:
                     self._due[cell.hazard.slug, cell.store].set()
 
     def _played(self, cells: Party) -> list[dict[str, Any]]:
-        if self.ended.is_set():
-            raise KeyboardInterrupt
         self.tick(cells)
-        runs = [play(cells, self.site, self.pool, self._control) for _ in range(self.plan.repeat)]
+        runs = []
+        for _ in range(self.plan.repeat):
+            if self.ended.is_set():
+                raise KeyboardInterrupt
+            runs.append(play(cells, self.site, self.pool, self._control))
         told = []
         for cell in cells:
             results = [each[cell][-1] for each in runs]
@@ -164,7 +166,7 @@ def matrix(
 
 
 def _several(
-    work: Callable[[Party], list[dict[str, Any]]], groups: Sequence[Party], together: int
+    work: Callable[[Party], list[dict[str, Any]]], groups: Sequence[Party], together: int, ended: Event
 ) -> Iterator[list[dict[str, Any]]]:
     with ThreadPoolExecutor(max_workers=together) as threads:
         running: set[Future[list[dict[str, Any]]]] = {threads.submit(work, each) for each in groups}
@@ -174,6 +176,7 @@ def _several(
                 for each in done:
                     yield each.result()
         except BaseException:
+            ended.set()  # nobody begins anything more; what runs is waited for
             for each in running:
                 each.cancel()
             with suppress(Exception):

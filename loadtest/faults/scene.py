@@ -118,6 +118,9 @@ class Scene:
                 self.note(f"worker {worker.pid} has read and not written; {self.held(worker)}")
                 return worker
         self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
+        if worker.busy:  # it is late: when it comes, it need not wait for us
+            with suppress(OSError):
+                worker.tells("go")
         return None
 
     def posts(self, worker: Worker, count: int = 1) -> None:

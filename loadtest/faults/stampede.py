@@ -55,10 +55,9 @@ class Stampede(Adversary):
             worker.begins("call", "crowd", THREADS, LEASE)
         came = gathered(scene.folder, known + PROCESSES * THREADS) - known
         begin = time.monotonic()
+        waiting = sum(not each.answered for each in history.read(scene.folder).calls) - 1
         scene.go_on(victim)
         if came >= PROCESSES * THREADS:
-            calls = history.read(scene.folder).calls
-            waiting = sum(not each.answered for each in calls) - 1
             scene.prove(f"{came} callers came while one worker was inside, {waiting} of them had to wait")
         if scene.wait(herd, SERVED):
             answers: dict[str, int] = {}

@@ -38,8 +38,9 @@ class WaiterInterrupted(Adversary):
             return
         before = scene.held(victim)
         waiter.begins("post", 1, (0.0, 0.0), EASY_LEASE, False)
-        scene.begun([waiter])
-        if waiter.finishes(time.monotonic() + WAITING):
+        if not scene.begun([waiter]):
+            scene.note("the waiter has not begun yet")
+        elif waiter.finishes(time.monotonic() + WAITING):
             scene.cannot = f"nobody waits: the other worker was done at once ({waiter.answer})"
         else:
             waiter.signal(signal.SIGUSR1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ledger.imports.operations import asked
 from ledger.imports.upload import Upload, start_import
 from ledger.models import ImportLine
+from loadtest.evidence import Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Dead
@@ -53,6 +54,8 @@ class WorkerCrash(Adversary):
         first.begins("call", "import_chunk", run.pk, 1, DIES_AT, LEASE)
         if not stands_inside(first):
             scene.note(f"worker {first.pid} did not come to stand inside a line: {first.answer}")
+            if first.busy:
+                first.tells("go")
             self.end(scene)
             return
         held = scene.held(first)
@@ -76,13 +79,15 @@ class WorkerCrash(Adversary):
             if not worker.finishes(until):
                 return
             time.sleep(0.1)
+        if waiting(scene.book):
+            scene.stall = Stall("nobody works on the import, and lines of it wait", LEASE + scene.enough)
 
     def end(self, scene: Scene) -> None:
         """Write the journal of the lines: what the import says of each is its answer."""
         journal = Journal(scene.folder)
         for each in asked(scene.book):
             journal.invoke(each.key, each.legs.items(), each.worker or "nobody")
-            journal.complete(each.key, each.outcome, error=each.problem)
+            journal.complete(each.key, each.outcome, error=each.problem, busy=each.state == "busy")
         journal.close()
 
 

@@ -1,0 +1,125 @@
+"""What counts as evidence, and who waits for whom: hazards with callers that do as the test says, without servers."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from loadtest.faults import HAZARDS, worker_crash
+from loadtest.faults.base import Party
+from loadtest.faults.cell import Callers, Cell
+from loadtest.faults.failover import FailoverRelease
+from loadtest.faults.scene import Scene
+from loadtest.faults.worker_crash import WorkerCrash
+
+
+class Struck(Party):
+    """Strikes nothing."""
+
+    slug = "struck"
+
+    def event(self, site: Any) -> str:
+        return "it happened"
+
+
+class Late:
+    """A worker that does not get inside in time."""
+
+    pid, answer, busy = 1, None, True
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def begins(self, *order: Any) -> None: ...
+
+    def hears(self, seconds: float) -> None: ...
+
+    def tells(self, *word: Any) -> None:
+        self.told.append(word)
+
+
+def scene_of(**fields: Any) -> Any:
+    """A scene in which one worker gets inside, and which notes what is done with it."""
+    done: list[str] = []
+    usual = {
+        "book": SimpleNamespace(store="postgres", pk="book"),
+        "site": None,
+        "struck": set(),
+        "lease": 10.0,
+        "leases": 2,
+        "done": done,
+        "victim": lambda *_: "victim",
+        "held": lambda _: "held",
+        "keys": lambda: {"lock": "PTTL 5"},
+        "note": lambda told: None,
+        "prove": lambda told: done.append("proof"),
+        "ahead": lambda _: done.append("rivals"),
+        "rush": lambda: done.append("rivals"),
+        "wait": lambda *_: True,
+        "go_on": lambda _: done.append("go on"),
+    }
+    return SimpleNamespace(**(usual | fields))
+
+
+@pytest.mark.parametrize(("lease", "done"), [(10.0, ["proof", "rivals", "go on"]), (0.0, ["go on"])])
+def test_an_event_that_outlasts_the_lease_proves_nothing_and_lets_nobody_in(
+    lease: float, done: list[str]
+) -> None:
+    scene = scene_of(lease=lease)
+    Struck().strike(scene)
+    assert scene.done == done
+
+
+@pytest.mark.parametrize(
+    ("keys", "done"), [({"lock": "PTTL 5"}, ["go on", "proof", "rivals"]), ({}, ["go on", "rivals"])]
+)
+def test_a_lost_release_is_proved_by_the_lock_that_is_back(
+    keys: dict[str, str], done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FailoverRelease, "cut_off", lambda self: None)
+    monkeypatch.setattr(FailoverRelease, "event", lambda self, site: "promoted")
+    scene = scene_of(keys=lambda: keys)
+    FailoverRelease().strike(scene)
+    assert scene.done == done
+
+
+def test_who_comes_inside_too_late_finds_that_he_may_go_on(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    site: Any = SimpleNamespace(postgres=SimpleNamespace(log=log))
+    book, pool, late = SimpleNamespace(pk="book"), None, Late()
+    scene = Scene(book, site, pool, tmp_path, 1.0, 0)  # type: ignore[arg-type]
+    assert scene.victim(0.0, late) is None  # type: ignore[arg-type]
+    assert late.told == [("go",)]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_import_that_nobody_works_on_has_stalled(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_crash, "waiting", lambda book: wait)
+    scene = scene_of(enough=-worker_crash.LEASE, stall=None)
+    WorkerCrash().go_on(scene, None, 1)  # type: ignore[arg-type]
+    assert (scene.stall is not None) == wait
+
+
+@pytest.mark.parametrize("crowd", ["gets on", "stands still", "breaks"])
+def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: str) -> None:
+    seen: list[str] = []
+
+    def stand(_postings: int) -> None:
+        if crowd == "breaks":
+            raise RuntimeError
+        scene.stall = "stood still" if crowd == "stands still" else None
+
+    scene: Any = SimpleNamespace(crowd=stand, stall=None)
+    adversary: Any = SimpleNamespace(
+        strike=lambda _: seen.append("strike"), occasion=SimpleNamespace(leave=lambda: seen.append("leave"))
+    )
+    cell, none = Cell("token", HAZARDS["pause"]), Any
+    callers = Callers(cell, adversary, none, none, Path())  # type: ignore[arg-type]
+    if crowd == "breaks":
+        with pytest.raises(RuntimeError):
+            callers.happens(scene, cell.trial())
+    else:
+        assert callers.happens(scene, cell.trial()) == (crowd == "gets on")
+    assert seen == ["strike", "leave"] if crowd == "gets on" else ["leave"]
