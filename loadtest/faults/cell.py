@@ -94,6 +94,8 @@ class Callers:
     site: Site
     pool: Pool
     folder: Path
+    #: does nobody wait for this cell any more?
+    left: bool = False
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
         scene = Scene(book, self.site, self.pool, self.folder, trial.settings["lease"], self.cell.seed)
@@ -124,6 +126,11 @@ class Callers:
                 self.adversary.strike(scene)
             return strikes
         finally:
+            self.leave()
+
+    def leave(self) -> None:
+        if not self.left:
+            self.left = True
             self.adversary.occasion.leave()
 
 

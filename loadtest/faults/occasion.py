@@ -34,8 +34,7 @@ class Occasion:
                 lambda: mine != self._round or self._arrived >= self._expected, PATIENCE
             )
             if not here:
-                self._expected -= 1
-                self._arrived -= 1
+                self._arrived -= 1  # who does not come on leaves: that is when one fewer is expected
                 raise TimeoutError("the other cells of the event did not come")
             if mine == self._round:
                 self._happens(action)

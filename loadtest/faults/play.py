@@ -75,7 +75,11 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
     close_old_connections()
     try:
         with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder:
-            return run(cell.trial(), Callers(cell, adversary, site, pool, Path(folder)), control)
+            callers = Callers(cell, adversary, site, pool, Path(folder))
+            try:
+                return run(cell.trial(), callers, control)
+            finally:
+                callers.leave()  # also if its book could not be opened: the others need not wait
     except Exception as error:  # noqa: BLE001  (nobody thought of it: it decides nothing)
         return _broken(cell, error)
     finally:

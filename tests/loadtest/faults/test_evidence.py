@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults import HAZARDS, worker_crash
+from loadtest.faults import HAZARDS, occasion, worker_crash
 from loadtest.faults.base import Party
 from loadtest.faults.cell import Callers, Cell
 from loadtest.faults.failover import FailoverRelease
@@ -123,3 +123,25 @@ def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: st
     else:
         assert callers.happens(scene, cell.trial()) == (crowd == "gets on")
     assert seen == ["strike", "leave"] if crowd == "gets on" else ["leave"]
+
+
+def test_who_came_in_vain_is_expected_no_less_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three cells: one gives up waiting and leaves. The event still waits for the two others."""
+    monkeypatch.setattr(occasion, "PATIENCE", 0.0)
+    event = occasion.Occasion(3)
+    with pytest.raises(TimeoutError):
+        event.meet(lambda: "too early")
+    event.leave()
+    with pytest.raises(TimeoutError):
+        event.meet(lambda: "without the third")
+    event.leave()
+    assert event.meet(lambda: "alone") == "alone"
+
+
+def test_a_cell_leaves_once() -> None:
+    seen: list[str] = []
+    adversary: Any = SimpleNamespace(occasion=SimpleNamespace(leave=lambda: seen.append("leave")))
+    callers = Callers(Cell("token", HAZARDS["pause"]), adversary, None, None, Path())  # type: ignore[arg-type]
+    callers.leave()
+    callers.leave()
+    assert seen == ["leave"]
