@@ -113,6 +113,7 @@ class Owner:
             self.let_go()
             return
         self._renewed = time.monotonic()
+        self.books.look_again(self._asked, group)
         for (client, _order), answers in zip(self._asked, group.answers, strict=True):
             self.clients.answer(client, answers)
         # waiting for longer than a commit takes costs more than it saves

@@ -201,6 +201,23 @@ def test_what_a_dead_owner_had_committed_is_answered_by_its_successor(
     assert (books.final, books.entries) == (105, 3)
 
 
+def test_a_dead_owners_withdrawal_of_everything_is_not_refused_by_its_successor(
+    book: Book, owners: tuple[Owner, Owner]
+) -> None:
+    first, second = owners
+    first.take_over()
+    caller = Caller(book, Posting("k1", (Line("A", -100),)))
+    heard(first)
+    begun(first)
+    assert committed(first) == 1
+    first.let_go()
+    end_lease(book)
+    second.take_over()
+    assert [(each.word, each.balances) for each in caller.served_by(second)] == [("stored", [0])]
+    other = Caller(book, Posting("k1", (Line("A", -100),)), Posting("k2", (Line("A", -100),)))
+    assert [each.word for each in other.served_by(second)] == ["taken", "refused"]
+
+
 def test_callers_that_come_back_at_once_share_a_commit(book: Book, owners: tuple[Owner, Owner]) -> None:
     owner, _ = owners
     owner.take_over()
