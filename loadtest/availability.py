@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 from django.conf import settings
 
 from ledger.stores import STORES
 from ledger.strategies import Locked, find
+from loadtest.servers import mariadb, zookeeper
 
-#: what a lock's signature may name → (is it there?, why not, remedy)
-SERVERS = {
+#: what a trial may need → (its name, is it there?, can it be started here?, where a real one's address is given)
+SERVERS: dict[str, tuple[str, Callable[[], bool], Callable[[], str | None], str]] = {
     "zookeeper": (
+        "ZooKeeper",
         lambda: bool(settings.ZOOKEEPER_HOSTS),
-        "no ZooKeeper: install it (Debian: zookeeper)",
-        "apt-get install zookeeper, then `python manage.py servers up`; or set ZOOKEEPER_HOSTS",
+        zookeeper.available,
+        "ZOOKEEPER_HOSTS",
     ),
+    "mariadb": ("MariaDB", lambda: "mariadb" in settings.DATABASES, mariadb.available, "MARIADB_URL"),
 }
-MARIADB = (
-    "no MariaDB: install it (Debian: mariadb-server)",
-    "apt-get install mariadb-server, then `python manage.py servers up`; or set MARIADB_URL",
-)
+START = "`python manage.py servers up --all`"
 
 
 def missing(strategy: str, store: str) -> tuple[str, str] | None:
@@ -33,14 +34,20 @@ def missing(strategy: str, store: str) -> tuple[str, str] | None:
         raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
     if store not in found.stores:
         return f"it keeps its accounts only on {', '.join(found.stores)}, not on {store}", ""
-    if store == "mariadb" and "mariadb" not in settings.DATABASES:
-        return MARIADB
-    for name in _asks_for(found):
-        if name in SERVERS:
-            there, reason, remedy = SERVERS[name]
-            if not there():
-                return reason, remedy
+    for name in (store, *_asks_for(found)):
+        if name in SERVERS and (lacking := absent(name)):
+            return lacking
     return None
+
+
+def absent(server: str) -> tuple[str, str] | None:
+    """Return (reason, remedy) when there is no such server, else None."""
+    name, there, lacks, address = SERVERS[server]
+    if there():
+        return None
+    if install := lacks():
+        return f"no {name}: {install}", f"apt-get {install}, then {START}; or set {address}"
+    return f"no {name}: it is installed and does not run", f"{START}; or set {address}"
 
 
 def _asks_for(strategy: type) -> tuple[str, ...]:

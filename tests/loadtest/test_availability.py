@@ -1,0 +1,44 @@
+"""What is said of a server that is not there: how to get it, or how to start it."""
+
+import pytest
+
+from loadtest import availability
+from loadtest.availability import missing
+
+REPEATABLE = "repeatable-read-innodb"
+
+
+@pytest.fixture
+def mariadb(monkeypatch: pytest.MonkeyPatch):
+    def put(there: bool, lacks: str | None) -> None:
+        row = ("MariaDB", lambda: there, lambda: lacks, "MARIADB_URL")
+        monkeypatch.setitem(availability.SERVERS, "mariadb", row)
+
+    return put
+
+
+def test_who_runs_is_not_missing(mariadb) -> None:
+    mariadb(there=True, lacks=None)
+    assert missing(REPEATABLE, "mariadb") is None
+
+
+def test_who_is_not_installed_is_to_be_installed(mariadb) -> None:
+    mariadb(there=False, lacks="install mariadb-server")
+    assert missing(REPEATABLE, "mariadb") == (
+        "no MariaDB: install mariadb-server",
+        "apt-get install mariadb-server, then `python manage.py servers up --all`; or set MARIADB_URL",
+    )
+
+
+def test_who_is_installed_is_to_be_started(mariadb) -> None:
+    mariadb(there=False, lacks=None)
+    assert missing(REPEATABLE, "mariadb") == (
+        "no MariaDB: it is installed and does not run",
+        "`python manage.py servers up --all`; or set MARIADB_URL",
+    )
+
+
+def test_a_strategy_that_is_not_for_this_store_needs_no_server_of_it(mariadb) -> None:
+    mariadb(there=False, lacks=None)
+    reason, remedy = missing("repeatable-read", "mariadb") or ("", "")
+    assert (reason, remedy) == ("it keeps its accounts only on postgres, not on mariadb", "")
