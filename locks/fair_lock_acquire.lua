@@ -13,6 +13,22 @@ local function now_ms()
     return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
+-- Who was handed the lock is still noted as heard of: cheaper to forget now and then than at each hand-over.
+local function prune()
+    if redis.call('HLEN', KEYS[4]) <= 2 * redis.call('LLEN', KEYS[3]) + 64 then
+        return
+    end
+    local waits = {}
+    for _, token in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
+        waits[token] = true
+    end
+    for _, token in ipairs(redis.call('HKEYS', KEYS[4])) do
+        if not waits[token] then
+            redis.call('HDEL', KEYS[4], token)
+        end
+    end
+end
+
 local function join()
     if mode == 'first' or not redis.call('LPOS', KEYS[3], me) then
         redis.call('RPUSH', KEYS[3], me)
@@ -20,6 +36,7 @@ local function join()
     if mode == 'again' then
         redis.call('HSET', KEYS[4], me, now_ms())
         redis.call('PEXPIRE', KEYS[4], math.max(redis.call('PTTL', KEYS[4]), 3 * lease))
+        prune()
     end
 end
 
@@ -32,6 +49,7 @@ local function recover()
         local heard = tonumber(redis.call('HGET', KEYS[4], token) or 0)
         if heard == 0 then
             redis.call('HSET', KEYS[4], token, -now)
+            redis.call('PEXPIRE', KEYS[4], math.max(redis.call('PTTL', KEYS[4]), 3 * lease_of(token)))
         elseif now - math.abs(heard) >= tonumber(lease_of(token)) then
             redis.call('LREM', KEYS[3], 1, token)
             redis.call('HDEL', KEYS[4], token)

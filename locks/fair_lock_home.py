@@ -148,9 +148,16 @@ class Home:
 
     def settle(self, wire: Wire) -> None:
         """What a lost reply or an interruption left behind at the server must not stand in the way."""
-        while self.abandoned:
-            withdraw(wire, self._calls, word := self.abandoned[-1])
-            self.abandoned.remove(word)
+        while True:
+            try:
+                word = self.abandoned.pop()  # other threads settle too
+            except IndexError:
+                return
+            try:
+                withdraw(wire, self._calls, word)
+            except BaseException:
+                self.abandoned.append(word)
+                raise
 
     def typed(self, error: RedisError) -> Exception:
         try:

@@ -79,9 +79,9 @@ class RedlockLock(Lock):
     def _attempt(self) -> bool:
         token, asked = secrets.token_hex(16).encode(), time.monotonic()
         answers = self._ask(lambda node: node.set(self.name, token, nx=True, px=self.lease))
-        self._valid_until = asked + self.lease / 1000 - self.drift
-        if answers.count(True) >= self.quorum and time.monotonic() < self._valid_until:
-            self.token = token
+        until = asked + self.lease / 1000 - self.drift
+        if answers.count(True) >= self.quorum and time.monotonic() < until:
+            self.token, self._valid_until = token, until
             return True
         self._ask(lambda node: self.release_script(node, [self.name], [token]))  # also where no reply came
         self._check_reachable(answers)
@@ -113,9 +113,13 @@ class RedlockLock(Lock):
         self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token])))
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
+        """Raises LockNotHeld without a holding, LockLost when too few nodes can still have it, LockUnavailable when it
+        is not known of a quorum that they extended it: its validity ends as it would have."""
         token, asked = self._mine("extend"), time.monotonic()
-        self._judge(self._ask(lambda node: self.extend_script(node, [self.name], [token, self.lease])))
+        answers = self._ask(lambda node: self.extend_script(node, [self.name], [token, self.lease]))
+        self._judge(answers)
+        if (extended := answers.count(True)) < self.quorum:
+            raise LockUnavailable(f"{self.name}: {extended} nodes extended it, {self.quorum} needed")
         self._valid_until = asked + self.lease / 1000 - self.drift
 
     def _judge(self, answers: list[bool | None]) -> None:

@@ -1,4 +1,4 @@
-"""reentrant-mended: the reentrant lock whose owner is an object *and a thread*, with one renewal that ends.
+"""reentrant-mended: the reentrant lock whose owner is one holding of one thread, with one renewal that ends.
 
     thread 1: acquire → HSET lock 5e1b:1 1, read 100
     thread 2: acquire → HEXISTS lock 5e1b:2 → 0: refused          the same object, another owner
@@ -19,6 +19,7 @@ Source       ours: `reentrant` with its five flaws mended.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
@@ -61,12 +62,12 @@ class ReentrantMendedLock(Lock):
         """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is renewed no more."""
         super().__init__(name)
         self.redis, self.lease, self.poll, self.cap = redis, milliseconds(lease), poll, cap
-        self._object = secrets.token_hex(16)
+        self._holder = (0, 0)  # process and thread: a forked child's thread is not its parent's
         self._entries, self._valid_until = 0, 0.0
         self._stop = threading.Event()
 
     def acquire(self, timeout: float | None = None) -> bool:
-        owner = f"{self._object}:{threading.get_ident()}".encode()
+        owner = self.token if self.token and self._holder == _me() else secrets.token_hex(16).encode()
         with typed_errors(self.name):
             return poll_until(lambda: self._attempt(owner), self.poll, timeout)
 
@@ -75,6 +76,7 @@ class ReentrantMendedLock(Lock):
         if not self.acquire_script(self.redis, [self.name], [owner, self.lease, depth]):
             return False
         self.token, self._entries, self._valid_until = owner, depth, asked + self.lease / 1000
+        self._holder = _me()
         if depth == 1:
             self._stop = threading.Event()
             watch = (self._stop, owner, threading.current_thread(), asked + self.cap)
@@ -119,7 +121,7 @@ class ReentrantMendedLock(Lock):
             )
 
     def _mine(self, verb: str) -> bytes:
-        if self.token is None or self.token != f"{self._object}:{threading.get_ident()}".encode():
+        if self.token is None or self._holder != _me():
             raise LockNotHeld(f"{self.name}: {verb} without holding it")
         return self.token
 
@@ -127,3 +129,7 @@ class ReentrantMendedLock(Lock):
     def held(self) -> bool:
         """False too when the lease is over by this process's own clock, or the renewal found it lost."""
         return self.token is not None and time.monotonic() < self._valid_until
+
+
+def _me() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()

@@ -53,7 +53,11 @@ class Renewal:
                 self._changed.set()
                 return
             self._running = True
-            threading.Thread(target=self._run, name="lock-renewal", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="lock-renewal", daemon=True).start()
+            except BaseException:  # no thread could be started
+                self._stopped()
+                raise
 
     def _run(self) -> None:
         try:
@@ -67,14 +71,19 @@ class Renewal:
                 pause = self._round(wire)
             wire.disconnect()
         finally:
-            self._running = False  # also if the thread is killed: the next acquire starts another
-            for grants in list(self._watched):
-                grants.watched = False
+            self._stopped()  # also if the thread is killed
+
+    def _stopped(self) -> None:
+        """There is no thread: the next acquire starts another."""
+        self._running = False
+        for grants in list(self._watched):
+            grants.watched = False
 
     def _continues(self) -> bool:
         """An acquire writes its grant, then looks whether it is watched; here the order is the other one."""
         with self._gate:
-            for grants in [each for each in self._watched if not each.held]:
+            watched = list(self._watched)  # a copy: acquires add to the set meanwhile
+            for grants in [each for each in watched if not each.held]:
                 grants.watched = False
                 self._watched.discard(grants)
                 if grants.held:

@@ -11,5 +11,6 @@ if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then
     return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+-- another owner's lease may be longer: its permit must not go with this one's
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 return 1

@@ -13,5 +13,6 @@ if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
     return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+-- another owner's lease may be longer: its permit must not go with this one's
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 return 1

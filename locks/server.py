@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from redis import Redis
+from redis.connection import AbstractConnection
 from redis.exceptions import (
     ClusterDownError,
     ConnectionError,
@@ -85,7 +87,11 @@ def typed_errors(name: str) -> Iterator[None]:
         raise
 
 
+#: seconds, where a client was made without saying (`Redis.from_url`)
+_SOCKET_TIMEOUT = inspect.signature(AbstractConnection.__init__).parameters["socket_timeout"].default
+
+
 def longest_block(redis: Redis) -> float:
     """Return how many seconds a blocking command may take before this client's socket time-out ends it."""
-    limit = redis.connection_pool.connection_kwargs.get("socket_timeout")
+    limit = redis.connection_pool.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
     return 3600.0 if limit is None else limit / 2

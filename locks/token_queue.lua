@@ -54,8 +54,9 @@ if not redis.call('ZSCORE', living, token) then
     redis.call('RPUSH', queue, token)
 end
 redis.call('ZADD', living, now + lease, token)
-redis.call('PEXPIRE', living, 2 * lease)
-redis.call('PEXPIRE', queue, 2 * lease)
+for _, key in ipairs({living, queue}) do -- another waiter's lease may be longer
+    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), 2 * lease))
+end
 if not holder and hand_over() == token then
     redis.call('DEL', wake .. token)
     return 1

@@ -55,6 +55,27 @@ def test_odds_on_real_nodes(arena: Arena, quorum: int) -> None:
             assert second_is_inside == enough, (quorum, taken, forgetful)
 
 
+def test_an_extension_that_a_quorum_has_not_confirmed_is_none(arena: Arena) -> None:
+    """Taken on nodes 1 and 2; node 2 cannot be reached now, and node 3 never had it."""
+    with arena.fight(REDLOCK, lease=10.0) as fight:
+        without(arena, fight, [2])
+        holder = fight.holder()
+        back(arena, fight, [2])
+        until = holder.lock._valid_until
+        holder.lock.nodes[1] = Redis(port=1, retry=Retry(NoBackoff(), 0))
+        with pytest.raises(LockUnavailable, match="1 nodes extended it, 2 needed"):
+            holder.lock.extend()
+        assert holder.lock._valid_until == until
+
+
+def test_an_attempt_that_fails_makes_nobody_a_holder_for_longer(arena: Arena) -> None:
+    with arena.fight(REDLOCK, lease=10.0) as fight:
+        holder = fight.holder()
+        until = holder.lock._valid_until
+        assert not holder.lock.acquire(timeout=0)
+        assert holder.lock._valid_until == until
+
+
 @pytest.mark.parametrize(("nodes", "quorum"), [(3, 2), (5, 3), (5, 4)])
 @pytest.mark.parametrize("p", [0.05, 0.3])
 def test_odds_by_simulation(nodes: int, quorum: int, p: float) -> None:

@@ -50,6 +50,19 @@ def test_replicated_is_deleted_when_unconfirmed(arena: Arena, alone: Site) -> No
         assert fight.party(alone, replicas=0).gets_in()
 
 
+def test_replicated_an_unconfirmed_extension_is_none(arena: Arena) -> None:
+    with arena.fight(REPLICATED, lease=5.0, confirm=0.2) as fight:
+        holder = fight.holder()
+        until = holder.lock._valid_until
+        holder.lock.replicas = 2  # there is one
+        with pytest.raises(LockUnavailable, match="the lease is what it was"):
+            holder.lock.extend()
+        assert holder.lock._valid_until == until
+        holder.lock.replicas = 1
+        holder.lock.extend()
+        assert holder.lock._valid_until > until
+
+
 def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -> None:
     """Two replicas are told to wait for with one there: the wait outlasts the lease, so nothing was acquired."""
     with arena.fight(REPLICATED, lease=0.2, confirm=0.4) as fight:

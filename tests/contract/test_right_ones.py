@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from types import SimpleNamespace
@@ -31,6 +32,30 @@ def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
         for party in (second, third):
             party.lock.release()
         assert not arena.keys(fight.name), "nothing is left behind"
+
+
+def test_semaphore_a_short_lease_does_not_end_a_long_one(arena: Arena) -> None:
+    with arena.fight(SEMAPHORE, permits=2, lease=10.0) as fight:
+        fight.holder()
+        hasty = fight.party(lease=0.5)
+        assert hasty.gets_in()
+        assert hasty.lock.redis.pttl(fight.name) > 5_000
+        hasty.lock.extend()
+        assert hasty.lock.redis.pttl(fight.name) > 5_000
+
+
+def test_mended_a_forked_child_is_somebody_else(arena: Arena) -> None:
+    with arena.fight(MENDED, lease=10.0) as fight:
+        holder = fight.holder()
+        child = os.fork()
+        if not child:
+            os._exit(holder.lock.acquire(timeout=0))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child is inside as well"
+        first = holder.lock.token
+        holder.lock.release()
+        assert holder.lock.acquire(timeout=0)
+        assert holder.lock.token != first, "a late release of the holding before would end this one"
+        holder.lock.release()
 
 
 def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:

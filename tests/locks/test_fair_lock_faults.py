@@ -247,3 +247,30 @@ def test_a_server_without_compare_and_delete(valkey_server):
         with lock:
             assert redis.get("x") == lock.token
         assert not redis.exists("x")
+
+
+def test_what_two_threads_settle_at_once_is_settled_once(redis_client, monkeypatch):
+    lock = FairLock("x", redis=redis_client, lease=30)
+    lock._home.abandoned.append(b"left behind")
+    seen = []
+
+    def withdraw(wire, calls, word):
+        seen.append(word)
+        lock._home.settle(wire)  # another thread, at the same moment
+
+    monkeypatch.setattr("locks.fair_lock_home.withdraw", withdraw)
+    lock._home.settle(None)
+    assert (seen, lock._home.abandoned) == ([b"left behind"], [])
+
+
+def test_what_could_not_be_settled_is_left_for_the_next(redis_client, monkeypatch):
+    lock = FairLock("x", redis=redis_client, lease=30)
+    lock._home.abandoned.append(b"left behind")
+
+    def withdraw(wire, calls, word):
+        raise ConnectionError
+
+    monkeypatch.setattr("locks.fair_lock_home.withdraw", withdraw)
+    with pytest.raises(ConnectionError):
+        lock._home.settle(None)
+    assert lock._home.abandoned == [b"left behind"]

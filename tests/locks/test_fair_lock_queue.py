@@ -196,6 +196,15 @@ def test_a_waiter_notices_by_itself_what_no_message_tells(holder, actor, queued,
     assert waiter.answer()[0] is True
 
 
+def test_who_was_heard_of_and_waits_no_more_is_forgotten(holder, actor, queued, redis_client):
+    redis_client.hset("{x}:heard", mapping={f"gone:{number}": 1 for number in range(500)})
+    waiter = actor(lease=0.3)  # it asks again each tenth of a second
+    ask([waiter], queued)
+    eventually(lambda: redis_client.hlen("{x}:heard") == 1, "only the waiter is noted")
+    holder.release()
+    assert waiter.answer()[0] is True
+
+
 def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queued, redis_client):
     waiters = [actor(lease=60) for _ in range(3)]
     ask(waiters, queued)

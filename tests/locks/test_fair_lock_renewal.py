@@ -53,6 +53,19 @@ def test_one_thread_for_a_client_and_none_when_nothing_is_held(fresh, threads):
         assert len(threads()) == 1
 
 
+def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, threads, monkeypatch):
+    def refused(self):
+        raise RuntimeError("can't start new thread")
+
+    lock = FairLock("x", redis=fresh, lease=LEASE)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError):
+            lock.acquire()
+    with lock:
+        assert len(threads()) == 1
+
+
 def test_a_shorter_lease_that_comes_later_is_renewed_in_time(fresh):
     with FairLock("long", redis=fresh, lease=60), FairLock("short", redis=fresh, lease=0.2) as short:
         time.sleep(0.6)

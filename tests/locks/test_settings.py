@@ -65,6 +65,9 @@ def test_polling_asks_once_more_at_the_end() -> None:
 def test_blocking_commands_end_before_the_socket_does() -> None:
     assert longest_block(Redis(socket_timeout=5)) == 2.5
     assert longest_block(Redis(socket_timeout=None)) > 1000
+    unsaid = Redis.from_url("redis://127.0.0.1")
+    limit = unsaid.connection_pool.make_connection().socket_timeout
+    assert longest_block(unsaid) == (limit / 2 if limit else 3600)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
