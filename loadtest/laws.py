@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ledger.reconcile import Books, Outcome
+from ledger.reconcile import AccountBooks, Books, Outcome
+from ledger.reconcile.rows import account_of
 from loadtest.history import Call
 from loadtest.words import Word
 
@@ -55,13 +56,17 @@ def books_law(books: Books) -> list[Breach]:
 
 def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
     """`floors`: account → the balance below which it must never be: neither in an entry, nor by adding up what
-    was acknowledged (14 of 10 prizes can be promised while overwritten entries show a balance of 0)."""
+    was acknowledged (14 of 10 prizes can be promised while overwritten entries show a balance of 0). An account that is
+    kept in several rows is their sum: each has its share of the floor."""
+    rows: dict[str, list[AccountBooks]] = {}
+    for each in books.accounts:
+        rows.setdefault(account_of(each.number), []).append(each)
     below = {}
-    for account in books.accounts:
-        floor = floors.get(account.number)
-        lowest = min(account.lowest, account.expected)
+    for number, parts in rows.items():
+        floor = floors.get(number)
+        lowest = min(sum(each.lowest for each in parts), sum(each.expected for each in parts))
         if floor is not None and lowest < floor:
-            below[account.number] = (floor - lowest, lowest, floor)
+            below[number] = (floor - lowest, lowest, floor)
     if not below:
         return []
     worst = max(below, key=lambda number: below[number])

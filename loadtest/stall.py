@@ -9,15 +9,15 @@ from ledger.reconcile import Outcome
 from loadtest.evidence import Stall
 from loadtest.history import Call
 
-#: seconds without any acknowledged operation, though some were asked for, that count as a stall
+#: seconds without any answer of the business, though some were asked for, that count as a stall
 STALLED_AFTER = 10.0
 
 
 def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall | None:
     """Return the longest stand-still of at least `after` seconds, or None."""
-    served = sorted(call.ended for call in calls if call.outcome is Outcome.OK)
     if not calls:
         return None
+    served = sorted(call.ended for call in calls if _served(call))
     begin = min(call.started for call in calls)
     end = max([call.ended for call in calls if call.answered], default=begin)
     marks = [begin, *served, end]
@@ -30,3 +30,8 @@ def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall 
         gap,
         recovered=start + gap < end,
     )
+
+
+def _served(call: Call) -> bool:
+    """ "Out of stock" is an answer too; "busy" is none."""
+    return call.outcome is Outcome.OK or (call.outcome is Outcome.FAIL and not call.busy)

@@ -16,7 +16,7 @@ from ledger.books import KeyReused, post
 from ledger.imports.chunks import renew
 from ledger.models import ImportChunk, ImportLine
 from ledger.posting import BIGINT, Busy, Line, Posting, Refused, worker
-from ledger.stores.segments import account_of
+from ledger.reconcile.rows import account_of
 
 log = logging.getLogger(__name__)
 State = ImportLine.State

@@ -16,8 +16,8 @@ from ledger.imports.csvfile import Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
+from ledger.reconcile.rows import account_of
 from ledger.stores import store_of
-from ledger.stores.segments import account_of
 
 #: bad lines of a file that a refusal names
 PROBLEMS_TOLD = 50

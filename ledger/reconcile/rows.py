@@ -81,3 +81,12 @@ class Operation(NamedTuple):
     started: float
     ended: float
     worker: str = ""
+
+
+#: between an account's number and that of one of the rows in which it is kept (ledger/stores/segments.py)
+SEGMENT = "/"
+
+
+def account_of(row: str) -> str:
+    """Return the number of the account that a row belongs to."""
+    return row.split(SEGMENT)[0]

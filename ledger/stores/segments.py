@@ -6,18 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ledger.posting import Snapshot
 from ledger.reconcile import Operation
-
-SEGMENT = "/"
+from ledger.reconcile.rows import SEGMENT, account_of
 
 
 def row_of(number: str, segment: int) -> str:
     """Return the number of one of an account's rows."""
     return f"{number}{SEGMENT}{segment}"
-
-
-def account_of(row: str) -> str:
-    """Return the number of the account that a row belongs to."""
-    return row.split(SEGMENT)[0]
 
 
 def total(number: str, parts: Sequence[Snapshot]) -> Snapshot:

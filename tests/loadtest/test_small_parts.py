@@ -1,6 +1,7 @@
 """Durations, workloads, stalls: pure functions around a trial."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,14 @@ def test_a_standstill_to_the_end_did_not_recover() -> None:
     stall = longest_stall([call(0, 1), call(1, 31, Outcome.INFO)])
     assert stall is not None
     assert not stall.recovered
+
+
+def test_out_of_stock_is_an_answer_and_busy_is_none() -> None:
+    refused = [call(0, 1), *(call(n, n + 1, Outcome.FAIL) for n in range(20))]
+    assert longest_stall(refused) is None
+    assert longest_stall(
+        [replace(each, busy=True) if each.outcome is Outcome.FAIL else each for each in refused]
+    )
 
 
 def test_steady_progress_is_no_stall() -> None:

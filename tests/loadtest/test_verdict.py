@@ -228,6 +228,19 @@ def test_of_several_oversold_accounts_the_worst_is_named():
     assert "the worst, shallow, down to -2" in breach.sentence, "by how far below its own floor"
 
 
+def test_an_account_in_several_rows_is_oversold_as_a_whole():
+    rows = [History(number=f"prizes/{n}", opening=5) for n in range(2)]
+    rows[0].write("a", -5, outcome=Outcome.OK)
+    evidence = evidence_of(*rows)
+    assert evidence.books is not None
+    assert floor_law(evidence.books, {"prizes": 0}) == []
+    rows[1].write("b", -8, outcome=Outcome.OK)
+    evidence = evidence_of(*rows)
+    assert evidence.books is not None
+    (breach,) = floor_law(evidence.books, {"prizes": 0})
+    assert breach.sentence == "1 account oversold; the worst, prizes, down to -3, its floor being 0"
+
+
 def test_accounts_without_a_floor_may_be_overdrawn():
     history = History(opening=0)
     history.write("a", -5, outcome=Outcome.OK)

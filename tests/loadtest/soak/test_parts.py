@@ -9,7 +9,10 @@ from ledger.imports.upload import Upload, start_import
 from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Outcome
+from loadtest import history
 from loadtest.history import Call
+from loadtest.journal import Journal
+from loadtest.soak.client import BUSY, Caller
 from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import once_law
 from loadtest.soak.plan import KINDS, Plan
@@ -101,3 +104,19 @@ def test_the_client_knows_no_django() -> None:
     source = Path(__file__).resolve().parents[3] / "loadtest" / "soak"
     for name in ("client.py", "link.py"):
         assert "django" not in (source / name).read_text().lower().replace("no django", "")
+
+
+def test_who_had_no_answer_once_does_not_take_a_later_no_for_the_whole_truth(tmp_path: Path) -> None:
+    """The first try may still be at work: only an answer to all of them says "not applied"."""
+    order = {"seed": 1, "number": 0, "host": "127.0.0.1", "port": 1, "drop": 0}
+    caller = Caller(order, {"name": "book", "id": "book", "careful": True}, 0, Journal(tmp_path))
+    for first in (Outcome.INFO, Outcome.FAIL):
+        answers = iter(
+            [(first, {"detail": "", "status": BUSY}), (Outcome.FAIL, {"detail": "no", "status": 422})]
+        )
+        caller.link.post = lambda *_, answers=answers, **__: next(answers)  # type: ignore[method-assign]
+        caller.careful(str(first), (("A1", 1),))
+    assert {each.key: each.outcome for each in history.read(tmp_path).calls} == {
+        str(Outcome.INFO): Outcome.INFO,
+        str(Outcome.FAIL): Outcome.FAIL,
+    }
