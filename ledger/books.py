@@ -79,18 +79,21 @@ def _post(book: Book, posting: Posting) -> Applied:
     if first := _replay(book, posting):
         return first
     try:
-        return find(book.strategy)(book).apply(posting)
+        return _apply(book, posting)
     except (KeyTaken, Refused, Busy):
         # The same request, sent twice, may have been applied by now: it took the money that is missing here, or the
         # lock that this one waited for.
         if first := _replay(book, posting):
             return first
         raise
+
+
+def _apply(book: Book, posting: Posting) -> Applied:
+    try:
+        return find(book.strategy)(book).apply(posting)
     except OperationalError as error:
         if code_of(error) not in START_AGAIN:
             raise
-        if first := _replay(book, posting):
-            return first
         raise Busy(f"rolled back by the database: {error}") from error  # a deadlock's victim: not applied
 
 

@@ -1,8 +1,8 @@
 """reentrant-mended: the reentrant lock whose owner is one holding of one thread, with one renewal that ends.
 
-    thread 1: acquire → HSET lock 5e1b:1 1, read 100
-    thread 2: acquire → HEXISTS lock 5e1b:2 → 0: refused          the same object, another owner
-    thread 1: acquire → HSET lock 5e1b:1 2; release → 1; release → DEL
+    thread 1: acquire → HSET lock 5e1b… 1, read 100               5e1b…: drawn for this holding
+    thread 2: acquire → HEXISTS lock a07c… → 0: refused           the same object, another owner
+    thread 1: acquire → HSET lock 5e1b… 2; release → 1; release → DEL
 
     what still breaks it:
     A: (the whole process is paused past the lease, and so is its renewal)

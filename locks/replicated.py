@@ -26,9 +26,8 @@ from typing import ClassVar
 from redis import Redis
 from redis.exceptions import RedisError
 
-from locks.errors import LockLost, LockUnavailable
+from locks.errors import LockUnavailable
 from locks.hazards import Hazard
-from locks.server import typed_errors
 from locks.timing import milliseconds
 from locks.token_lock import TokenLock
 
@@ -78,19 +77,14 @@ class ReplicatedLock(TokenLock):
         self.token = token
         return True
 
-    def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before, LockUnavailable when it was
-        not confirmed: then a server that takes over knows the lease as it was, and so does `held`."""
-        token, asked = self._mine("extend"), time.monotonic()
-        with typed_errors(self.name), self.redis.client() as connection:  # type: ignore[no-untyped-call]
+    def _start_anew(self, token: bytes) -> bool:
+        """As TokenLock. Raises LockUnavailable when it was not confirmed: then a server that takes over knows the lease
+        as it was, and so does `held`."""
+        with self.redis.client() as connection:  # type: ignore[no-untyped-call]
             extended = self.extend_script(connection, [self.name], [token, self.lease])
-            confirmed = extended and self._confirmed(connection)
-        if not extended:
-            self.token = None
-            raise LockLost(f"{self.name}: the lease ended before the extension; stop writing")
-        if not confirmed:
-            raise LockUnavailable(f"{self.name}: {self._refusal()}; the lease is what it was")
-        self._valid_until = asked + self.lease / 1000
+            if extended and not self._confirmed(connection):
+                raise LockUnavailable(f"{self.name}: {self._refusal()}; the lease is what it was")
+        return bool(extended)
 
     def _confirmed(self, connection: Redis) -> bool:
         return int(connection.wait(self.replicas, self.confirm)) >= self.replicas

@@ -99,11 +99,15 @@ class TokenLock(Lock):
         """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
         token, asked = self._mine("extend"), time.monotonic()
         with typed_errors(self.name):
-            extended = self.extend_script(self.redis, [self.name], [token, self.lease])
+            extended = self._start_anew(token)
         if not extended:
             self.token = None
             raise LockLost(f"{self.name}: the lease ended before the extension; stop writing")
         self._valid_until = asked + self.lease / 1000
+
+    def _start_anew(self, token: bytes) -> bool:
+        """Start the lease anew. False: it had ended before."""
+        return bool(self.extend_script(self.redis, [self.name], [token, self.lease]))
 
     def _mine(self, verb: str) -> bytes:
         if self.token is None:
