@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja import Header, NinjaAPI, Path, Status
-from ninja.errors import HttpError
+from ninja.errors import HttpError, ValidationError
 from ninja.security import HttpBearer
 
 from ledger import schemas
@@ -43,7 +43,7 @@ class Token(HttpBearer):
 api = NinjaAPI(title="Lost Update Lab", version="1", auth=Token(), docs_url=None, parser=StrictParser())
 
 
-def _problem(request: HttpRequest, status: int, detail: str, applied: str = "no") -> HttpResponse:
+def _problem(request: HttpRequest, status: int, detail: Any, applied: str = "no") -> HttpResponse:
     return api.create_response(request, {"detail": detail, "applied": applied}, status=status)
 
 
@@ -53,6 +53,11 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     cause = error.__cause__ or error.__context__
     told = cause if isinstance(cause, HttpError) else error
     return _problem(request, told.status_code, str(told))
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    return _problem(request, 422, error.errors)
 
 
 @api.exception_handler(RequestDataTooBig)
@@ -114,8 +119,8 @@ def read_book(request: HttpRequest, book_id: UUID) -> Any:
 
 
 def _book_out(book: Book) -> dict[str, Any]:
-    accounts = [row for row, _ in zip(store_of(book).accounts(), range(1000), strict=False)]
-    return {"book": book, "accounts": [_account_out(row) for row, _ in accounts]}
+    accounts = store_of(book).whole_accounts()[:1000]
+    return {"book": book, "accounts": [_account_out(row) for row in accounts]}
 
 
 def _account_out(row: Any) -> dict[str, Any]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
 from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from ledger.resources import redis_client
+
+#: seconds until a server that says nothing counts as away
+PATIENCE = 3.0
 
 
 @require_safe
@@ -17,26 +24,56 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when PostgreSQL and Valkey both answer, else 503 naming those that do not."""
-    answers = {"database": _database, "redis": _redis}
-    status = {name: ask() for name, ask in answers.items()}
+    """200 when PostgreSQL and Valkey both answer within PATIENCE, else 503 naming those that do not."""
+    asked = {name: question.begun() for name, question in QUESTIONS.items()}
+    status = {name: _answer(future) for name, future in asked.items()}
     good = all(answer == "ok" for answer in status.values())
     return JsonResponse({"status": "ok" if good else "unavailable", **status}, status=200 if good else 503)
 
 
-def _database() -> str:
+class Question:
+    """Asked by a thread of its own, one at a time: a server that is up and says nothing would take the web's threads
+    one by one, and `live` with them."""
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._future: Future[str] | None = None
+
+    def begun(self) -> Future[str]:
+        """Return the question that is under way, or ask anew."""
+        with self._lock:
+            if self._future is None or self._future.done():
+                self._future = Future()
+                threading.Thread(target=self._run, args=(self._future,), daemon=True).start()
+            return self._future
+
+    def _run(self, future: Future[str]) -> None:
+        try:
+            self._ask()
+        except Exception as error:  # noqa: BLE001  (whatever it is, the server does not answer)
+            future.set_result(type(error).__name__)
+        else:
+            future.set_result("ok")
+
+
+def _answer(future: Future[str]) -> str:
+    try:
+        return future.result(PATIENCE)
+    except TimeoutError:
+        return "TimeoutError"
+
+
+def _database() -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except Exception as error:  # noqa: BLE001  (whatever it is, the database does not answer)
-        connection.close()
-        return type(error).__name__
-    return "ok"
+    finally:
+        connection.close()  # this thread's own
 
 
-def _redis() -> str:
-    try:
-        redis_client().ping()
-    except Exception as error:  # noqa: BLE001
-        return type(error).__name__
-    return "ok"
+def _redis() -> None:
+    redis_client().ping()
+
+
+QUESTIONS = {"database": Question(_database), "redis": Question(_redis)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.decorators import method_decorator
-from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.http import require_POST
 
 from ledger.admin.books import title_of
 from ledger.admin.import_form import ImportForm
@@ -59,7 +59,9 @@ def again(run: ImportRun) -> Comparison:
     batches = run.batches.filter(kind=ImportBatch.Kind.FILE).exclude(state=ImportBatch.State.DUPLICATE)
     return Comparison(
         files=tuple(Upload(each.name, bytes(each.file.content)) for each in batches.select_related("file")),
-        openings=tuple(Opening(row.number, row.opening) for row, _ in store_of(run.book).accounts()),
+        openings=tuple(
+            Opening(row.number, row.opening, row.floor) for row in store_of(run.book).whole_accounts()
+        ),
         workers=run.workers,
         all_or_nothing=run.all_or_nothing,
         scan=run.scan,
@@ -77,26 +79,34 @@ class Comparisons:
         view = self.admin_site.admin_view
         return [
             path("compare/", view(self.compare_view), name="loadtest_trial_compare"),
+            path("compare/<int:run_id>/", view(require_POST(self.again_view)), name="loadtest_trial_again"),
             path("<int:trial_id>/results/", view(self.results_view), name="loadtest_trial_results"),
             *super().get_urls(),  # type: ignore[misc]
         ]
 
-    @method_decorator(csrf_protect)
     def compare_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form; on POST start a comparison, with the files sent or with those of an import (`run`)."""
+        """Show the form; on POST start a comparison with the files sent."""
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
         form = CompareForm(request.POST or None, request.FILES or None)
-        try:
-            if request.method == "POST" and "run" in request.POST:
-                asked_for = again(get_object_or_404(ImportRun, pk=int(request.POST["run"])))
-                return redirect("admin:loadtest_trial_change", begin(asked_for, request.user).pk)
-            if request.method == "POST" and form.is_valid():
+        if request.method == "POST" and form.is_valid():
+            try:
                 return redirect("admin:loadtest_trial_change", begin(form.comparison(), request.user).pk)
-        except ValueError as error:
-            form.add_error(None, str(error).split("\n"))
+            except ValueError as error:
+                form.add_error(None, str(error).split("\n"))
         context = {**self.admin_site.each_context(request), "title": "Compare strategies", "form": form}
         return TemplateResponse(request, "loadtest/compare.html", context)
+
+    def again_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """Start a comparison with the files of an import, which the user may see."""
+        if not request.user.has_perms(["loadtest.add_trial", "ledger.view_importrun"]):
+            raise PermissionDenied
+        run = get_object_or_404(ImportRun, pk=run_id)
+        try:
+            return redirect("admin:loadtest_trial_change", begin(again(run), request.user).pk)
+        except ValueError as error:
+            messages.error(request, str(error))
+            return redirect("admin:ledger_importrun_change", run.pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

@@ -11,10 +11,10 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
 from loadtest.models import Trial
+from loadtest.swarm_comparison import COMMAND as SWARM
 
 
 class Stops:
@@ -27,12 +27,15 @@ class Stops:
         stop = path("<int:trial_id>/stop/", view, name="loadtest_trial_stop")
         return [stop, *super().get_urls()]  # type: ignore[misc]
 
-    @method_decorator([csrf_protect, require_POST])
+    @method_decorator(require_POST)
     def stop_view(self, request: HttpRequest, trial_id: int) -> HttpResponse:
         trial = self._trial(request, trial_id)  # type: ignore[attr-defined]
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
         # the background workers read this field before they begin the next strategy, and write it never
-        asked = Trial.objects.filter(pk=trial.pk, ended=None, stopped=None).update(stopped=timezone.now())
+        now = timezone.now()
+        asked = Trial.objects.filter(pk=trial.pk, ended=None, stopped=None).update(stopped=now)
+        # a swarm that waits for another one's end has nothing to finish
+        Trial.objects.filter(pk=trial.pk, ended=None, command=SWARM, options__at=None).update(ended=now)
         messages.info(request, "No further strategy is begun." if asked else "It runs no more.")
         return redirect("admin:loadtest_trial_change", trial.pk)

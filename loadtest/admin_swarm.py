@@ -10,8 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.decorators import method_decorator
-from django.views.decorators.csrf import csrf_protect
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from ledger.admin.import_form import number
@@ -55,7 +53,7 @@ class SwarmForm(forms.Form):
         if not self.errors:
             try:
                 list(self.plan().trials())
-            except (TypeError, ValueError) as error:
+            except ValueError as error:
                 self.add_error("options", str(error))
         return cleaned
 
@@ -82,7 +80,6 @@ class Swarms:
         view = self.admin_site.admin_view(self.swarm_view)
         return [path("swarm/", view, name="loadtest_trial_swarm"), *super().get_urls()]  # type: ignore[misc]
 
-    @method_decorator(csrf_protect)
     def swarm_view(self, request: HttpRequest) -> HttpResponse:
         """Show the form; on POST store the comparison, which a background worker takes up."""
         if not request.user.has_perm("loadtest.add_trial"):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from procrastinate.contrib.django import app
 
 from loadtest import swarm_comparison
 from loadtest.imports.comparison import COMMAND, advance
 from loadtest.models import Trial
+
+log = logging.getLogger(__name__)
 
 
 @app.periodic(cron="* * * * * */2")
@@ -14,7 +20,8 @@ from loadtest.models import Trial
 def advance_comparisons(timestamp: int) -> None:
     """Take the next step of every comparison that has not ended."""
     for pk in Trial.objects.filter(command=COMMAND, ended=None).values_list("pk", flat=True):
-        advance(pk)
+        with _each_on_its_own(pk):
+            advance(pk)
 
 
 @app.periodic(cron="* * * * * */2")
@@ -22,5 +29,15 @@ def advance_comparisons(timestamp: int) -> None:
 def advance_swarms(timestamp: int) -> None:
     """Run what was asked for, trial after trial, while no other worker does."""
     for pk in swarm_comparison.waiting():
-        while swarm_comparison.advance(pk):
-            pass
+        with _each_on_its_own(pk):
+            while swarm_comparison.advance(pk):
+                pass
+
+
+@contextmanager
+def _each_on_its_own(pk: int) -> Iterator[None]:
+    """A comparison that cannot be advanced does not hold up the others."""
+    try:
+        yield
+    except Exception:
+        log.exception("comparison %s cannot be advanced", pk)

@@ -47,7 +47,7 @@ class BookAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         losses = self.admin_site.admin_view(self.losses_view)
         return [
-            path("<uuid:book_id>/accounts/<str:number>/losses/", losses, name="ledger_book_losses"),
+            path("<uuid:book_id>/accounts/<path:number>/losses/", losses, name="ledger_book_losses"),
             *super().get_urls(),
         ]
 

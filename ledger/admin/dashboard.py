@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from ledger.models import Book, ImportRun
+from ledger.models import ImportRun
 from ledger.strategies import CARD, find
 
 RECENT = 8
@@ -18,13 +18,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     runs = (
         ImportRun.objects.select_related("book") if may("ledger.view_importrun") else ImportRun.objects.none()
     )
-    books = Book.objects.all() if may("ledger.view_book") else Book.objects.none()
     return {
         **context,
         "title": "Start",
         "runs": runs[:RECENT],
-        "running": runs.filter(finished=None).count(),
-        "books": books[:RECENT],
         "card": [_page(slug) for slug in CARD],
         "can_import": may("ledger.add_importrun"),
     }

@@ -12,8 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.decorators import method_decorator
-from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 from unfold.paginator import InfinitePaginator
 
@@ -60,7 +58,6 @@ class ImportRunAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    @method_decorator(csrf_protect)
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django.db.models import Count, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
@@ -50,7 +51,7 @@ class BatchProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """A whole import. `workers`: who holds a chunk right now."""
+    """A whole import. `workers`: who holds a chunk of its files right now."""
 
     run: ImportRun
     files: list[BatchProgress]
@@ -100,7 +101,10 @@ def progress(run: ImportRun) -> Progress:
         scan=next((each for each in batches if each.batch.kind == ImportBatch.Kind.SCAN), None),
         rounds=chunks.filter(batch__kind=ImportBatch.Kind.SCAN).count(),
         workers=sorted(
-            chunks.filter(state=ImportChunk.State.WORKING).values_list("worker", flat=True).distinct()
+            chunks.filter(state=ImportChunk.State.WORKING, lease_until__gt=Now())
+            .exclude(batch__kind=ImportBatch.Kind.SCAN)
+            .values_list("worker", flat=True)
+            .distinct()
         ),
     )
 

@@ -16,7 +16,6 @@ from ledger.imports.csvfile import Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
-from ledger.reconcile.rows import account_of
 from ledger.stores import store_of
 
 #: bad lines of a file that a refusal names
@@ -77,7 +76,7 @@ def start_import(
         run = ImportRun.objects.create(
             book=book, workers=workers, all_or_nothing=all_or_nothing, scan=scan, started_by=user
         )
-        accounts = {account_of(row.number) for row, _ in store_of(book).accounts()}
+        accounts = {row.number for row in store_of(book).whole_accounts()}
         for upload in uploads:
             _store(run, upload, accounts)
         if scan:

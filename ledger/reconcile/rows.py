@@ -20,13 +20,15 @@ class Outcome(StrEnum):
 
 
 class AccountRow(NamedTuple):
-    """An account as its store has it now. `head`: the entry that wrote the balance last, or None."""
+    """An account as its store has it now. `head`: the entry that wrote the balance last, or None; `floor`: what its
+    balance may not fall below, or None."""
 
     number: str
     opening: int
     balance: int
     version: int
     head: UUID | None
+    floor: int | None = None
 
 
 class EntryRow(NamedTuple):

@@ -10,6 +10,7 @@ from typing import ClassVar
 from ledger.models import Book
 from ledger.posting import Change, Posting, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
+from ledger.stores.segments import joined
 
 
 class Store(ABC):
@@ -51,6 +52,10 @@ class Store(ABC):
     @abstractmethod
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
         """Yield each account with its primary key."""
+
+    def whole_accounts(self) -> list[AccountRow]:
+        """Return the accounts as their clients know them: a split one once, with its sums and without a head."""
+        return joined(row for row, _ in self.accounts())
 
     @abstractmethod
     def account(self, pk: int | str) -> AccountRow:

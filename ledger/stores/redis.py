@@ -120,7 +120,7 @@ class RedisStore(Store):
         for number, (opening, *values), length in zip(numbers, answers[::2], answers[1::2], strict=True):
             self._lengths[number] = length
             read = self._snapshot(number, values)
-            rows.append(AccountRow(number, int(opening), read.balance, read.version, read.head))
+            rows.append(AccountRow(number, int(opening), read.balance, read.version, read.head, read.floor))
         return rows
 
     def legs(self, keys: Collection[str]) -> Iterable[Leg]:

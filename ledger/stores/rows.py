@@ -58,4 +58,6 @@ def key_taken(key: str) -> Iterator[None]:
 
 def account_row(account: Account) -> AccountRow:
     """Return what reconcile needs of `account`."""
-    return AccountRow(account.number, account.opening, account.balance, account.version, account.head)
+    return AccountRow(
+        account.number, account.opening, account.balance, account.version, account.head, account.floor
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ledger.posting import Snapshot
-from ledger.reconcile import Operation
+from ledger.reconcile import AccountRow, Operation
 from ledger.reconcile.rows import SEGMENT, account_of
 
 
@@ -19,6 +19,21 @@ def total(number: str, parts: Sequence[Snapshot]) -> Snapshot:
     floors = [part.floor for part in parts if part.floor is not None]
     balance, version = sum(part.balance for part in parts), sum(part.version for part in parts)
     return Snapshot(number, number, balance, version, None, sum(floors) if floors else None)
+
+
+def joined(rows: Iterable[AccountRow]) -> list[AccountRow]:
+    """Return the accounts as their clients know them, in the order of `rows`: one for those of a split account, with
+    their sums and without a head."""
+    parts: dict[str, list[AccountRow]] = {}
+    for row in rows:
+        parts.setdefault(account_of(row.number), []).append(row)
+    return [only[0] if only[0].number == number else _sum(number, only) for number, only in parts.items()]
+
+
+def _sum(number: str, rows: Sequence[AccountRow]) -> AccountRow:
+    floors = [row.floor for row in rows if row.floor is not None]
+    opening, balance, version = (sum(column) for column in zip(*(row[1:4] for row in rows), strict=True))
+    return AccountRow(number, opening, balance, version, None, sum(floors) if floors else None)
 
 
 def spread(

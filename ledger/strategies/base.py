@@ -15,6 +15,8 @@ from ledger.stores import Store, store_of
 from locks.hazards import Hazard
 
 MAX_THINK = 60.0
+#: keywords of locks that the ledger itself gives, or leaves as they are
+OURS = {"name", "redis", "redis_nodes", "cache", "sql", "zookeeper", "directory", "on_lost"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,27 @@ class Settings:
             raise ValueError(f"retries: a whole number from 0 to 10000, not {retries!r}")
         if not isinstance(checked.get("ordered", True), bool):
             raise ValueError(f"ordered: true or false, not {checked['ordered']!r}")
-        if not isinstance(checked.get("extra", {}), dict):
-            raise ValueError("extra: an object of keywords for the lock")
+        _check_extra(checked.get("extra", {}))
         return cls(**checked)
 
     def lock_keywords(self) -> dict[str, Any]:
         """Return the settings a lock may ask for by keyword."""
         given = {"lease": self.lease, "poll": self.poll}
         return {**self.extra, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _check_extra(extra: Any) -> None:
+    """A request may not choose a lock's servers or files, nor go around the settings that are checked above."""
+    if not isinstance(extra, dict):
+        raise ValueError("extra: an object of keywords for the lock")
+    if own := extra.keys() & Settings.__dataclass_fields__.keys():
+        raise ValueError(f"extra: {', '.join(sorted(own))} is a setting of its own")
+    if ours := extra.keys() & OURS:
+        raise ValueError(f"extra: {', '.join(sorted(ours))} is not for a client to choose")
+    for name, value in extra.items():
+        word = isinstance(value, str) and value.replace(" ", "").isalpha()
+        if not (word or (isinstance(value, int | float) and 0 <= value <= 3600)):
+            raise ValueError(f"extra: {name}: a number from 0 to 3600, true, false or a word, not {value!r}")
 
 
 def _span(name: str, value: Any) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import belongs to which strategy), and `advance` takes the next step, whoever ca
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,11 +25,13 @@ from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt
 from loadtest.history import Call, History
 from loadtest.imports.workload import ImportFiles
+from loadtest.result import Result
 from loadtest.trial import Trial, Witness, run, skipped
 from loadtest.words import Word
 from loadtest.workloads import Opening
 
 COMMAND = "import"
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +129,18 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
 
 
 def _judge(row: models.Trial, finished: ImportRun) -> None:
+    """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
     trial = _trial(row, finished.book.strategy, _workload(row))
+    try:
+        with transaction.atomic():
+            result = _result(row, trial, finished)
+    except Exception as error:
+        log.exception("the import under %s could not be judged", trial.strategy)
+        result = skipped(trial, f"could not be judged: {error}", "the worker's log has the details")
+    records.record(row, result)
+
+
+def _result(row: models.Trial, trial: Trial, finished: ImportRun) -> Result:
     control = row.results.filter(strategy=CONTROL).first()
     result = run(
         ImportTrial(**vars(trial), book=finished.book),
@@ -136,8 +150,7 @@ def _judge(row: models.Trial, finished: ImportRun) -> None:
         Word(control.verdict) if control else None,
     )
     # counted from the import's start: `run` saw only its end
-    broken = deadlocks(row.store) - row.options["deadlocks"][finished.book.strategy]
-    records.record(row, replace(result, deadlocks=broken))
+    return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][trial.strategy])
 
 
 def _doubts(run: ImportRun) -> Iterator[Doubt]:

@@ -65,7 +65,7 @@ class ImportingSwarm:
             seen,
             history=History(calls),
             unfinished=seen.unfinished + imported.counts()["unanswered"],
-            doubts=(*seen.doubts, *_doubts(started, done)),
+            doubts=(*seen.doubts, *_doubts(started, done, imported)),
             facts={**seen.facts, "imported": imported.counts()},
         )
 
@@ -95,9 +95,11 @@ def _finished(run: ImportRun) -> bool:
     return False
 
 
-def _doubts(started: list[ImportRun], done: bool) -> list[Doubt]:
+def _doubts(started: list[ImportRun], done: bool, imported: History) -> list[Doubt]:
     if not started:
         return [Doubt("the import never began: no caller was seen under way", "more time for the swarm")]
     if not done:
         return [Doubt(f"the import had not finished {PATIENCE:g} s after the swarm", "fewer lines")]
+    if not imported.counts()["ok"]:
+        return [Doubt("no line of the import was posted", "see its page in the admin")]
     return []

@@ -70,7 +70,7 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
         for strategy, cells in rows(results).items()
     ]
     shown = [each for each in results if each["verdict"] != "not-run"]
-    return {"hazards": hazards, "rows": lines, "cells": shown, "seed": report["options"]["plan"]["seed"]}
+    return {"hazards": hazards, "rows": lines, "cells": shown}
 
 
 def _cell(cell: Mapping[str, Any] | None) -> str:

@@ -95,6 +95,7 @@ def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 {**each, "label": label, "drawn": drawing(each), "claim": claim(each.get("claims", []))}
                 for label, each in zip(labels(those), those, strict=True)
             ],
+            "lost": any(each.get("first_loss") for each in those),
             "balances": mark_safe(charts.final_against_expected(those)),  # noqa: S308  (our own drawing)
             "throughput": mark_safe(charts.throughput(those)),  # noqa: S308
         }

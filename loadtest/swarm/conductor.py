@@ -57,10 +57,11 @@ class Conductor:
         self.books, self.totals, self.looked = {}, Counter(), None
         self.ready = self.done = 0
         self.gone = self.judged = False
+        options.opened_book = options.opened_warm_up = ""  # those of the test before
         try:
             options.opened_book = options.book or self._open(options, workload_of(options).openings())
             options.opened_warm_up = options.warm_up_book or self._open(options, None)
-        except (BankError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  (Locust would log it, and wait for ever)
             self._give_up(error)
         else:
             gevent.spawn_later(PATIENCE, self._go_anyway, options.opened_book)
@@ -163,7 +164,8 @@ class Conductor:
             self._exit_with(INCONCLUSIVE)
             return
         lost, created = self.books["lost_amount"], self.books["created_amount"]
-        self._exit_with(LOST if lost or created else 0)
+        nothing = not self.books["acknowledged_operations"]
+        self._exit_with(LOST if lost or created else INCONCLUSIVE if nothing else 0)
         log.info("%s: %s", options.opened_book, "; ".join(f"{n}: {v}" for n, v in self.rows()))
         if options.history:
             report = {"book": options.opened_book, "looked": self.looked, "totals": dict(self.totals)}

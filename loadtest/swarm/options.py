@@ -28,6 +28,8 @@ CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "opti
 def add_arguments(parser: Any) -> None:
     """Declare the arguments. Those with `include_in_web_ui=False` are for programs, not for people."""
     parser.set_defaults(num_users=20, spawn_rate=20)  # one user alone loses nothing
+    # its page starts load without a login; by default it listens on every interface
+    parser.set_defaults(web_host="127.0.0.1")
     strategies = offered(sys.argv[1:])
     default = "naive-lock" if "naive-lock" in strategies else strategies[0]
     parser.add_argument("--strategy", choices=strategies, default=default, help="what protects the balance")

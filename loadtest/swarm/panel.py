@@ -1,7 +1,8 @@
 """Locust's web page, extended: the tab with the lost amount, and a guard before /swarm.
 
-/swarm takes whatever it is sent, also while a test runs: it would change the options under the running users
-without a new start. So: 409 then, and 400 for a strategy or a switch that no field offers.
+/swarm takes whatever it is sent, from any page that the browser has open, also while a test runs: it would change
+the options under the running users without a new start. So: 403 for another site's page (it could have the API's
+token sent to a host of its own), 409 during a test, and 400 for what no field of the page offers.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from locust.argument_parser import ui_extra_args_dict
 from locust.runners import STATE_CLEANUP, STATE_INIT, STATE_STOPPED, STATE_STOPPING
 
 from loadtest.swarm.conductor import Conductor
-from loadtest.swarm.options import settings_of
+from loadtest.swarm.options import settings_of, workload_of
 
 KEY = "lost-amount"
+#: the fields of Locust's own form
+FIELDS = {"user_count", "spawn_rate", "host", "run_time", "profile", "user_classes", "shape_class"}
 
 
 def extend(environment: Any, conductor: Conductor) -> None:
@@ -60,12 +63,17 @@ def guard(environment: Any) -> Any:
     """Refuse a /swarm that would spoil the running test, or that asks for what there is not."""
     if request.path.rstrip("/") != "/swarm" or request.method != "POST":
         return None
+    if request.headers.get("Origin", request.host_url).rstrip("/") != request.host_url.rstrip("/"):
+        return _no(403, "another site's page cannot start a test")
     state = environment.runner.state
     if state in (STATE_STOPPING, STATE_CLEANUP):
         return _no(409, "the last test is still stopping: try again in a moment")
     if state not in (STATE_INIT, STATE_STOPPED):
         return _no(409, "a test is running: stop it first, a second one would change it under its users")
-    for name, field in ui_extra_args_dict().items():
+    offered = ui_extra_args_dict()
+    if hidden := request.form.keys() & vars(environment.parsed_options).keys() - FIELDS - offered.keys():
+        return _no(400, f"no field of this page: {', '.join(sorted(hidden))}")
+    for name, field in offered.items():
         wrong = field.get("choices") and name in request.form and request.form[name] not in field["choices"]
         if wrong:
             return _no(400, f"no {name} {request.form[name]!r}. Known: {', '.join(field['choices'])}")
@@ -80,6 +88,7 @@ def _check_values(environment: Any) -> Any:
             raise ValueError("accounts: 1 to 10000")
         if int(asked["iterations"]) < 0:
             raise ValueError("iterations: 0 or more")
+        workload_of(SimpleNamespace(**asked))
     except ValueError as error:
         return _no(400, str(error))
     return None

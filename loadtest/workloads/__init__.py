@@ -20,8 +20,11 @@ WORKLOADS: dict[str, type[Workload]] = {
 }
 
 
-def find(slug: str, accounts: int = 1, **options: Any) -> Workload:
+def find(slug: str, accounts: int = 1, /, **options: Any) -> Workload:
     """Return the workload `slug`. Raises ValueError that lists the known ones, or names the wrong option."""
     if slug not in WORKLOADS:
         raise ValueError(f"no workload {slug!r}. Known: {', '.join(WORKLOADS)}")
+    if unknown := sorted(options.keys() - WORKLOADS[slug].options.keys()):
+        known = ", ".join(WORKLOADS[slug].options) or "it has none"
+        raise ValueError(f"the workload {slug} has no option {', '.join(unknown)}. Known: {known}")
     return WORKLOADS[slug](accounts, **options)

@@ -22,6 +22,9 @@ from loadtest.evidence import Doubt
 from loadtest.history import Call
 from loadtest.laws import Breach
 
+#: minor units, or pieces: millions of them fit into a BIGINT
+LARGE = 10**12
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
@@ -50,12 +53,10 @@ class Workload(ABC):
     #: client processes that it needs at least
     processes: ClassVar[int] = 1
 
-    def __init__(self, accounts: int = 1, **options: Any) -> None:
-        """`accounts`: 1 is the hot spot, more spread the callers. Raises ValueError for options it has not."""
+    def __init__(self, accounts: int = 1) -> None:
+        """`accounts`: 1 is the hot spot, more spread the callers. Raises ValueError."""
         if not 1 <= accounts <= 10_000:
             raise ValueError(f"accounts: 1 to 10000, not {accounts}")
-        if options:
-            raise ValueError(f"the workload {self.slug} has no option {', '.join(sorted(options))}")
         self.accounts = accounts
 
     def numbers(self) -> list[str]:
@@ -102,8 +103,8 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """Return `value` if it is a whole number of at least `least`. Raises ValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}: a whole number of at least {least}, not {value!r}")
+def whole(name: str, value: Any, least: int, most: int = LARGE) -> int:
+    """Return `value` if it is a whole number from `least` to `most`, both included. Raises ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name}: a whole number from {least} to {most}, not {value!r}")
     return value

@@ -6,7 +6,6 @@ Law: what was acknowledged is in the balance. The amounts are random, so that a 
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from loadtest.workloads.base import Legs, Opening, Workload, whole
 
@@ -19,9 +18,9 @@ class Deposits(Workload):
     law = "every acknowledged deposit is in the balance, once"
     options = {"most": "the largest deposit, minor units (10000)"}
 
-    def __init__(self, accounts: int = 1, most: int = 10_000, **options: Any) -> None:
+    def __init__(self, accounts: int = 1, most: int = 10_000) -> None:
         """`most`: the largest deposit, minor units; 1 pays in +1 each time."""
-        super().__init__(accounts, **options)
+        super().__init__(accounts)
         self.most = whole("most", most, 1)
 
     def openings(self) -> list[Opening]:

@@ -13,11 +13,12 @@ caller is under way. In Locust's own page this is the API's share alone: the fil
 
 from __future__ import annotations
 
-from typing import Any
-
 from ledger.imports.samples import sample_files
 from loadtest.workloads.base import whole
 from loadtest.workloads.deposits import Deposits
+
+#: of each file, and there are four
+MOST_LINES = 10_000
 
 
 class Imports(Deposits):
@@ -28,10 +29,10 @@ class Imports(Deposits):
     law = "every acknowledged line, fee and deposit is in the balance, once"
     options = {**Deposits.options, "lines": "lines in the file of each of the four sellers (50)"}
 
-    def __init__(self, accounts: int = 1, lines: int = 50, **options: Any) -> None:
+    def __init__(self, accounts: int = 1, lines: int = 50, most: int = 10_000) -> None:
         """`lines`: of each seller's file."""
-        super().__init__(accounts, **options)
-        self.lines = whole("lines", lines, 1)
+        super().__init__(accounts, most)
+        self.lines = whole("lines", lines, 1, MOST_LINES)
 
     def files(self) -> dict[str, bytes]:
         """Return {file name: content}."""

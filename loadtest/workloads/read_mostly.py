@@ -31,9 +31,9 @@ class ReadMostly(Workload):
     law = "every acknowledged deposit is in the balance, once, and no reader sees an account go back"
     options = {"reads": "share of operations that only read (0.9)"}
 
-    def __init__(self, accounts: int = 1, reads: float = 0.9, **options: Any) -> None:
+    def __init__(self, accounts: int = 1, reads: float = 0.9) -> None:
         """`reads`: share of operations that only read."""
-        super().__init__(accounts, **options)
+        super().__init__(accounts)
         self.reads = share("reads", reads)
 
     def openings(self) -> list[Opening]:

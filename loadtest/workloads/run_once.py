@@ -21,7 +21,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from ledger.reconcile import Outcome
 from loadtest.history import Call
@@ -51,10 +50,9 @@ class RunOnce(Workload):
         day: float = 0.1,
         skew: float = 0.02,
         recorded: bool = True,
-        **options: Any,
     ) -> None:
         """`accounts` is not asked for: there are as many as days. Times in seconds."""
-        super().__init__(whole("days", days, 1), **options)
+        super().__init__(whole("days", days, 1, 10_000))
         for name, value in (("day", day), ("skew", skew)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 60:
                 raise ValueError(f"{name}: 0 to 60 seconds, not {value!r}")

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 from ledger.reconcile import Outcome
 from loadtest.evidence import Doubt
@@ -50,9 +49,9 @@ class Stock(Workload):
         "deliveries": "share of operations that bring pieces (0.1)",
     }
 
-    def __init__(self, accounts: int = 1, stock: int = 10, deliveries: float = 0.1, **options: Any) -> None:
+    def __init__(self, accounts: int = 1, stock: int = 10, deliveries: float = 0.1) -> None:
         """`stock`: pieces at the opening. `deliveries`: share of the operations that bring some."""
-        super().__init__(accounts, **options)
+        super().__init__(accounts)
         self.stock = whole("stock", stock, 0)
         self.deliveries = share("deliveries", deliveries)
 

@@ -47,9 +47,9 @@ class Transfers(Workload):
         "looks": "share of operations that count all the money (0.2)",
     }
 
-    def __init__(self, accounts: int = 3, opening: int = 10_000, looks: float = 0.2, **options: Any) -> None:
+    def __init__(self, accounts: int = 3, opening: int = 10_000, looks: float = 0.2) -> None:
         """`accounts`: at least 3 (fewer are taken as 3: the hot spot). `opening`: of each. `looks`: share of reads."""
-        super().__init__(max(LEAST_ACCOUNTS, accounts), **options)
+        super().__init__(max(LEAST_ACCOUNTS, accounts))
         if accounts > MOST_ACCOUNTS:
             raise ValueError(f"accounts: a look at all of them shows up to {MOST_ACCOUNTS}, not {accounts}")
         self.opening = whole("opening", opening, 0)

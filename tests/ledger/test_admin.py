@@ -176,6 +176,16 @@ def test_a_file_over_the_limit_is_refused(settings):
     assert "the limit is 10 bytes" in importer().post(ADD, upload()).content.decode()
 
 
+def test_a_balance_that_no_entry_explains_is_not_called_right():
+    book = open_book("no-lock", [("A1", 100, None)])
+    page = f"/admin/ledger/book/{book.pk}/change/"
+    assert 'class="word kept"' in user("ledger.view_book").get(page).content.decode()
+    Account.objects.filter(book=book).update(balance=107)
+    wrong = user("ledger.view_book").get(page).content.decode()
+    assert 'class="word kept"' not in wrong
+    assert "do not balance" in wrong
+
+
 def test_what_a_file_says_is_shown_and_never_run():
     content = b"seller,account,amount,reference\nacme,A1,10,r1\nacme,A1,<script>alert(1)</script>,r2\n"
     client = importer()

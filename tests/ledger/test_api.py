@@ -111,6 +111,7 @@ def test_a_transfer_changes_both_accounts_or_none(client: Client, book: str) -> 
 def test_bad_postings(client: Client, book: str, body: Any, key: str | None, status: int, says: str) -> None:
     answer = send(client, f"{book}/postings", body, key)
     assert (answer.status_code, says in json.dumps(answer.json())) == (status, True), answer.content[:500]
+    assert answer.json()["applied"] == "no"
     assert client.get(f"{book}/accounts/A1").json() == {
         "account": "A1",
         "balance": 100,
@@ -132,6 +133,10 @@ def test_a_body_too_large(client: Client, book: str) -> None:
     assert answer.status_code == 413
 
 
+def extra(keywords: Any, strategy: str = "token") -> dict[str, Any]:
+    return {"strategy": strategy, "count": 1, "settings": {"extra": keywords}}
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -142,6 +147,13 @@ def test_a_body_too_large(client: Client, book: str) -> None:
         ({"strategy": "no-lock", "count": 1, "settings": {"leese": 1}}, "no setting leese"),
         ({"strategy": "no-lock", "count": 1, "settings": {"lease": -1}}, "lease: seconds"),
         ({"strategy": "no-lock", "count": 1, "settings": {"think": [2, 1]}}, "think"),
+        (extra({"directory": "/home/of/whom"}, "file-lock"), "directory is not for a client to choose"),
+        (extra({"redis": 1}), "redis is not for a client"),
+        (extra({"lease": -1}), "lease is a setting of its own"),
+        (extra({"wait": 1e9}), "wait: a number from 0 to 3600"),
+        (extra({"unit": "../x"}), "unit: a number"),
+        (extra({"look": None}), "look: a number"),
+        (extra([]), "an object of keywords"),
         ({"strategy": "no-lock", "accounts": [{"account": "A"}, {"account": "A"}]}, "named twice"),
         ({"strategy": "no-lock", "accounts": [{"account": "a b"}]}, "pattern"),
     ],

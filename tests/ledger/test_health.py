@@ -32,6 +32,22 @@ def ask(web: WebServer, path: str) -> tuple[int, dict[str, str]]:
         return error.code, json.load(error)
 
 
+def test_servers_that_say_nothing_take_no_thread_of_the_web(servers) -> None:
+    web, postgres, valkey = servers  # two threads
+    postgres.pause()
+    valkey.pause()
+    for _ in range(3):
+        status, said = ask(web, "/health/ready")
+        assert (status, said["database"], said["redis"]) == (503, "TimeoutError", "TimeoutError")
+        assert ask(web, "/health/live") == (200, {"status": "ok"})
+    postgres.resume()
+    valkey.resume()
+    while (
+        ask(web, "/health/ready")[0] != 200
+    ):  # the question that was under way may end in its client's time-out
+        pass
+
+
 def test_health_tells_the_truth_while_its_servers_are_away(servers) -> None:
     web, postgres, valkey = servers
     assert ask(web, "/health/ready") == (200, {"status": "ok", "database": "ok", "redis": "ok"})

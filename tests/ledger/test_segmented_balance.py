@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.db import transaction
+from django.test import Client
+from django.urls import reverse
 
 from ledger.books import open_book, post
 from ledger.models import Account
@@ -11,6 +13,7 @@ from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import KeyTaken, store_of
 from tests.ledger.race import Race, State
+from tests.ledger.test_admin import user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 BOTH = pytest.mark.parametrize("slug", ["segmented-balance", "skip-locked"])
@@ -69,6 +72,21 @@ def test_the_books_of_such_an_account_are_those_of_its_rows() -> None:
     with pytest.raises(Refused, match="several rows"):
         books_of_account(book, "A")
     assert sum(books_of_account(book, f"A/{n}").final for n in range(8)) == 108
+
+
+def test_its_clients_see_the_account_and_not_its_rows() -> None:
+    book = open_book("segmented-balance", [("A", 100, 5), ("B", 3, None)])
+    post(book, Posting("k1", (Line("A", 10),)))
+    assert [row[:4] for row in store_of(book).whole_accounts()] == [("A", 100, 110, 1), ("B", 3, 3, 0)]
+    assert [row.floor for row in store_of(book).whole_accounts()] == [5, None]
+    answer = Client(headers={"host": "localhost"}).get(f"/api/books/{book.pk}")
+    assert answer.json()["accounts"][0] == {"account": "A", "opening": 100, "balance": 110, "version": 1}
+
+
+def test_a_loss_of_one_of_its_rows_has_a_page() -> None:
+    book = open_book("segmented-balance", [("A", 0, None)])
+    address = reverse("admin:ledger_book_losses", args=[book.pk, "A/3"])
+    assert user("ledger.view_book").get(address).status_code == 200
 
 
 def test_skip_locked_takes_another_row_when_one_is_locked() -> None:

@@ -66,6 +66,14 @@ def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
     assert "It runs no more." in stopper.post(stop, follow=True).content.decode()
 
 
+def test_a_swarm_that_waits_is_stopped_at_once():
+    """It would hold one of its user's few places until the swarm before it has ended."""
+    user("loadtest.add_trial").post(URL, FORM)
+    (pk,) = waiting()
+    user("loadtest.add_trial", "loadtest.view_trial").post(f"/admin/loadtest/trial/{pk}/stop/")
+    assert (waiting(), advance(pk)) == ([], False)
+
+
 def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
     row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:

@@ -117,11 +117,21 @@ def test_a_job_runs_exactly_once(outcomes: str, words: list[Word]) -> None:
         ("run-once", {"recorded": 1}),
         ("run-once", {"days": 0}),
         ("run-once", {"hours": 3}),
+        ("run-once", {"days": 10_001}),
+        ("imports", {"lines": 10_001}),  # four such files have to be made and imported
+        ("deposits", {"most": 10**19}),  # no BIGINT
+        *(("deposits", {name: 1}) for name in ("slug", "self", "workload")),
     ],
 )
 def test_wrong_options_are_named(slug: str, wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
-        workloads.find(slug, **wrong)
+    wrong = {**wrong}
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        workloads.find(slug, int(wrong.pop("accounts", 1)), **wrong)  # type: ignore[call-overload]
+
+
+def test_a_parameter_is_no_option() -> None:
+    with pytest.raises(ValueError, match="no option accounts"):
+        workloads.find("imports", 1, accounts=5)
 
 
 def test_without_a_record_nothing_keeps_a_job_from_running_again() -> None:

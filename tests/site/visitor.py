@@ -17,11 +17,12 @@ def address(route: str, rows_of: dict[str, object]) -> str:
     """A route with its blanks filled in."""
     found = re.match(r"admin/\w+/(\w+)/", route)
     route = re.sub(r"\(\?P<app_label>[^)]*\)", "ledger", route).replace("(?P<url>.*)", "nothing/")
+    route = route.replace("<int:run_id>", str(rows_of["importrun"]))
     if found and found[1] in rows_of:
         route = re.sub(r"<(path:object_id|id|int:\w+|uuid:book_id)>", str(rows_of[found[1]]), route)
     here = f"{ContentType.objects.get_for_model(Book).pk}/{rows_of['book']}/"
     route = route.replace("<path:content_type_id>/<path:object_id>/", here)
-    route = re.sub(r"<(str:)?number>", "A1", route.replace("<uuidstr:book_id>", str(rows_of["book"])))
+    route = re.sub(r"<((str|path):)?number>", "A1", route.replace("<uuidstr:book_id>", str(rows_of["book"])))
     return "/" + route.replace("^", "").replace("$", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.books import open_book
 from ledger.imports import apply, chunks
 from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, open_book_for, start_import
@@ -11,6 +12,7 @@ from ledger.models import Account, Book, ImportRun
 from loadtest.admin_comparison import again
 from loadtest.imports.comparison import Comparison, advance, begin
 from loadtest.models import Trial
+from loadtest.tasks import advance_comparisons
 from loadtest.workloads import Opening
 from tests.ledger.test_admin import FORM, anonymous, importer, upload, user
 
@@ -130,7 +132,6 @@ def test_only_staff_with_the_permission_compares(client, status):
         ({"files": []}, "Choose one or several CSV files"),
         ({"strategies": ["os:system"]}, "Select a valid choice"),
         ({"store": "paper"}, "Select a valid choice"),
-        ({"run": "x"}, "invalid literal"),
     ],
 )
 def test_a_bad_comparison_says_what_is_wrong_and_starts_nothing(wrong, problem):
@@ -139,6 +140,45 @@ def test_a_bad_comparison_says_what_is_wrong_and_starts_nothing(wrong, problem):
     assert answer.status_code == 200
     assert problem in answer.content.decode()
     assert Trial.objects.count() == before
+
+
+def test_an_import_that_cannot_be_judged_holds_up_nobody(monkeypatch):
+    """Its server is gone, say: it is not-run with the reason, and its comparison goes on; so do the others."""
+    broken = begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
+    drain(broken.options["imports"]["no-lock"])
+    monkeypatch.setattr("loadtest.imports.comparison.run", lambda *_: {}["the server"])
+    assert not advance(broken.pk)
+    monkeypatch.undo()
+    drain(Trial.objects.get(pk=broken.pk).options["imports"]["setnx"])
+    assert advance(broken.pk)
+    first, second = broken.results.all()
+    assert (first.verdict, "the server" in first.data["reason"]) == ("not-run", True)
+    assert second.strategy == "setnx"
+
+
+def test_a_comparison_that_cannot_be_advanced_holds_up_nobody(monkeypatch):
+    rows = [begin(Comparison(files=(FILE,), scan=False, settings=FAST)).pk for _ in range(2)]
+    asked = []
+    monkeypatch.setattr("loadtest.tasks.advance", lambda pk: asked.append(pk) or {}[pk])
+    advance_comparisons.func(0)
+    assert set(rows) <= set(asked)
+
+
+def test_a_split_accounts_import_is_repeated_with_whole_accounts():
+    book = open_book("segmented-balance", [("A1", 70, 5), ("A9", 3, None)], values=FAST)
+    assert again(start_import(book, [FILE], scan=False)).openings == (
+        Opening("A1", 70, 5),
+        Opening("A9", 3, None),
+    )
+
+
+def test_a_comparison_that_cannot_be_started_says_so_on_the_imports_page(settings):
+    settings.TRIALS_AT_ONCE = 0
+    run = start_import(open_book_for([FILE], "no-lock", 0, values=FAST), [FILE], scan=False)
+    client = user("loadtest.add_trial", "ledger.view_importrun")
+    answer = client.post(f"/admin/loadtest/trial/compare/{run.pk}/", follow=True)
+    assert answer.redirect_chain == [(f"/admin/ledger/importrun/{run.pk}/change/", 302)]
+    assert "TRIALS_AT_ONCE" in answer.content.decode()
 
 
 def test_a_running_comparison_is_shown():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from ledger.models import Book, ImportRun
+from loadtest.history import History
 from loadtest.imports.swarm import ImportingSwarm
 from loadtest.journal import Journal
 from loadtest.swarm.run import Swarm
@@ -34,3 +35,23 @@ def test_no_later_worker_takes_up_the_import_of_a_trial_that_was_interrupted():
     with pytest.raises(KeyboardInterrupt):
         ImportingSwarm(swarm=Interrupted(host="nowhere"))(trial, book)
     assert not ImportRun.objects.filter(finished=None, book=book).exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Under(Swarm):
+    """A caller is seen under way until the import has begun."""
+
+    def __call__(self, trial: Trial, book: Book) -> Witness:
+        assert self.keep
+        Journal(self.keep / f"no-lock-{book.pk}").invoke("k1", [("A0001", 1)], "a caller")
+        self.tick(0.5)
+        return Witness(history=History([]))
+
+
+def test_an_import_of_which_nothing_was_posted_proves_nothing(monkeypatch):
+    monkeypatch.setattr(
+        Imports, "files", lambda self: {"bad.csv": b"seller,account,amount,reference\nx,,,\n"}
+    )
+    trial = Trial(strategy="no-lock", workload=Imports(), settings={"think": [0.0, 0.0]})
+    seen = ImportingSwarm(swarm=Under(host="nowhere"))(trial, trial.open())
+    assert "no line of the import was posted" in [doubt.cause for doubt in seen.doubts]
