@@ -64,7 +64,7 @@ class DirectWire(Wire):
     put: Callable[[bytes], None] = staticmethod(_not_connected)  # type: ignore[assignment]  # of the socket
     get: Callable[[], Any] = staticmethod(_nothing)
     _feed: Callable[[bytes], None]  # of hiredis' reader
-    _gets: Callable[[], Any]
+    _gets: Callable[[], Any] = staticmethod(_nothing)
 
     def _listen(self, connection: Any) -> None:
         super()._listen(connection)
@@ -84,7 +84,8 @@ class DirectWire(Wire):
 
     def disconnect(self) -> None:
         super().disconnect()
-        self.put, self.get = _not_connected, _nothing
+        self.put = _not_connected
+        self.get = self._gets = _nothing  # what is left of the old connection's replies answers nothing
 
     def _send(self, command: bytes) -> None:
         try:

@@ -45,8 +45,9 @@ from locks.fair_lock_attempt import calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
 from locks.fair_lock_home import Begun, Home
 from locks.fair_lock_short import ShortWay
-from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.hazards import Hazard
 from locks.timing import milliseconds
+from locks.token_lock import TokenLock
 from locks.wire import Wire
 
 
@@ -63,10 +64,8 @@ class FairLock(ShortWay):
     round_trips = "1 + 1, and 1 each third of the lease"
     lease_step = 0.001
     renews = True
-    withstands = BESIDE_THE_LOCK | {
-        *(Hazard.CONTENTION, Hazard.CRASH, Hazard.OVERRUN, Hazard.RENEWAL_LIVES, Hazard.FOREIGN_RELEASE),
-        *(Hazard.WAITER_INTERRUPTED, Hazard.LOST_REPLY, Hazard.STAMPEDE, Hazard.CONNECTIONS),
-    }
+    #: as `token`, but that it is renewed: it outlasts an overrun, and misses a renewal that died
+    withstands = (TokenLock.withstands - {Hazard.RENEWAL_DIES}) | {Hazard.OVERRUN}
     fails: ClassVar[dict[str, str]] = {
         "server-restart": "the server cannot tell the holder before its next renewal",
         "failover": "the replica has not got the key",

@@ -129,7 +129,7 @@ class Home:
         """
         word, repeated, in_time = grant.word, False, grant.held
         try:
-            if grant.deletes and self.client.deletes:
+            if grant.deletes and (begun or self.client.deletes):  # what was begun is that
                 try:
                     deleted, repeated = self.ask(self._calls.delete, word, begun)
                 except LockUnsupported:

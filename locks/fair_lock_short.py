@@ -62,7 +62,7 @@ class ShortWay(Lock):
             client.idle.append(wire)
             return self._acquire(None)
         reply: Any = SILENT
-        giver: Call = calls.delete
+        giver: Call = calls.delete if client.deletes else calls.release
         try:
             since = monotonic()  # the lease counts from before the question
             try:

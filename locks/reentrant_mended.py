@@ -3,6 +3,7 @@
     thread 1: acquire → HSET lock 5e1b… 1, read 100               5e1b…: drawn for this holding
     thread 2: acquire → HEXISTS lock a07c… → 0: refused           the same object, another owner
     thread 1: acquire → HSET lock 5e1b… 2; release → 1; release → DEL
+    thread 1: (inside, and its lease is over) acquire → 0, though the lock is free: LockLost
 
     what still breaks it:
     A: (the whole process is paused past the lease, and so is its renewal)
@@ -62,11 +63,12 @@ class ReentrantMendedLock(Lock):
         """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is renewed no more."""
         super().__init__(name)
         self.redis, self.lease, self.poll, self.cap = redis, milliseconds(lease), poll, cap
-        self._holder = (0, 0)  # process and thread: a forked child's thread is not its parent's
+        self._holder: tuple[int, threading.Thread] | None = None
         self._entries, self._valid_until = 0, 0.0
         self._stop = threading.Event()
 
     def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockLost to a thread that is inside and whose lease had ended: it enters nothing then."""
         owner = self.token if self.token and self._holder == _me() else secrets.token_hex(16).encode()
         with typed_errors(self.name):
             return poll_until(lambda: self._attempt(owner), self.poll, timeout)
@@ -74,6 +76,9 @@ class ReentrantMendedLock(Lock):
     def _attempt(self, owner: bytes) -> bool:
         depth, asked = (self._entries if self.token == owner else 0) + 1, time.monotonic()
         if not self.acquire_script(self.redis, [self.name], [owner, self.lease, depth]):
+            if depth > 1:
+                self._valid_until = 0.0
+                raise LockLost(f"{self.name}: lost inside; release it, re-read what was written, start again")
             return False
         self.token, self._entries, self._valid_until = owner, depth, asked + self.lease / 1000
         self._holder = _me()
@@ -131,5 +136,6 @@ class ReentrantMendedLock(Lock):
         return self.token is not None and time.monotonic() < self._valid_until
 
 
-def _me() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
+def _me() -> tuple[int, threading.Thread]:
+    """A forked child's thread is not its parent's; a dead thread's number may be another's soon, the thread is not."""
+    return os.getpid(), threading.current_thread()

@@ -1,11 +1,11 @@
--- Enters the lock if it is free or already this owner's. The count is set, not incremented: a command that is
--- sent twice counts once.
+-- Enters the lock if it is this owner's, for the first time also if it is free: who was inside and finds it free has
+-- lost it. The count is set, not incremented: a command that is sent twice counts once.
 -- KEYS[1]  the lock: a hash, owner → count of entries
 -- ARGV[1]  the owner
 -- ARGV[2]  the lease in milliseconds
 -- ARGV[3]  the count of entries after this one
--- reply    1: inside · 0: another holds it
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+-- reply    1: inside · 0: another holds it, or this owner lost it
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 or (ARGV[3] == '1' and redis.call('EXISTS', KEYS[1]) == 0) then
     redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     return 1

@@ -58,6 +58,43 @@ def test_mended_a_forked_child_is_somebody_else(arena: Arena) -> None:
         holder.lock.release()
 
 
+def test_mended_a_nested_acquire_finds_out_that_the_lock_was_lost(arena: Arena) -> None:
+    """Else it would enter a free lock, and what another holder wrote since then would be gone in silence."""
+    for free in (True, False):
+        with arena.fight(MENDED, lease=10.0) as fight:
+            holder, other = fight.holder(), fight.party()
+            fight.forgets()
+            assert other.gets_in()
+            if free:
+                other.lock.release()
+            with pytest.raises(LockLost):
+                holder.gets_in()
+            assert not holder.lock.held
+            with pytest.raises(LockLost):
+                holder.lock.release()
+            if free:
+                assert not arena.keys(fight.name)
+            else:
+                other.lock.release()
+
+
+def test_mended_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena) -> None:
+    numbers: list[int] = []
+    entered: list[bool] = []
+
+    def gets_in() -> None:
+        numbers.append(threading.get_ident())
+        entered.append(shared.gets_in())
+
+    with arena.fight(MENDED, lease=10.0) as fight:
+        shared = fight.party()
+        while len(numbers) < 2 or numbers[0] not in numbers[1:]:
+            thread = threading.Thread(target=gets_in)
+            thread.start()
+            thread.join()
+        assert entered == [True] + [False] * (len(entered) - 1)
+
+
 def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:
     """Each permit has a lease of its own: one that is extended outlives one that is not."""
     with arena.fight(SEMAPHORE, permits=2, lease=0.4) as fight:

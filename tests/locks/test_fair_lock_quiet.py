@@ -2,6 +2,7 @@
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
 import pytest
@@ -94,6 +95,22 @@ def test_a_user_who_may_not_be_quiet(asks_quietly, server):
     lock._calls.busy = True
     commands = sent(redis, lambda: (lock.acquire(), lock.release()))
     assert commands == ["EVALSHA", "DELIFEQ"], "it is not tried again"
+
+
+def test_a_user_who_may_not_be_quiet_waits_all_the_same(asks_quietly, server):
+    """The refusal and the script's answer, which is none, come at once."""
+    redis = server.client()
+    redis.execute_command("ACL", "SETUSER", "loud", "on", "nopass", "~*", "&*", "+@all", "-client|reply")
+    lock = asks_quietly(client(server.url, username="loud", password="x"), redis, server.url)
+    holder = FairLock("x", redis=redis)
+    holder.acquire()
+    with ThreadPoolExecutor(1) as waiter:
+        waiting = waiter.submit(lock.acquire)
+        eventually(lambda: waiting.done() or redis.llen("{x}:queue"), "queued")
+        eventually(lambda: waiting.done() or not lock._home.client.quiet, "it was refused")
+        holder.release()
+        assert waiting.result(60) is True
+        waiter.submit(lock.release).result()
 
 
 def test_a_quiet_waiter_that_is_killed_costs_nothing(asks_quietly, server, actor):
