@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from loadtest import program
-from loadtest.durations import duration
+from loadtest.durations import length
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 
@@ -58,7 +58,7 @@ def seconds() -> float | None:
     """How long each swarm runs: DEMO_SECONDS, or what the preset says."""
     text = os.environ.get("DEMO_SECONDS", "")
     try:
-        return duration(text) if text else None
+        return length(text) if text else None
     except ValueError as error:
         raise ServerError(f"DEMO_SECONDS: {error}") from error
 

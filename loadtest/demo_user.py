@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 
@@ -29,11 +30,10 @@ def demo_login() -> tuple[str, str]:
 def _kept() -> str:
     path = lab_dir() / "demo-password"
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    password = secrets.token_urlsafe(9)
-    with os.fdopen(file, "w") as kept:
-        kept.write(password)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # two at once agree on one
+        password = file.read().strip()
+        if not password:  # new, or its maker died before it had written it
+            password = secrets.token_urlsafe(9)
+            file.write(password)
     return password

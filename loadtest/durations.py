@@ -16,6 +16,13 @@ def duration(text: str) -> float:
     return float(match[1]) * _FACTOR[match[2]]
 
 
+def length(text: str) -> float:
+    """Return seconds, of a run that is to end by them. Raises ValueError for 0."""
+    if not (seconds := duration(text)):
+        raise ValueError(f"{text!r}: more than 0")
+    return seconds
+
+
 def span(text: str) -> tuple[float, float]:
     """Return (least, most) seconds of `0-5ms`, `1ms-0.1s` or `5ms` (from 0 on). Raises ValueError."""
     least, dash, most = text.partition("-")

@@ -76,9 +76,10 @@ class History:
         return dict(seen.most_common(ERRORS_KEPT))
 
     def elapsed(self) -> float:
-        """Seconds from the first call's start to the last answer's end; 0.0 without an answer."""
-        answered = [call.ended for call in self.calls if call.answered]
-        return max(answered) - min(call.started for call in self.calls) if answered else 0.0
+        """Seconds from the start of the first call that was answered to the end of the last; 0.0 without an answer.
+        A line of an import that nobody began has no start."""
+        answered = [(call.started, call.ended) for call in self.calls if call.answered]
+        return max(end for _, end in answered) - min(start for start, _ in answered) if answered else 0.0
 
     def rates(self) -> dict[str, Any]:
         """Return `ops_per_s` and `latency_ms` of the acknowledged calls, and all `retries`."""

@@ -11,8 +11,10 @@ Standard library only, apart from the pure words of reconcile: the swarm writes 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,12 +26,18 @@ SUFFIX = ".history.jsonl"
 
 
 class Journal:
-    """The writing end: one file for this process. Each event is one `write`, so a SIGKILL tears no line."""
+    """The writing end: one file for this process, for several threads. Each event is one `write`, so a SIGKILL tears
+    no line.
+
+    On a full disk an event is noted whole or not at all: OSError says so. Who may not note an `invoke` sends no
+    request; without a second line an operation's outcome is unknown.
+    """
 
     def __init__(self, folder: Path | str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self.path = Path(folder) / f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}{SUFFIX}"
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._lock = threading.Lock()
 
     def invoke(
         self, key: str, legs: Iterable[tuple[str, int]], worker: str, look: str | None = None
@@ -78,4 +86,10 @@ class Journal:
         os.close(self._file)
 
     def _write(self, event: dict[str, Any]) -> None:
-        os.write(self._file, json.dumps(event, separators=(",", ":")).encode() + b"\n")
+        line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            written = os.write(self._file, line)
+            if written < len(line):  # the next event would be glued to it
+                os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, "no room for an event of the history", str(self.path))

@@ -1,9 +1,14 @@
-"""Did everything stand still? The longest time in which somebody waited and nobody was served."""
+"""Did everything stand still? The longest time in which somebody waited and nobody was served.
+
+served ······························ asked ──────────────── served
+       nobody asks: no standstill     └ the standstill, if any ┘
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from ledger.reconcile import Outcome
 from loadtest.evidence import Stall
@@ -21,7 +26,7 @@ def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall 
     begin = min(call.started for call in calls)
     end = max([call.ended for call in calls if call.answered], default=begin)
     marks = [begin, *served, end]
-    gap, start = max(((b - a, a) for a, b in pairwise(marks)), default=(0.0, begin))
+    gap, start = max(_waits(calls, marks), default=(0.0, begin))
     if gap < after:
         return None
     waiting = sum(call.started < start + gap and call.ended > start for call in calls)
@@ -30,6 +35,20 @@ def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall 
         gap,
         recovered=start + gap < end,
     )
+
+
+def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Yield (seconds, since when) for each time between two `marks` in which somebody waited: from the first moment at
+    which one of those asked who had no answer when it began. O(n log n)."""
+    by_end = sorted(calls, key=lambda call: call.ended)
+    ends = [call.ended for call in by_end]
+    #: the first start of those that ended no sooner
+    first = list(accumulate((call.started for call in reversed(by_end)), min))[::-1]
+    for a, b in pairwise(marks):
+        unanswered = bisect_right(ends, a)
+        if unanswered < len(ends):
+            start = max(a, first[unanswered])
+            yield b - start, start
 
 
 def _served(call: Call) -> bool:

@@ -130,10 +130,18 @@ def test_bad_usage_says_what_is_wrong(tmp_path: Path, options: dict[str, Any], m
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--users", "0"], ["--think", "fast"], ["--preset", "none"], ["--users", "x"]]
+    "arguments",
+    [
+        ["--users", "0"],
+        ["--think", "fast"],
+        ["--preset", "none"],
+        ["--users", "x"],
+        ["--seconds", "0"],
+        ["--seconds", "0ms"],
+    ],
 )
 def test_bad_options_are_refused_by_the_parser(arguments: list[str]) -> None:
-    with pytest.raises(CommandError, match=r"whole number|no duration|invalid choice"):
+    with pytest.raises(CommandError, match=r"whole number|no duration|invalid choice|more than 0"):
         call_command("compare", *arguments)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtest.demo_user import demo_login
 from tests.loadtest.family import Family
 
 Start = Callable[..., Family]
@@ -115,7 +116,20 @@ def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
     assert served.all_gone(5), [process.cmdline() for process in served.family()]
 
 
-def test_bad_seconds_are_bad_usage(start: Start) -> None:
-    demo = start("loadtest.demo", DEMO_SECONDS="soon")
+@pytest.mark.parametrize(("given", "told"), [("soon", "'soon' is no duration"), ("0", "'0': more than 0")])
+def test_bad_seconds_are_bad_usage(start: Start, given: str, told: str) -> None:
+    demo = start("loadtest.demo", DEMO_SECONDS=given)
     assert demo.process.wait(timeout=200) == 2
-    assert "DEMO_SECONDS: 'soon' is no duration" in demo.log.read_text()
+    assert f"DEMO_SECONDS: {told}" in demo.log.read_text()
+
+
+@pytest.mark.django_db
+def test_a_password_that_was_never_written_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_DIR", str(tmp_path))
+    monkeypatch.delenv("DEMO_PASSWORD", raising=False)
+    (tmp_path / "demo-password").touch()  # whoever made it died
+    name, password = demo_login()
+    assert len(password) > 10
+    assert demo_login() == (name, password)

@@ -75,6 +75,36 @@ def test_a_torn_last_line_is_no_event_but_garbage_inside_is_an_error(tmp_path: P
         read(tmp_path)
 
 
+FULL_DISK = """
+import os, resource, sys
+from ledger.reconcile import Outcome
+from loadtest.journal import Journal
+journal = Journal(sys.argv[1])
+journal.invoke("a", [("A1", 5)], "w")
+here, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(journal.path) + 20, most))
+for note in (lambda: journal.complete("a", Outcome.OK), lambda: journal.invoke("b", [("A1", 7)], "w")):
+    try:
+        note()
+    except OSError as error:
+        print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (here, most))
+journal.invoke("c", [("A1", 9)], "w")
+journal.complete("c", Outcome.OK)
+"""
+
+
+def test_an_event_that_a_full_disk_took_half_of_is_not_noted_and_its_client_is_told(tmp_path: Path) -> None:
+    writer = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert writer.stdout.count("no room for an event") == 2, writer.stdout
+    history = read(tmp_path)
+    # a: the answer is unknown to the judge. b: never sent. c: whole, though it follows what was torn
+    assert [(call.key, call.outcome) for call in history.calls] == [("a", Outcome.INFO), ("c", Outcome.OK)]
+    assert history.counts()["unanswered"] == 1
+
+
 def test_a_line_is_written_at_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.invoke("a", [("A1", 1)], "w")
@@ -86,4 +116,6 @@ def test_rates_and_percentiles() -> None:
     rates = History(calls).rates()
     assert rates["latency_ms"] == {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
     assert rates["ops_per_s"] == pytest.approx(100 / 99.1, abs=0.1)
+    never_begun = Call("101", (("A", 1),), Outcome.INFO, -1e9, float("inf"), "w", answered=False)
+    assert History([never_begun, *calls]).rates()["ops_per_s"] == rates["ops_per_s"]
     assert percentiles([]) == {"p50": None, "p95": None, "p99": None, "max": None}

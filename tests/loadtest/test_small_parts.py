@@ -61,6 +61,19 @@ def test_a_standstill_is_a_stall() -> None:
     assert "2 were waited for" in stall.sentence
 
 
+def test_a_time_in_which_nobody_asked_is_no_standstill() -> None:
+    """A scheduler asks at 20, 40 and 60 s; each time one of the three takes a little longer than the others."""
+    asked = [call(at, at + 0.010 + n / 200) for at in (20.0, 40.0, 60.0) for n in range(3)]
+    assert longest_stall(asked) is None
+
+
+def test_who_waits_through_a_quiet_time_makes_it_a_standstill() -> None:
+    stall = longest_stall([call(0, 1), call(5, 30), call(29.9, 30)])
+    assert stall is not None
+    assert stall.seconds == 25
+    assert "2 were waited for" in stall.sentence
+
+
 def test_a_standstill_to_the_end_did_not_recover() -> None:
     stall = longest_stall([call(0, 1), call(1, 31, Outcome.INFO)])
     assert stall is not None

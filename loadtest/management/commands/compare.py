@@ -20,7 +20,7 @@ from loadtest import records, subjects
 from loadtest.arguments import named_value, typed, whole_number
 from loadtest.claims import exit_code
 from loadtest.compare import Plan, compare
-from loadtest.durations import duration, span
+from loadtest.durations import duration, length, span
 from loadtest.presets import PRESETS
 from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
         parser.add_argument("--users", type=whole_number, help="how many callers at once (20)")
-        parser.add_argument("--seconds", type=typed(duration), help="how long for each strategy (5)")
+        parser.add_argument("--seconds", type=typed(length), help="how long for each strategy (5)")
         parser.add_argument(
             "--accounts", type=whole_number, help="1: all meet on one hot account; more: spread (1)"
         )
