@@ -74,7 +74,8 @@ class Operation(NamedTuple):
     """What one client saw of one posting on one account. `amount` is this account's share of the posting.
 
     `started` and `ended`: seconds since the epoch, from one clock. The same key may appear several times (a
-    client that tried again): the strongest outcome counts, `ok` before `info` before `fail`.
+    client that tried again): the strongest outcome counts, `ok` before `info` before `fail`. `excess`: nobody asked for
+    an entry here, because the other rows of a split account have all that was asked for; a `fail`, if it is there.
     """
 
     key: str
@@ -83,6 +84,7 @@ class Operation(NamedTuple):
     started: float
     ended: float
     worker: str = ""
+    excess: bool = False
 
 
 #: between an account's number and that of one of the rows in which it is kept (ledger/stores/segments.py)

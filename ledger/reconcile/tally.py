@@ -99,7 +99,8 @@ class Tally:
         elif operation.outcome == Outcome.INFO:
             self._unknown(operation.amount)
         else:
-            self._create(row, f"operation {row.key} was refused, and yet it is on the chain")
+            twice = "is in another row of its account already" if operation.excess else "was refused"
+            self._create(row, f"operation {row.key} {twice}, and yet it is on the chain")
         if row.amount != operation.amount:
             asked = f"operation {row.key} asked for {operation.amount:+}"
             self.chain.problems.add(f"{asked}; its entry {shown(row.id)} has {row.amount:+}")

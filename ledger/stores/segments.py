@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ledger.posting import Snapshot
-from ledger.reconcile import AccountRow, Operation
+from ledger.reconcile import AccountRow, Operation, Outcome
 from ledger.reconcile.rows import SEGMENT, account_of
 
 
@@ -41,7 +41,9 @@ def spread(
 ) -> dict[str, Sequence[Operation]]:
     """Return the clients' `operations` by row instead of by account.
 
-    `legs`: (key, row, amount) of each entry. An operation that left no entry is the first row's.
+    `legs`: (key, row, amount) of each entry, in the order in which they were written. What the rows of one operation
+    get is what its client asked for in all, whatever was written: the entries are judged by it. An operation that left
+    no entry is the first row's.
     """
     parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for key, row, amount in legs:
@@ -49,6 +51,25 @@ def spread(
     by_row: dict[str, list[Operation]] = {}
     for number, seen in operations.items():
         for each in seen:
-            for row, amount in parts.get((number, each.key), [(row_of(number, 0), each.amount)]):
-                by_row.setdefault(row, []).append(each._replace(amount=amount))
-    return dict(by_row)
+            for row, share in _shares(
+                each, parts.get((number, each.key), [(row_of(number, 0), each.amount)])
+            ):
+                by_row.setdefault(row, []).append(share)
+    return by_row
+
+
+def _shares(asked: Operation, legs: Sequence[tuple[str, int]]) -> list[tuple[str, Operation]]:
+    """Return each row's share of one operation. Where the first legs are all that was asked for, the further ones are
+    in excess; where no legs are, the first row's share is asked for what is missing or too much."""
+    rest, shares = asked.amount, []
+    for row, amount in legs:
+        fits = min(0, rest) <= amount <= max(0, rest)
+        rest -= amount if fits else 0
+        share = asked if fits else asked._replace(outcome=Outcome.FAIL, excess=True)
+        shares.append((row, share._replace(amount=amount)))
+    if rest:
+        wrong = asked.amount - sum(amount for _, amount in legs)
+        shares = [(row, asked._replace(amount=amount)) for row, amount in legs]
+        row, first = shares[0]
+        shares[0] = (row, first._replace(amount=first.amount + wrong))
+    return shares

@@ -64,7 +64,7 @@ class SqlStore(Store):
         rows = Account.objects.using(self.db).filter(book_id=self.book.pk, number__contains=SEGMENT)
         if not rows.exists():
             return operations
-        entries = Entry.objects.using(self.db).filter(book_id=self.book.pk)
+        entries = Entry.objects.using(self.db).filter(book_id=self.book.pk).order_by("written_at")
         return spread(operations, entries.values_list("key", "account__number", "amount"))
 
     def write(self, changes: Sequence[Change]) -> None:
