@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
-from ledger.addresses import BASE_DIR, addresses
+from ledger.addresses import BASE_DIR
+from loadtest.children import child_environment
 from loadtest.servers import Server
 
 #: an import may ask for more workers than one process has, but not for more than all of them have together
@@ -34,7 +34,7 @@ class BackgroundWorker(Server):
         return [*manage, *(f"--{name}={value}" for name, value in options.items())]
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, **addresses(), "PYTHONPATH": str(BASE_DIR)}
+        return child_environment()
 
     def answers(self) -> bool:
         return True  # it has no address: it asks for work

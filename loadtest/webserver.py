@@ -6,7 +6,6 @@ A trial's callers meet each other in different server processes, so a lock insid
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from ledger.addresses import BASE_DIR, addresses
+from ledger.addresses import BASE_DIR
+from loadtest.children import child_environment
 from loadtest.servers import Server, ServerError
 from loadtest.servers.base import tail
 from loadtest.servers.ports import free_port
@@ -70,8 +70,7 @@ class WebServer(Server):
         return [sys.executable, "-m", "gunicorn", "ledger.wsgi", "--preload", *flags]
 
     def environment(self) -> dict[str, str]:
-        path = os.pathsep.join([str(BASE_DIR), *(os.path.abspath(entry) for entry in sys.path)])
-        return {**os.environ, **addresses(), "PYTHONPATH": path, **self.extra}
+        return {**child_environment(), **self.extra}
 
     def answers(self) -> bool:
         with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:  # noqa: S310

@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 
 from ledger.addresses import BASE_DIR
+from loadtest.children import import_path
 
 
 class Zygote:
@@ -35,8 +36,7 @@ class Zygote:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             cwd=BASE_DIR,
-            # the path too: a stranger's lock is found as the judge has found it
-            env={**os.environ, **(env or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, **(env or {}), "PYTHONPATH": import_path()},
             start_new_session=True,  # Ctrl-C is for the judge
         )
         theirs.close()

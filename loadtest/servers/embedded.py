@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ledger.addresses import BASE_DIR, addresses
+from loadtest.children import child_environment
 
 from .base import ServerError, Unavailable, tail
 from .keeper import SERVERS, UNAVAILABLE
@@ -93,6 +94,7 @@ def migrate() -> None:
                 [sys.executable, "manage.py", "migrate", "--verbosity=0", f"--database={database}"],
                 check=False,
                 cwd=BASE_DIR,
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

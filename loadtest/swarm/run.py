@@ -64,7 +64,7 @@ class Swarm:
             name = (
                 f"{trial.strategy.replace(':', '.')}-{book.pk}"  # never two trials' histories in one folder
             )
-            folder = (self.keep or Path(temporary)) / name
+            folder = (self.keep or Path(temporary)).absolute() / name  # Locust begins in another folder
             folder.mkdir(parents=True)
             code = self._locust(trial, book, folder)
             self._settle()

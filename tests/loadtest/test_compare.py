@@ -1,6 +1,7 @@
 """`manage.py compare` with a real swarm on real servers: what it says, and what it refuses to say."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from django.core.management import CommandError, call_command
 from ledger.addresses import BASE_DIR
 from ledger.models import Book, Entry
 from loadtest.availability import missing
+from loadtest.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers.ports import free_port
 
@@ -78,6 +80,39 @@ def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
         (slug, each["verdict"]) for slug, each in results.items()
     ]
     assert Result.objects.get(trial=trial, strategy="no-lock").book == Book.objects.get(pk=lost["book"])
+
+
+LOCK = """
+def lock(name, redis):
+    return redis.lock(name, timeout=10, sleep=0.01)
+"""
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_from_another_folder_the_background_workers_find_the_lock_and_the_histories_lie_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mylocks.py").write_text(LOCK)
+    words = "--lock mylocks:lock --workload imports --option lines=20 --users 4 --seconds 1 --history seen"
+    done = subprocess.run(
+        [sys.executable, str(BASE_DIR / "manage.py"), "compare", *words.split()],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert (tmp_path / "report/compare.json").exists(), done.stderr
+    results = json.loads((tmp_path / "report/compare.json").read_text())["results"]
+    assert [each["strategy"] for each in results] == ["no-lock", "mylocks:lock"]
+    assert all(each["imported"]["ok"] > 0 for each in results), results[-1]
+    assert results[-1]["verdict"] == "kept", results[-1]
+    assert all(each["acknowledged"] > each["imported"]["ok"] for each in results), (
+        "the swarm's part is missing"
+    )
+    assert len(list(tmp_path.glob(f"seen/*/*{SUFFIX}"))) >= 4
+    assert not (BASE_DIR / "seen").exists()
 
 
 @pytest.mark.usefixtures("committed_db")

@@ -161,6 +161,14 @@ def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
         assert addresses["DATABASE_URL"] != "postgresql://gone"
 
 
+def test_a_relative_folder_is_that_of_the_command_also_for_what_it_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAB_DIR", "lab")
+    with embedded.using():
+        embedded.migrate()
+    assert not (BASE_DIR / "lab").exists()
+
+
 def test_given_servers_are_not_started(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/db")
     with embedded.using() as addresses:
