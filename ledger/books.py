@@ -14,7 +14,7 @@ from ledger.posting import Applied, Busy, Posting, Refused, Snapshot
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
-from ledger.strategies.sql import START_AGAIN, code_of
+from ledger.strategies.sql import LOCKED, START_AGAIN, code_of
 
 
 class KeyReused(Exception):
@@ -45,6 +45,9 @@ def open_book(
         raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
     if store not in found.stores:
         raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
+    if ALIASES.get(store, "default") not in settings.DATABASES:
+        start = "start it with `python manage.py servers up --all`"
+        raise ValueError(f"no server for {store}: {start}, or set {store.upper()}_URL")
     Settings.of(values or {})
     with transaction.atomic():
         fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
@@ -92,9 +95,10 @@ def _apply(book: Book, posting: Posting) -> Applied:
     try:
         return find(book.strategy)(book).apply(posting)
     except OperationalError as error:
-        if code_of(error) not in START_AGAIN:
+        if code_of(error) not in START_AGAIN | LOCKED:
             raise
-        raise Busy(f"rolled back by the database: {error}") from error  # a deadlock's victim: not applied
+        # a deadlock's victim, or too long a wait for a row: every strategy's transaction is rolled back as a whole
+        raise Busy(f"rolled back: {error}") from error
 
 
 def _replay(book: Book, posting: Posting) -> Applied | None:

@@ -96,6 +96,8 @@ class ZooKeeperLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnavailable when the ensemble cannot be asked."""
+        if not self.hosts:
+            raise LockUnavailable(f"{self.name}: no ZOOKEEPER_HOSTS says where an ensemble is")
         try:
             self._client = client_of(self.hosts, self.lease)
             lock = self._client.Lock(self.path)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import ClassVar
 from uuid import uuid4
 
-from django.db import DataError, OperationalError, connections, transaction
+from django.db import connections, transaction
 from django.db.models import F, Q
 
 from ledger.models import Account
@@ -28,7 +28,7 @@ from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, appl
 from ledger.prepared import prepared
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
+from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, in_range
 from locks.hazards import Hazard
 
 STATEMENT = """
@@ -62,16 +62,12 @@ class AtomicUpdate(SqlStrategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         self.think()  # before the statement: what the business decides here cannot rest on the balance
-        try:
+        with in_range(posting):
             if len(posting.lines) == 1:
                 return Applied(self.add(posting, posting.lines[0]))
             with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
                 lines = sorted(posting.lines, key=lambda line: line.account)
                 return Applied(tuple(stored for line in lines for stored in self.add(posting, line)))
-        except (DataError, OperationalError) as error:
-            if "out of range" in str(error):
-                raise Refused(f"{posting.key}: the balance would leave the range of BIGINT") from error
-            raise
 
     def add(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
         return (increment(self.store, posting, line),)

@@ -21,7 +21,7 @@ from django.db import transaction
 
 from ledger.posting import Applied, Posting, compute
 from ledger.strategies.atomic_update import in_one_transaction
-from ledger.strategies.sql import SqlStrategy
+from ledger.strategies.sql import SqlStrategy, in_range
 from locks.hazards import Hazard
 
 
@@ -40,7 +40,7 @@ class CheckThenDecrement(SqlStrategy):
         self.prepare()
         compute(posting, self.store.read(posting))  # is there enough? There was.
         self.think()  # the window: whoever takes a piece now takes it from us too
-        with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
+        with in_range(posting), transaction.atomic(using=self.db):  # one order for everyone: no deadlock
             lines = sorted(posting.lines, key=lambda line: line.account)
             return Applied(
                 tuple(in_one_transaction(self.store, posting, line, checked=False) for line in lines)

@@ -23,10 +23,8 @@ from django.db import DatabaseError, transaction
 from ledger.models import Account
 from ledger.posting import Applied, Busy, Posting, applied, compute
 from ledger.stores.rows import snapshot
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
+from ledger.strategies.sql import DATABASE_HAZARDS, LOCKED, SqlStrategy, code_of
 from locks.hazards import Hazard
-
-LOCKED = {"55P03", 1205}  # lock_not_available; ER_LOCK_WAIT_TIMEOUT
 
 
 class RowLockNowait(SqlStrategy):

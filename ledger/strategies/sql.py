@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError
+
 from ledger.models import Book
+from ledger.posting import Posting, Refused
 from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Strategy
 from locks.hazards import Hazard
@@ -14,6 +20,11 @@ DATABASE_HAZARDS = frozenset(Hazard) - {Hazard.REPLICA_LAG}
 #: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
 #: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB
 START_AGAIN = {"40001", "40P01", 1213, 1020}
+#: a locked row: NOWAIT, or the session's time-out for locks. lock_not_available; ER_LOCK_WAIT_TIMEOUT: InnoDB then
+#: undoes the statement alone, the strategy's own transaction undoes the rest
+LOCKED = {"55P03", 1205}
+#: numeric_value_out_of_range; ER_DATA_OUT_OF_RANGE
+OUT_OF_RANGE = {"22003", 1690}
 
 
 class SqlStrategy(Strategy):
@@ -28,6 +39,16 @@ class SqlStrategy(Strategy):
 
 def code_of(error: BaseException) -> str | int | None:
     """Return the SQLSTATE (PostgreSQL) or the error number (MariaDB) of Django's database `error`, or None."""
-    cause = error.__cause__
-    first = cause.args[0] if cause and cause.args else None
-    return first if isinstance(first, int) else getattr(cause, "sqlstate", None)
+    first = error.args[0] if error.args else None
+    return first if isinstance(first, int) else getattr(error.__cause__, "sqlstate", None)
+
+
+@contextmanager
+def in_range(posting: Posting) -> Iterator[None]:
+    """Raise Refused for a sum that does not fit in a BIGINT. Around the posting's transaction: it is rolled back."""
+    try:
+        yield
+    except DatabaseError as error:
+        if code_of(error) in OUT_OF_RANGE:
+            raise Refused(f"{posting.key}: the balance would leave the range of BIGINT") from error
+        raise
