@@ -119,9 +119,11 @@ def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
         if reason := UNAVAILABLE.get(name, lambda: None)():
             raise Unavailable(f"{name}: {reason}")
         lab.failed(name).unlink(missing_ok=True)
-    deadline = time.monotonic() + PATIENCE
+    deadline, awaited = 0.0, len(names) + 1
     keeper = None
     while missing := [name for name in names if SERVERS[name][0] not in lab.live_state()]:
+        if len(missing) < awaited:  # one has come: the next one has its own time
+            deadline, awaited = time.monotonic() + PATIENCE, len(missing)
         for name in missing:
             if lab.failed(name).exists():
                 raise ServerError(f"{name} could not be started: {lab.failed(name).read_text()}")

@@ -27,7 +27,7 @@ from . import mariadb, zookeeper
 from .base import Server
 from .lab import Lab
 from .postgres import Postgres
-from .reaper import REAPER, end
+from .reaper import end
 from .supervisor import Supervisor
 from .valkey import Valkey
 
@@ -65,7 +65,6 @@ class Keeper:
 
     def run(self) -> None:
         self._end_orphans()
-        REAPER.remove(self.lab.state)
         with self.lab.users.open("a") as users:
             while not self.stopping.is_set():
                 for name in SERVERS:
@@ -79,8 +78,9 @@ class Keeper:
             self._stop()
 
     def _start(self, name: str) -> None:
-        servers = SERVERS[name][1](self.lab.folder)
+        servers: list[Server] = []
         try:
+            servers = SERVERS[name][1](self.lab.folder)
             for server in servers:
                 with suppress(FileNotFoundError):
                     if server.log.stat().st_size > LARGEST_LOG:

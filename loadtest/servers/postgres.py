@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -155,11 +156,19 @@ class Postgres(Server):
         half.rename(self.data)
 
     def _refuse_a_second_server(self) -> None:
-        """PostgreSQL checks this too, but takes any process that got the old server's id for that server."""
+        """PostgreSQL checks this too, but takes any process that got the old server's id for that server, and gives
+        up before a file that a power cut left empty."""
         lock = self.data / "postmaster.pid"
         if not lock.exists():
             return
-        pid = int(lock.read_text().split("\n", 1)[0])
-        if psutil.pid_exists(pid) and str(self.data) in psutil.Process(pid).cmdline():
+        pid = lock.read_text(errors="replace").split("\n", 1)[0]
+        if pid.isdigit() and _serves(int(pid), self.data):
             raise ServerError(f"Another PostgreSQL (process {pid}) runs on {self.data}")
         lock.unlink()
+
+
+def _serves(pid: int, data: Path) -> bool:
+    """Whether this process is a PostgreSQL on `data`. A zombie serves nobody."""
+    with suppress(psutil.NoSuchProcess):  # that it is a zombie is one of these
+        return str(data) in psutil.Process(pid).cmdline()
+    return False

@@ -68,9 +68,10 @@ def probe(way) -> str | None:
     if child == 0:
         try:
             way(ctypes.CDLL(None, use_errno=True))
-        except OSError as error:
-            os.write(writing, str(error).encode())
-        os._exit(0)
+        except BaseException as error:  # noqa: BLE001  whatever it is: this child must not go on as its parent
+            os.write(writing, f"{error}".encode() or b"failed")
+        finally:
+            os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading) as file:

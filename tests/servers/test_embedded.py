@@ -1,5 +1,6 @@
 """The embedded servers: shared by whoever runs, ended by the last one, recovered after any crash."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import psycopg
@@ -15,9 +17,9 @@ import pytest
 import redis
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers import ServerError, embedded, keeper
+from loadtest.servers import ServerError, embedded, keeper, mariadb
 from loadtest.servers.lab import Lab
-from loadtest.servers.reaper import lives
+from loadtest.servers.reaper import REAPER, lives
 
 USER = """
 import sys
@@ -186,6 +188,33 @@ def test_a_server_that_cannot_start_says_why_and_the_next_try_is_a_new_one(lab):
     assert obstacle.exists()
     obstacle.unlink()
     embedded.up()
+
+
+def test_an_order_that_cannot_be_met_ends_no_keeper(lab, monkeypatch):
+    """One was left over: only an orderly end takes orders away."""
+    monkeypatch.setattr(mariadb, "available", lambda: "install mariadb-server")
+    lab.order("mariadb").touch()
+    keeper.Keeper(lab).run()  # nobody uses them: it ends when it has looked at the orders
+    assert not lab.order("mariadb").exists()
+    assert str(lab.state) not in REAPER._standing  # it would take the state of the next keeper away
+
+
+def test_each_server_has_its_own_time_to_start(lab, monkeypatch):
+    """We are the keeper: one more server is there each minute."""
+    names = iter(["DATABASE_URL", "REDIS_URL", "REDIS_NODES"])
+    me = {"keeper": os.getpid(), "keeper_created": psutil.Process().create_time()}
+    state, now = dict(me), [0.0]
+
+    def sleep(_: float) -> None:
+        now[0] += 60
+        state[next(names)] = "somewhere"
+        lab.write_state(state)
+
+    monkeypatch.setattr(embedded, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    with lab.keeper.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert embedded.up().keys() == {"DATABASE_URL", "REDIS_URL", "REDIS_NODES"}
+        lab.state.unlink()
 
 
 def test_the_command_returns_although_its_output_is_read_to_the_end():

@@ -1,13 +1,15 @@
 """Start, stop, kill, pause: the data and the address stay."""
 
 import os
+import subprocess
+from collections import deque
 
 import psutil
 import psycopg
 import pytest
 import redis
 
-from loadtest.servers import Postgres, ServerError, Valkey
+from loadtest.servers import Postgres, ServerError, Valkey, ports
 from loadtest.servers.reaper import lives
 
 
@@ -113,6 +115,31 @@ def test_a_stale_postmaster_pid_with_a_reused_id_is_no_obstacle(tmp_path):
         lock.write_text("\n".join([str(os.getppid()), *lines[1:]]))
         server.start()
         assert server.running
+
+
+@pytest.mark.parametrize("left", ["empty", "a zombie's id"])
+def test_what_a_power_cut_left_of_postmaster_pid_is_no_obstacle(left, tmp_path):
+    data = tmp_path / "data"
+    with Postgres(data) as server:
+        server.kill()
+        child = subprocess.Popen(["true"])
+        os.waitid(
+            os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
+        )  # it has ended, and nobody has taken note of it
+        _, *lines = (data / "postmaster.pid").read_text().split("\n")
+        (data / "postmaster.pid").write_text("" if left == "empty" else "\n".join([str(child.pid), *lines]))
+        server.start()
+        assert server.answers()
+        child.wait()
+
+
+def test_two_ports_that_were_handed_out_are_two(monkeypatch):
+    """A server that is not up yet has not taken its port."""
+    first, second = ports.free_port(), ports.free_port()
+    offered = iter([first, first, second, first])
+    monkeypatch.setattr(ports, "_handed_out", deque(maxlen=10))
+    monkeypatch.setattr(ports.random, "choice", lambda _: next(offered))
+    assert [ports.free_port(), ports.free_port()] == [first, second]
 
 
 def test_close_leaves_no_file_and_no_process(valkey_server):

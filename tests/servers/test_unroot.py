@@ -90,6 +90,18 @@ def test_where_only_one_user_exists_the_namespace_is_chosen():
     assert inside.stdout.strip() == "namespace"
 
 
+def test_a_way_that_this_system_does_not_know_is_no_way():
+    """Also an error that is no OSError, as that of a C library without the call."""
+    folder = os.path.dirname(unroot.__file__)
+    way = "lambda libc: libc.no_such_call()"
+    code = f"import sys; sys.path.insert(0, {folder!r}); import unroot; print(unroot.probe({way}))"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "no_such_call" in done.stdout
+    assert not done.stderr  # the forked child has not gone on as a second one of us
+
+
 def test_if_no_way_works_the_error_names_the_reasons(monkeypatch):
     def fails(libc):
         raise OSError("not here")
