@@ -30,7 +30,7 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     """
     store = store_of(book)
     with store.at_one_moment():
-        return reconcile_book(store.everything(), store.spread(operations or {}), store.legs)
+        return reconcile_book(store.everything(), store.spread(operations or {}), store.legs, store.forgotten)
 
 
 def losses_of(book: Book, number: str) -> Losses:

@@ -97,17 +97,19 @@ def reconcile_book(
     rows: Iterable[tuple[AccountRow, Iterable[Row]]],
     operations: Mapping[str, Sequence[Operation]] | None = None,
     find_legs: FindLegs | None = None,
+    forgotten: Callable[[], Iterable[str]] = tuple,
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
     `operations`: the clients' operations, by account number. `find_legs` looks up the legs of postings, to
     find torn ones; by default the operations tell. It is asked only for the keys that are off some chain, so
-    memory stays at one account's entries plus what went wrong.
+    memory stays at one account's entries plus what went wrong. `forgotten`: asked after `rows`, the numbers of
+    accounts that their store has forgotten, besides those that only the operations name.
     """
     operations = operations or {}
     accounts = [reconcile(account, entries, operations.get(account.number, ())) for account, entries in rows]
-    present = {each.number for each in accounts}
-    accounts += [_forgotten(number, operations[number]) for number in operations if number not in present]
+    gone = {*operations, *forgotten()} - {each.number for each in accounts}
+    accounts += [_forgotten(number, operations.get(number, ())) for number in gone]
     accounts.sort(key=lambda each: each.number)
     return _add_up(accounts, _torn(accounts, find_legs or legs_of(operations)))
 
@@ -125,7 +127,7 @@ def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
 
 
 def _forgotten(number: str, operations: Sequence[Operation]) -> AccountBooks:
-    """Books of an account that clients know and the store does not: all that was acknowledged is lost."""
+    """Books of an account that its store does not know any more: all that was acknowledged is lost."""
     books = reconcile(AccountRow(number, 0, 0, 0, None), (), operations)
     sentence = f"account {number} is not in the store; its opening balance is unknown and taken as 0"
     values = {each.name: getattr(books, each.name) for each in fields(books)}

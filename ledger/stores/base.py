@@ -51,7 +51,11 @@ class Store(ABC):
 
     @abstractmethod
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
-        """Yield each account with its primary key."""
+        """Yield each account that is there with its primary key."""
+
+    def forgotten(self) -> Iterable[str]:
+        """Return the numbers of those that were opened, and that `accounts` did not find: a database forgets none."""
+        return ()
 
     def whole_accounts(self) -> list[AccountRow]:
         """Return the accounts as their clients know them: a split one once, with its sums and without a head."""

@@ -41,6 +41,7 @@ class RedisStore(Store):
         super().__init__(book)
         self.redis = redis_client()
         self._lengths: dict[str, int] = {}
+        self._forgotten: list[str] = []
 
     def name(self, kind: str, of: str = "") -> str:
         """Return the name of one of the book's keys."""
@@ -103,24 +104,33 @@ class RedisStore(Store):
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
         """All accounts as they were at one moment: no transfer is half done in it."""
         numbers = sorted(name.decode() for name in self.redis.smembers(self.name("accounts")))
-        yield from zip(self._rows(numbers), numbers, strict=True)
+        rows = self._rows(numbers)
+        self._forgotten = sorted(set(numbers) - rows.keys())
+        yield from ((row, number) for number, row in rows.items())
+
+    def forgotten(self) -> Iterable[str]:
+        return self._forgotten
 
     def account(self, pk: int | str) -> AccountRow:
-        (row,) = self._rows([str(pk)])
-        return row
+        number = str(pk)
+        if read := self._rows([number]).get(number):
+            return read
+        raise Refused(f"no account {number} in this book")
 
-    def _rows(self, numbers: Sequence[str]) -> list[AccountRow]:
-        """Read the accounts in one MULTI, and remember how many entries each had at that moment."""
+    def _rows(self, numbers: Sequence[str]) -> dict[str, AccountRow]:
+        """Read the accounts that are there in one MULTI, and remember how many entries each had at that moment."""
         with self.redis.pipeline() as pipe:
             for number in numbers:
                 pipe.hmget(self.name("account", number), "opening", *FIELDS)
                 pipe.llen(self.name("entries", number))
             answers = pipe.execute()
-        rows = []
+        rows = {}
         for number, (opening, *values), length in zip(numbers, answers[::2], answers[1::2], strict=True):
+            if opening is None:
+                continue
             self._lengths[number] = length
             read = self._snapshot(number, values)
-            rows.append(AccountRow(number, int(opening), read.balance, read.version, read.head, read.floor))
+            rows[number] = AccountRow(number, int(opening), read.balance, read.version, read.head, read.floor)
         return rows
 
     def legs(self, keys: Collection[str]) -> Iterable[Leg]:

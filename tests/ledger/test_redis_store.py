@@ -89,6 +89,19 @@ class TestPostings:
             assert (books.lost_amount, books.lost_without_trace) == (10, 1)
 
 
+def test_what_the_server_evicts_of_a_book_is_lost_and_the_rest_is_told(redis_client: Redis) -> None:
+    """`allkeys-lru` evicts key by key: one account is gone, its name and its entries are still there."""
+    with Race("redis-atomic", store="redis") as race:
+        race.worker("first", +10).finishes()
+        race.worker("second", +7, to="B").finishes()
+        assert redis_client.delete(store_of(race.book).name("account", "A")) == 1
+        books = race.books()
+        assert (books.lost_amount, books.lost_updates, books.final) == (10, 1, 107)
+        unasked = books_of(race.book)
+        assert (unasked.right, unasked.problems[0][:30]) == (False, "account A is not in the store;")
+        assert [row.number for row in store_of(race.book).whole_accounts()] == ["B"]
+
+
 def test_a_lost_reply_asked_again_counts_once(redis_client: Redis) -> None:
     """What a client library does that re-sends: the script has run, its reply was lost, the same comes again."""
     book = book_of("redis-atomic", ("A", 100, None))
