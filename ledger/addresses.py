@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 NAMES = ("DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS", "REDIS_NODES")
@@ -25,25 +27,51 @@ def lab_dir() -> Path:
 
 def addresses() -> dict[str, str]:
     """Return the known server addresses, those of NAMES that there are."""
-    try:
-        found = json.loads((lab_dir() / "servers.json").read_text())
-    except (OSError, ValueError):
-        found = {}
-    if not _keeper_lives(found):
-        found = {}
+    found = live_state(lab_dir() / "servers.json")
     found |= {name: os.environ[name] for name in NAMES if os.environ.get(name)}
     return {name: str(found[name]) for name in NAMES if found.get(name)}
 
 
-def _keeper_lives(state: dict[str, object]) -> bool:
-    """After a power cut the state file is still there, and the servers that it names are not."""
+def live_state(file: Path) -> dict[str, Any]:
+    """What the keeper of the embedded servers wrote last, but nothing if that keeper is gone: after SIGKILL or a power
+    cut the file is still there, and the servers that it names are not."""
+    state = read_state(file)
+    born = state.get("keeper_born")
+    return state if born and born == birth(state["keeper"]) else {}
+
+
+def read_state(file: Path) -> dict[str, Any]:
+    """The same, also of a keeper that is gone."""
     try:
-        os.kill(int(str(state.get("keeper", os.getpid()))), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        return True
-    return True
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def birth(pid: int) -> str | None:
+    """What tells this process from every other one that has had, or will have, its id. None: it has ended.
+
+    On Linux the boot, and the ticks from there to its start: a time would move whenever the clock is set, because the
+    kernel keeps no other. Elsewhere the kernel keeps the time.
+    """
+    if sys.platform != "linux":
+        return _time_of_birth(pid)
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    return None if state in (b"Z", b"X") else f"{boot} {int(fields[18])}"  # proc(5): starttime
+
+
+def _time_of_birth(pid: int) -> str | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
+    except psutil.NoSuchProcess:
+        return None
 
 
 def required(name: str) -> str:

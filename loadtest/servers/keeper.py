@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
+from ledger.addresses import birth
 
 from . import mariadb, zookeeper
 from .base import Server
@@ -102,8 +102,8 @@ class Keeper:
         }
         everyone = [server for servers in self.running.values() for server in servers if server.running]
         state["keeper"] = os.getpid()
-        state["keeper_created"] = psutil.Process().create_time()
-        state["processes"] = {s.data.name: [s.pid, psutil.Process(s.pid).create_time()] for s in everyone}
+        state["keeper_born"] = birth(os.getpid())
+        state["processes"] = {s.data.name: [s.pid, birth(s.pid)] for s in everyone}
         state["logs"] = {s.data.name: str(s.log) for s in everyone}
         state["folders"] = [str(s.run) for s in everyone]
         self.lab.write_state(state)
@@ -119,10 +119,9 @@ class Keeper:
     def _end_orphans(self) -> None:
         """Servers whose keeper and reaper were both killed. We hold the keeper's lock: they have no owner."""
         state = self.lab.read_state()
-        for pid, created in state.get("processes", {}).values():
-            with suppress(psutil.NoSuchProcess):
-                if psutil.Process(pid).create_time() == created:
-                    end({pid: signal.SIGTERM})
+        for pid, born in state.get("processes", {}).values():
+            if born and born == birth(pid):
+                end({pid: signal.SIGTERM})
         for folder in state.get("folders", []):
             shutil.rmtree(folder, ignore_errors=True)
         self.lab.state.unlink(missing_ok=True)

@@ -5,11 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from ledger.addresses import lab_dir
-
-from .reaper import lives
+from ledger.addresses import lab_dir, live_state, read_state
 
 
 class Lab:
@@ -48,22 +44,14 @@ class Lab:
             path.unlink(missing_ok=True)
 
     def read_state(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self.state.read_text()))
-        except (OSError, ValueError):
-            return {}
+        return read_state(self.state)
 
     def live_state(self) -> dict[str, Any]:
-        """The same, but empty if the keeper that wrote it is gone (SIGKILL, power cut).
+        """The same, but empty if the keeper that wrote it is gone.
 
         The keeper's lock would not do: a new keeper holds it before it has removed the old one's state.
         """
-        state = self.read_state()
-        try:
-            keeper = psutil.Process(state["keeper"])
-            return state if keeper.create_time() == state["keeper_created"] and lives(keeper) else {}
-        except (KeyError, psutil.Error):
-            return {}
+        return live_state(self.state)
 
     def write_state(self, state: dict[str, Any]) -> None:
         new = self.state.with_suffix(".new")

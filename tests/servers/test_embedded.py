@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import redis
 
-from ledger.addresses import BASE_DIR
+from ledger.addresses import BASE_DIR, addresses, birth
 from loadtest.servers import ServerError, embedded, keeper, mariadb
 from loadtest.servers.lab import Lab
 from loadtest.servers.reaper import REAPER, lives
@@ -154,13 +154,23 @@ def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
         {
             "DATABASE_URL": "postgresql://gone",
             "keeper": 1,
-            "keeper_created": 0.0,
-            "processes": {"postgres": [1, 0.0]},
+            "keeper_born": "before the boot",
+            "processes": {"postgres": [1, "before the boot"]},
         }
     )
+    assert addresses() == {}
     assert not embedded.status()["running"]
-    with embedded.using() as addresses:
-        assert addresses["DATABASE_URL"] != "postgresql://gone"
+    with embedded.using() as given:
+        assert given["DATABASE_URL"] != "postgresql://gone"
+
+
+def test_a_step_of_the_clock_ends_nothing(lab, monkeypatch):
+    """The kernel then names another time of the boot, and with it another start of every process."""
+    with embedded.using() as given:
+        boot = psutil._psplatform.boot_time()
+        monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot + 1)
+        assert embedded.status()["running"]
+        assert addresses() == given
 
 
 def test_a_relative_folder_is_that_of_the_command_also_for_what_it_starts(tmp_path, monkeypatch):
@@ -202,7 +212,7 @@ def test_an_order_that_cannot_be_met_ends_no_keeper(lab, monkeypatch):
 def test_each_server_has_its_own_time_to_start(lab, monkeypatch):
     """We are the keeper: one more server is there each minute."""
     names = iter(["DATABASE_URL", "REDIS_URL", "REDIS_NODES"])
-    me = {"keeper": os.getpid(), "keeper_created": psutil.Process().create_time()}
+    me = {"keeper": os.getpid(), "keeper_born": birth(os.getpid())}
     state, now = dict(me), [0.0]
 
     def sleep(_: float) -> None:
