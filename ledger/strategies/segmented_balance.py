@@ -20,11 +20,12 @@ In the books, each row is an account of its own with its own chain: X/0 … X/7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import ClassVar
 from zlib import crc32
 
-from django.db import transaction
+from django.db import connections, transaction
 
 from ledger.models import Account
 from ledger.posting import Line, Posting, Refused, Snapshot, Stored, applied, compute
@@ -56,6 +57,9 @@ class SegmentedBalance(AtomicUpdate):
             if len(account.number) > LONGEST:
                 raise ValueError(f"{account.number}: up to {LONGEST} characters, each row adds two")
             floor = account.floor or 0
+            if account.floor is not None and account.balance < floor:
+                told = f"{account.number}: opens at {account.balance}, below its floor of {floor}"
+                raise ValueError(f"{told}; what the other rows get could be taken out again")
             share = max(0, account.balance - floor) // SEGMENTS
             first = account.balance - share * (SEGMENTS - 1)
             for segment in range(SEGMENTS):
@@ -68,11 +72,21 @@ class SegmentedBalance(AtomicUpdate):
 
     def add(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
         try:
-            return (increment(self.store, posting, replace(line, account=home(posting, line))),)
+            with self.holding_nothing_in_vain(line):
+                return (increment(self.store, posting, replace(line, account=home(posting, line))),)
         except Refused:
             if line.amount >= 0:
+                self.store.read(
+                    Posting("", (line,))
+                )  # no such account: by its own name, not by that of a row
                 raise
             return self.gather(posting, line)
+
+    def holding_nothing_in_vain(self, line: Line) -> AbstractContextManager[None]:
+        """A withdrawal that waited for a row, and then found too little in it, has that row locked: all rows are to be
+        locked in their order next. Inside of a transaction a savepoint frees it; without one it is free already."""
+        inside = connections[self.db].in_atomic_block and line.amount < 0
+        return transaction.atomic(using=self.db) if inside else nullcontext()
 
     def gather(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
         """Withdraw from several rows. Raises Refused when all of them together have not enough.
@@ -83,6 +97,8 @@ class SegmentedBalance(AtomicUpdate):
             rows = Account.objects.using(self.db).select_for_update()
             rows = rows.filter(book_id=self.book.pk, number__startswith=line.account + SEGMENT)
             read = {each.number: snapshot(each) for each in rows.order_by("number")}
+            if not read:
+                raise Refused(f"no account {line.account} in this book")
             amounts, missing = {home(posting, line): 0}, -line.amount
             for number, before in read.items():
                 taken = min(missing, before.balance - (before.floor or 0))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
 from ledger.books import open_book, post
-from ledger.models import Account
+from ledger.models import Account, Book
 from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import KeyTaken, store_of
+from ledger.strategies.segmented_balance import home
 from tests.ledger.race import Race, State
 from tests.ledger.test_admin import user
 
@@ -35,6 +38,23 @@ def test_the_rows_add_up_and_the_floor_is_where_it_was(slug: str, opening: int, 
         with pytest.raises(Refused):
             post(book, Posting("more", (Line("A", -1),)))
     assert books_of(book).balanced
+
+
+@BOTH
+def test_no_account_opens_below_its_floor(slug: str) -> None:
+    """What is paid into one of its rows could be taken out again, though the sum is below the floor."""
+    with pytest.raises(ValueError, match="A: opens at -30, below its floor of 0"):
+        open_book(slug, [("A", -30, 0)])
+
+
+@BOTH
+@pytest.mark.parametrize("amount", [5, -5])
+def test_an_unknown_account_is_called_by_its_own_name(slug: str, amount: int) -> None:
+    book = open_book(slug, [("A", 100, 0)])
+    for lines in [(Line("Z", amount),), (Line("A", -amount), Line("Z", amount))]:
+        with pytest.raises(Refused, match="no account Z in this book"):
+            post(book, Posting("k", lines))
+    assert balance(book) == 100
 
 
 @BOTH
@@ -110,3 +130,34 @@ def test_a_request_sent_twice_at_once_is_applied_once(slug: str, amount: int) ->
             worker.tries("the end")
         assert [type(worker.error) for worker in (a, b) if worker.answer is None] == [KeyTaken]
         assert race.balance() == 190 + amount
+
+
+LAST_TWO = ("A/0", "A/3")  # the rows with a piece each, when all others are empty
+
+
+def for_row(book: Book, row: str, to: tuple[Line, ...]) -> Posting:
+    """A posting whose key leads to this row of the account A."""
+    postings = (Posting(f"key-{number}", to) for number in count())
+    return next(each for each in postings if home(each, Line("A", 0)) == row)
+
+
+@pytest.mark.parametrize(("slug", "lines"), [("skip-locked", 1), ("segmented-balance", 2)])
+def test_those_who_waited_for_different_rows_in_vain_do_not_wait_for_each_other(
+    slug: str, lines: int
+) -> None:
+    """The last pieces are sold while they wait: each then looks at all rows, in one order, and holds none yet."""
+    with Race(slug, floor=0) as race:
+        rows = Account.objects.filter(book=race.book, number__startswith="A/")
+        rows.update(opening=0, balance=0)
+        rows.filter(number__in=LAST_TWO).update(opening=1, balance=1)
+        to = (Line("A", -1), Line("B", 1))[:lines]
+        a, b = (race.poster(row, for_row(race.book, row, to)) for row in LAST_TWO)
+        with transaction.atomic():
+            rows.update(balance=0)
+            for worker in (a, b):
+                assert worker.tries("sql SELECT .*FOR UPDATE") is State.WAITS
+        for worker in (a, b):
+            worker.gets_there()
+        for worker in (a, b, a):
+            worker.tries("the end")
+        assert [type(worker.error) for worker in (a, b)] == [Refused, Refused]

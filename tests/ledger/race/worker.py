@@ -70,6 +70,11 @@ class Worker:
         self._go(re.compile(point, re.DOTALL))
         return self._comes_to_rest(State.STOPPED, State.WAITS, State.DONE)
 
+    def gets_there(self) -> Self:
+        """It waited, and nobody is in its way any more: come to the point to which it was sent."""
+        self._comes_to_rest(State.STOPPED)
+        return self
+
     def finishes(self) -> Applied:
         """Run to the end and return the answer; raises what the strategy raised."""
         self._go(None)
