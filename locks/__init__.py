@@ -109,22 +109,25 @@ ENTRY_POINTS = "lost_update_lab.locks"
 def find(spec: str) -> LockFactory:
     """Return the lock called `spec`: a slug of LOCKS, an installed entry point, or `module:callable`.
 
-    Raises LookupError with the known names when there is none.
+    Raises LookupError: with the known names when there is none, with the reason when it cannot be loaded.
     """
     if spec in LOCKS:
         return LOCKS[spec]
-    for point in entry_points(group=ENTRY_POINTS, name=spec):
-        return _callable(point.load(), spec)
-    if ":" not in spec:
+    points = entry_points(group=ENTRY_POINTS, name=spec)
+    if not points and ":" not in spec:
         raise LookupError(f"no lock {spec!r}. Known: {', '.join(sorted(LOCKS))}; or give module:callable")
-    module, _, path = spec.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise LookupError(f"cannot load the lock {spec!r}: {error}") from error
+        found: Any = next(iter(points)).load() if points else _loaded(*spec.split(":", 1))
+    except Exception as error:  # a stranger's module may raise anything
+        raise LookupError(f"cannot load the lock {spec!r}: {type(error).__name__}: {error}") from error
     return _callable(found, spec)
+
+
+def _loaded(module: str, path: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _callable(found: Any, spec: str) -> LockFactory:

@@ -50,10 +50,11 @@ class Lock(ABC):
     #: contract cases that cannot be put to this lock, each with the reason
     not_applicable: ClassVar[dict[str, str]] = {}
 
+    token: bytes | None = None
+    fencing_token: int | None = None
+
     def __init__(self, name: str) -> None:
         self.name = checked_name(name)
-        self.token: bytes | None = None
-        self.fencing_token: int | None = None
 
     @abstractmethod
     def acquire(self, timeout: float | None = None) -> bool:
@@ -64,8 +65,9 @@ class Lock(ABC):
         """Give the lock back."""
 
     def extend(self) -> None:
-        """Start the lease anew. Locks without a lease have nothing to extend."""
-        raise NotImplementedError(f"{self.slug} has no lease to extend")
+        """Start the lease anew. Raises NotImplementedError where there is no lease, or no way to extend it."""
+        lacks = "lease to extend" if self.lease_step is None else "way to extend its lease"
+        raise NotImplementedError(f"{self.slug} has no {lacks}")
 
     @property
     @abstractmethod

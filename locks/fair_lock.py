@@ -38,7 +38,6 @@ from typing import Any, ClassVar
 from redis import Redis
 from redis.cluster import RedisCluster
 
-from locks.base import checked_name
 from locks.call import Call
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.fair_lock_attempt import calls
@@ -87,7 +86,7 @@ class FairLock(ShortWay):
         `reentrant`: a thread that holds the lock through this object enters again without asking the server.
         `on_lost`: called once for each loss, by the thread that noticed; often that is the renewal's.
         """
-        self.name = checked_name(name)
+        super().__init__(name)
         self.redis, self.reentrant = redis, reentrant
         self._calls = calls(name, milliseconds(lease))
         self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)

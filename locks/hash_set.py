@@ -1,7 +1,7 @@
 """hash-set: HSET and EXPIRE to lock, DEL to unlock, no check at all.
 
-    A: HSET lock owner A → 1, EXPIRE lock 30
-    B:                            HSET lock owner B → 0, EXPIRE lock 30       HSET overwrites: both are inside
+    A: HSET lock locked 1 → 1, EXPIRE lock 30
+    B:                            HSET lock locked 1 → 0, EXPIRE lock 30      HSET overwrites: both are inside
     A: read 100                   read 100
     A: write 110, DEL lock
     B:                            write 120                                   A's 10 are gone

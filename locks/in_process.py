@@ -68,7 +68,7 @@ class InProcessLock(Lock):
         self._lock, self._held = _LOCKS[self.name], False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        if self._lock.acquire(timeout=-1 if timeout is None else timeout):
+        if self._lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
             self._held = True
             return True
         return False

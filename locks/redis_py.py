@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from redis import Redis
-from redis.exceptions import LockError as RedisLockError
 from redis.exceptions import LockNotOwnedError
 from redis.lock import Lock as RedisLock
 
@@ -54,34 +53,38 @@ class RedisPyLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         with typed_errors(self.name):
-            taken = bool(self._lock.acquire(blocking_timeout=timeout))
-        if taken:
-            self.token = self._lock.local.token
-        return taken
+            return bool(self._lock.acquire(blocking_timeout=timeout))
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before."""
-        with self._translated():
+        with self._holding("release"):
             self._lock.release()
-        self.token = None
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before."""
-        with self._translated():
+        """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before, and
+        NotImplementedError without a lease."""
+        with self._holding("extend"):
+            if self._lock.timeout is None:
+                raise NotImplementedError(f"{self.name}: it was taken with no lease to extend")
             self._lock.reacquire()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _holding(self, verb: str) -> Iterator[None]:
+        if self.token is None:
+            raise LockNotHeld(f"{self.name}: {verb} by a thread that does not hold it")
         try:
             with typed_errors(self.name):
                 yield
         except LockNotOwnedError as error:
-            self.token = None
+            self._lock.local.token = None
             raise LockLost(f"{self.name}: the lease had ended; re-read what was written inside") from error
-        except RedisLockError as error:
-            raise LockNotHeld(f"{self.name}: {error}") from error
+
+    @property
+    def token(self) -> bytes | None:  # type: ignore[override]  # the library's, of this thread
+        return getattr(self._lock.local, "token", None)
 
     @property
     def held(self) -> bool:
-        """The library does not look at the clock: True until the release, also when the lease is over."""
-        return self._lock.local.token is not None
+        """Of this thread. The library does not look at the clock: True until the release, also when the lease is
+        over."""
+        return self.token is not None

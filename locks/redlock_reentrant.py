@@ -16,6 +16,7 @@ Source       the article's remark on reentrant Redlock: the counts of the instan
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
@@ -25,12 +26,13 @@ from typing import ClassVar
 from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER
+from locks.errors import LockNotHeld
 from locks.redlock import RedlockLock
 from locks.server import LuaScript
 
 
 class RedlockReentrantLock(RedlockLock):
-    """Redlock on counted hashes. The owner is the object and its thread."""
+    """Redlock on counted hashes. The owner is the object, its process and its thread."""
 
     slug = "redlock-reentrant"
     title = "Redlock with counted entries"
@@ -59,11 +61,15 @@ class RedlockReentrantLock(RedlockLock):
         self._object = secrets.token_hex(16)
         self._entries = 0
 
+    def _owner(self) -> bytes:
+        return f"{self._object}:{os.getpid()}:{_thread.name}".encode()
+
     def _attempt(self) -> bool:
-        token, asked = f"{self._object}:{threading.get_ident()}".encode(), time.monotonic()
+        token, asked = self._owner(), time.monotonic()
         answers = self._ask(lambda node: self.acquire_script(node, [self.name], [token, self.lease]))
         if answers.count(True) >= self.quorum and time.monotonic() - asked < self.lease / 1000 - self.drift:
-            self.token, self._entries = token, self._entries + 1
+            self._entries = (self._entries if self.token == token else 0) + 1  # a loss ends the count
+            self.token = token
             self._valid_until = asked + self.lease / 1000 - self.drift
             return True
         # also where no reply came: it may have counted, or not. Here the counts come apart.
@@ -73,9 +79,26 @@ class RedlockReentrantLock(RedlockLock):
         return False
 
     def release(self) -> None:
-        """Leave once. Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
+        """Leave once. Raises LockNotHeld without a holding of this thread, LockLost when too few nodes still had
+        it."""
         token = self._mine("release")
         self._entries -= 1
         if not self._entries:
             self.token = None
         self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token]) is not None))
+
+    def _mine(self, verb: str) -> bytes:
+        token = super()._mine(verb)
+        if token != self._owner():
+            raise LockNotHeld(f"{self.name}: {verb} by a thread that does not hold it")
+        return token
+
+
+class _Thread(threading.local):
+    """The number of a dead thread may be another's soon, its name here is nobody else's."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(8)
+
+
+_thread = _Thread()

@@ -69,9 +69,10 @@ class Renewal:
                 if not self._continues():
                     break
                 pause = self._round(wire)
-            wire.disconnect()
-        finally:
-            self._stopped()  # also if the thread is killed
+        except BaseException:  # also if the thread is killed
+            self._stopped()
+            raise
+        wire.disconnect()  # by now an acquire may have started the next thread
 
     def _stopped(self) -> None:
         """There is no thread: the next acquire starts another."""

@@ -91,7 +91,13 @@ def typed_errors(name: str) -> Iterator[None]:
 _SOCKET_TIMEOUT = inspect.signature(AbstractConnection.__init__).parameters["socket_timeout"].default
 
 
+def socket_timeout(redis: Redis) -> float | None:
+    """Return how many seconds this client waits for a reply; None: for ever."""
+    limit: float | None = redis.connection_pool.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
+    return limit
+
+
 def longest_block(redis: Redis) -> float:
     """Return how many seconds a blocking command may take before this client's socket time-out ends it."""
-    limit = redis.connection_pool.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
+    limit = socket_timeout(redis)
     return 3600.0 if limit is None else limit / 2

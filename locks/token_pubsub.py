@@ -25,11 +25,13 @@ import time
 from typing import ClassVar
 
 from redis import Redis
+from redis.client import PubSub
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost
 from locks.hazards import Hazard
-from locks.server import LuaScript, typed_errors
+from locks.server import LuaScript, socket_timeout, typed_errors
 from locks.token_lock import TokenLock
 
 
@@ -78,14 +80,27 @@ class TokenPubSubLock(TokenLock):
     def _wait(self, token: bytes, deadline: float | None) -> bool:
         with self.redis.pubsub() as messages:  # type: ignore[no-untyped-call]
             messages.subscribe(self._channel)
-            while messages.get_message(timeout=1.0) is None:
-                pass  # until the server has confirmed the subscription: from here on no release is missed
+            if not self._confirmed(messages, deadline):
+                return False
             while not self._attempt(token):
                 ends = [end for end in (self._until_free, deadline) if end is not None]
                 left = min(ends) - time.monotonic() if ends else 1.0
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
                 messages.get_message(timeout=max(left, 0.001))
+        return True
+
+    def _confirmed(self, messages: PubSub, deadline: float | None) -> bool:
+        """From then on no release is missed. False: the time was over first. Raises redis-py's TimeoutError."""
+        limit = socket_timeout(self.redis)
+        ends = [deadline, None if limit is None else time.monotonic() + limit]
+        end = min((each for each in ends if each is not None), default=float("inf"))
+        while messages.get_message(timeout=max(0.0, min(end - time.monotonic(), 1.0))) is None:
+            if time.monotonic() < end:
+                continue
+            if end == deadline:
+                return False
+            raise RedisTimeoutError("the subscription was not confirmed")
         return True
 
     def release(self) -> None:

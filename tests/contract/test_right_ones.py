@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from loadtest.servers import Valkey
 from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable, build
 from locks.direct_wire import DirectWire
 from tests.contract.arena import Arena, renewers
@@ -44,20 +46,6 @@ def test_semaphore_a_short_lease_does_not_end_a_long_one(arena: Arena) -> None:
         assert hasty.lock.redis.pttl(fight.name) > 5_000
 
 
-def test_mended_a_forked_child_is_somebody_else(arena: Arena) -> None:
-    with arena.fight(MENDED, lease=10.0) as fight:
-        holder = fight.holder()
-        child = os.fork()
-        if not child:
-            os._exit(holder.lock.acquire(timeout=0))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child is inside as well"
-        first = holder.lock.token
-        holder.lock.release()
-        assert holder.lock.acquire(timeout=0)
-        assert holder.lock.token != first, "a late release of the holding before would end this one"
-        holder.lock.release()
-
-
 def test_mended_a_nested_acquire_finds_out_that_the_lock_was_lost(arena: Arena) -> None:
     """Else it would enter a free lock, and what another holder wrote since then would be gone in silence."""
     for free in (True, False):
@@ -76,23 +64,6 @@ def test_mended_a_nested_acquire_finds_out_that_the_lock_was_lost(arena: Arena) 
                 assert not arena.keys(fight.name)
             else:
                 other.lock.release()
-
-
-def test_mended_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena) -> None:
-    numbers: list[int] = []
-    entered: list[bool] = []
-
-    def gets_in() -> None:
-        numbers.append(threading.get_ident())
-        entered.append(shared.gets_in())
-
-    with arena.fight(MENDED, lease=10.0) as fight:
-        shared = fight.party()
-        while len(numbers) < 2 or numbers[0] not in numbers[1:]:
-            thread = threading.Thread(target=gets_in)
-            thread.start()
-            thread.join()
-        assert entered == [True] + [False] * (len(entered) - 1)
 
 
 def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:
@@ -160,6 +131,32 @@ def test_pubsub_wakes_at_the_release(arena: Arena) -> None:
         holder.lock.release()
         assert waiting.result(10)
         assert waiter.gate.sent <= sent + 4, "one attempt, and the end of the subscription"
+
+
+@pytest.mark.parametrize("timeout", [0.3, None])
+def test_pubsub_a_server_that_falls_silent_before_the_subscription(
+    arena: Arena, valkey_server: Callable[..., Valkey], timeout: float | None
+) -> None:
+    """The wait time is kept; without one, the client's socket time-out."""
+    server = valkey_server()
+    with arena.fight(PUBSUB, lease=30.0) as fight:
+        site = replace(fight.site, redis=str(server.socket))
+        assert fight.party(site).gets_in()
+        waiter = fight.party(site)
+        waiter.lock.redis.connection_pool.connection_kwargs["socket_timeout"] = 0.5
+        waiting = waiter.begins(waiter.lock.acquire, timeout, stop_before=1)
+        assert waiter.stands_at_the_gate(waiting), "it was refused, and is about to subscribe"
+        server.pause()
+        waiter.gate.open()
+        try:
+            if timeout is None:
+                with pytest.raises(LockUnavailable, match="not confirmed"):
+                    waiting.result(10)
+            else:
+                assert waiting.result(10) is False
+        finally:
+            server.resume()
+            waiter.gate.kill()
 
 
 def test_queue_serves_in_order_and_wakes_just_one(arena: Arena) -> None:

@@ -66,6 +66,35 @@ def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, thread
         assert len(threads()) == 1
 
 
+def test_an_acquire_while_the_thread_ends_is_renewed_by_one_thread(fresh, threads, monkeypatch):
+    """The thread has found nothing held, and disconnects: at this moment somebody acquires."""
+    lock, other = FairLock("x", redis=fresh, lease=LEASE), FairLock("y", redis=fresh, lease=LEASE)
+    renewal = lock._home.client.renewal
+    new_wire, ending, acquired = renewal._new_wire, threading.Event(), threading.Event()
+
+    def wire():
+        made = new_wire()
+        usual = made.disconnect
+
+        def disconnect():
+            usual()
+            ending.set()
+            acquired.wait(60)
+
+        made.disconnect = disconnect
+        return made
+
+    monkeypatch.setattr(renewal, "_new_wire", wire)
+    with lock:
+        (first,) = threads()
+    assert ending.wait(60)
+    with lock:
+        acquired.set()
+        first.join(60)
+        with other:
+            assert len(threads()) == 1
+
+
 def test_a_shorter_lease_that_comes_later_is_renewed_in_time(fresh):
     with FairLock("long", redis=fresh, lease=60), FairLock("short", redis=fresh, lease=0.2) as short:
         time.sleep(0.6)

@@ -11,7 +11,8 @@ import pytest
 from redis import Redis
 
 import locks
-from locks import LOCKS, build
+from locks import LOCKS, Lock, build
+from locks.in_process import InProcessLock
 from locks.server import LuaScript, longest_block
 from locks.timing import milliseconds, poll_until, whole_seconds
 
@@ -91,3 +92,37 @@ def test_scripts_are_used(slug: str) -> None:
     """Every LuaScript of a lock has its file."""
     for _, value in inspect.getmembers(LOCKS[slug], lambda each: isinstance(each, LuaScript)):
         assert value.text.startswith("-- ")
+
+
+@pytest.mark.parametrize("slug", [slug for slug, lock in LOCKS.items() if lock.extend is Lock.extend])
+def test_who_cannot_extend_says_why(slug: str) -> None:
+    lack = "no lease to extend" if LOCKS[slug].lease_step is None else "no way to extend its lease"
+    with pytest.raises(NotImplementedError, match=f"^{slug} has {lack}$"):
+        Lock.extend(build(LOCKS[slug], "x", **OFFERED))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "spec", [":x", ".a:b", "a..b:c", "json:", "json:x", "json:loads.", "no_such_module:x", "none"]
+)
+def test_a_lock_that_cannot_be_found_is_a_lookup_error(spec: str) -> None:
+    with pytest.raises(LookupError, match=re.escape(spec)):
+        locks.find(spec)
+
+
+@pytest.mark.parametrize("text", ["def (:", "1 / 0"])
+def test_a_module_that_cannot_be_loaded_is_a_lookup_error(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_strangers_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(LookupError, match="cannot load the lock 'a_strangers_module:lock'"):
+        locks.find("a_strangers_module:lock")
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.5, 0])
+def test_a_wait_time_that_is_over_means_one_attempt(timeout: float) -> None:
+    with InProcessLock("x") as lock:
+        assert not InProcessLock("x").acquire(timeout=timeout)
+        assert lock.held
+    assert InProcessLock("x").acquire(timeout=timeout)
+    locks.in_process._LOCKS["x"].release()
