@@ -133,7 +133,7 @@ def test_the_gate_turns_away_who_comes_too_late(redis_client: Redis) -> None:
     with Race("redis-gate", floor=0) as race:
         race.worker("A", -60).finishes()
         late = race.worker("B", -60)
-        assert late.tries("sql UPDATE|sql WITH").value == "done"  # the database never heard of it
+        assert late.tries("sql UPDATE|sql WITH").value == "done"  # it never asked for the row
         assert "more than what is left" in str(late.error)
         race.worker("C", +50).finishes()  # what is paid in opens the gate again
         race.worker("D", -60).finishes()
@@ -148,3 +148,15 @@ def test_a_gate_that_forgot_lets_too_many_in_and_the_database_decides(redis_clie
         a.finishes()
         assert "would break its floor" in str(b.fails(Exception))
         assert (race.balance(), race.kept()) == (40, True)
+
+
+def test_a_delivery_is_not_forgotten_by_who_had_read_the_empty_stock(redis_client: Redis) -> None:
+    """The gate is asked to believe what was read before the delivery, after the delivery has told it to forget."""
+    with Race("redis-gate", floor=0) as race:
+        race.worker("all", -100).finishes()
+        redis_client.delete(f"{name(race)}:gate")
+        early = race.worker("early", -30).runs_to("sql SELECT").runs_to("redis ")  # it has read 0
+        race.worker("delivery", +50).finishes()
+        early.finishes()
+        race.worker("late", -20).finishes()
+        assert (race.balance(), race.kept()) == (0, True)
