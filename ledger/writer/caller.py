@@ -50,9 +50,10 @@ class Connection:
         self.received: bytes | bytearray = b""
         self.socket: socket = address.connect(found.address, timeout)
 
-    def ask(self, message: bytes) -> bytes | bytearray | None:
-        """Send an order, and return the answer. None: there was none, see `receive`."""
+    def ask(self, message: bytes, timeout: float) -> bytes | bytearray | None:
+        """Send an order, and return the answer. None: there was none in `timeout` seconds, see `receive`."""
         try:
+            self.socket.settimeout(timeout)
             self.socket.sendall(self.greeting + message if self.greeting else message)
         except OSError:
             return self.close()
@@ -91,10 +92,9 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
     message = _packed(window.hex(), postings)
     deadline, connections = time.monotonic() + timeout, _connections()
     connection = connections.pop(book.id, None)
-    told = connection.ask(message) if connection else None
+    told = connection.ask(message, min(timeout, lease)) if connection else None
     if told is None:
         connection, told = _insist(book, message, deadline, lease, connection)
-        connection.socket.settimeout(lease)
     connections[book.id] = connection
     if len(connections) > BOOKS:
         connections.pop(next(iter(connections))).close()  # the one that was not used for the longest time
@@ -113,7 +113,7 @@ def _insist(
         if connection is None or connection.closed or connection.found.secret != found.secret:
             try:
                 connection = Connection(found, left)
-                sent, told = True, connection.ask(message)
+                sent, told = True, connection.ask(message, left)
             except OSError:
                 connection = None
         else:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -330,6 +331,16 @@ def test_the_owners_process_is_struck_and_another_takes_over(book: Book, struck:
         assert owner.fence == 2
     books = books_of(book)
     assert (books.final, books.entries, books.lost_updates, books.balanced) == (160, 60, 0, True)
+
+
+def test_a_caller_waits_as_long_as_it_said_on_a_connection_that_it_kept(book: Book) -> None:
+    with two_owners(book, LONG):
+        assert ask(book, [Posting("k1", (Line("B", 1),))], 20.0, LONG)[0].word == "stored"
+        os.kill(int(BookOwner.objects.get(book=book).holder.split(":")[1]), signal.SIGSTOP)
+        asked = time.monotonic()
+        with pytest.raises(TimeoutError, match="same key"):
+            ask(book, [Posting("k2", (Line("B", 1),))], 0.5, LONG / 3)
+        assert time.monotonic() - asked < LONG / 6
 
 
 def test_a_database_session_that_ends_costs_nobody_an_answer(book: Book) -> None:
