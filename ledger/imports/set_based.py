@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
@@ -111,11 +111,7 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
                 copy.write_row(row)
         if not fresh:
             return Posted(0, len(lines))
-        moved = [each for each in accounts.values() if each.lines]
-        columns = zip(
-            *((each.pk, each.balance, UUID(bytes=each.head), each.lines) for each in moved), strict=True
-        )
-        cursor.execute(UPDATE, [list(column) for column in columns])
+        write_accounts(cursor, accounts.values())
     return Posted(len(fresh), len(lines) - len(fresh))
 
 
@@ -129,6 +125,12 @@ def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
     if unknown := numbers - found.keys():
         raise Refused(f"no account {min(unknown)} in this book")
     return found
+
+
+def write_accounts(cursor: Any, accounts: Iterable[Running]) -> None:
+    """Write where their lines have left the locked `accounts`, those that had any."""
+    moved = [(each.pk, each.balance, UUID(bytes=each.head), each.lines) for each in accounts if each.lines]
+    cursor.execute(UPDATE, [list(column) for column in zip(*moved, strict=True)])
 
 
 def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequence[BulkLine]:

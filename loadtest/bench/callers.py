@@ -29,6 +29,11 @@ def fresh_book(strategy: str, accounts: int) -> Book:
     return open_book(strategy, numbers, values=IDLE, name=f"bench {strategy}")
 
 
+def held(book: Book) -> int:
+    """The sum of the book's balances."""
+    return int(Account.objects.filter(book=book).aggregate(held=Sum("balance"))["held"])
+
+
 def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[[Any], Any]]:
     """In its own process. The order: (start, end) on time.monotonic(); the answer: postings that were applied, and
     the seconds of CPU that this process spent.
@@ -96,6 +101,5 @@ def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: 
             done = sum(applied for applied, _ in answers)
             passed = time.monotonic() - started
             acknowledged += done
-    held = Account.objects.filter(book=book).aggregate(held=Sum("balance"))["held"]
     spent = sum(seconds for _, seconds in answers)
-    return Rate(done / passed, held == acknowledged, 1e6 * spent / max(1, done))
+    return Rate(done / passed, held(book) == acknowledged, 1e6 * spent / max(1, done))

@@ -13,6 +13,7 @@ from django.db import connection
 
 from ledger.models import Book
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
+from loadtest.bench.callers import Rate, held
 from loadtest.servers.postgres import binaries
 
 #: what Django's cursor would fill in, as SQL that pgbench's sessions evaluate themselves
@@ -23,7 +24,10 @@ FILLED = {
     "fingerprint": "repeat('f', 64)",
     "worker": "'pgbench'",
 }
+PROCESSED = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
+FIRST = re.compile(r"^progress: ([0-9.]+) s, ([0-9.]+) tps", re.MULTILINE)
+WARM_UP = 1  # second: the sessions connect, the statement is planned. pgbench reports no shorter time
 
 
 class PgbenchFailed(RuntimeError):
@@ -43,12 +47,9 @@ def script(book: Book, accounts: int) -> str:
     return f"\\set account random(0, {accounts - 1})\n" + " ".join(with_id.split()) + ";\n"
 
 
-def rate(
-    book: Book, *, accounts: int, seconds: float, clients: int, protocol: str = "prepared"
-) -> tuple[float, float]:
-    """Return transactions a second on `book`, of `clients` sessions, and the µs of pgbench's own CPU for each.
-    Raises PgbenchFailed."""
-    given, length = connection.get_connection_params(), max(1, round(seconds))
+def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: str = "prepared") -> Rate:
+    """Let `clients` sessions post to `book` for so long, after a second that does not count. Raises PgbenchFailed."""
+    given, length = connection.get_connection_params(), WARM_UP + max(1, round(seconds))
     # pragma: allowlist nextline secret
     variables = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password"}
     environment = {name: str(given[key]) for name, key in variables.items() if given.get(key)}
@@ -56,7 +57,7 @@ def rate(
         file = Path(folder) / "posting.sql"
         file.write_text(script(book, accounts))
         options = ["-n", "-f", str(file), "-c", str(clients), "-j", str(min(clients, os.cpu_count() or 1))]
-        options += ["-T", str(length), "-M", protocol, str(given["dbname"])]
+        options += ["-T", str(length), "-P", str(WARM_UP), "-M", protocol, str(given["dbname"])]
         before = _of_children()
         done = subprocess.run(
             [binaries() / "pgbench", *options],
@@ -66,11 +67,22 @@ def rate(
             check=False,
             stdin=subprocess.DEVNULL,
         )
-    found = RATE.search(done.stdout)
-    if done.returncode or not found:
-        raise PgbenchFailed(f"pgbench: {(done.stderr or done.stdout).strip()[-300:]}")
-    per_s = float(found[1])
-    return per_s, 1e6 * (_of_children() - before) / (per_s * length)
+    try:
+        processed, per_s = read(done.stdout, done.stderr)
+        done.check_returncode()
+    except (LookupError, subprocess.CalledProcessError):
+        raise PgbenchFailed(f"pgbench: {(done.stderr or done.stdout).strip()[-300:]}") from None
+    return Rate(per_s, held(book) == processed, 1e6 * (_of_children() - before) / max(1, processed))
+
+
+def read(told: str, progress: str) -> tuple[int, float]:
+    """Return how many transactions pgbench made, and how many a second after its first report of progress.
+    Raises LookupError when it does not say."""
+    found = [words.search(text) for words, text in ((PROCESSED, told), (RATE, told), (FIRST, progress))]
+    if None in found:
+        raise LookupError("not what pgbench says at its end")
+    processed, whole, first_seconds, first = (float(n) for match in found if match for n in match.groups())
+    return int(processed), (processed - first * first_seconds) / (processed / whole - first_seconds)
 
 
 def _of_children() -> float:

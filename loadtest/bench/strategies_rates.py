@@ -34,12 +34,15 @@ def one(name: str, accounts: int, seconds: float, processes: int = CALLERS) -> c
         protocol = "simple" if name == LIMIT_SIMPLE else "prepared"
         accounts *= SEGMENTS if name == LIMIT_SEGMENTS else 1
         book = callers.fresh_book("atomic-update", accounts)
-        per_s, client_us = pgbench.rate(
-            book, accounts=accounts, seconds=seconds, clients=processes, protocol=protocol
-        )
-        return callers.Rate(per_s, True, client_us)
+        return pgbench.rate(book, accounts=accounts, seconds=seconds, clients=processes, protocol=protocol)
     strategy, window = ("single-writer", WINDOW) if name == WINDOWS else (name, 0)
     return callers.rate(strategy, accounts=accounts, seconds=seconds, callers=processes, window=window)
+
+
+def turned(turn: int, rounds: int) -> tuple[str, ...]:
+    """The contenders, in another order in each round: nobody is always the first, or always behind the same one."""
+    first = turn * len(CONTENDERS) // rounds
+    return CONTENDERS[first:] + CONTENDERS[:first]
 
 
 def measure(
@@ -48,7 +51,7 @@ def measure(
     """Yield a row for each contender: `per_s`, and `ratio`, its rate for each posting of pgbench in that round."""
     found: dict[str, list[callers.Rate]] = {name: [] for name in CONTENDERS}
     for turn in range(rounds):
-        for name in CONTENDERS:
+        for name in turned(turn, rounds):
             told(f"{name}, accounts: {accounts}, round {turn + 1} of {rounds}")
             found[name].append(one(name, accounts, seconds))
     limits = [each.per_s for each in found[LIMIT]]

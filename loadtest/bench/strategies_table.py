@@ -17,14 +17,14 @@ def tables(rows: Sequence[Row], goals: Sequence[Row]) -> Iterator[Table]:
         table = blank(title, "", "postings/s", "× pgbench", "client µs", "balances")
         for row in _of(rows, "postings"):
             if row["accounts"] == accounts:
-                right = "right" if row["right"] else "[bold red]wrong[/]"
                 spans = span(row["per_s"], 0), span(row["ratio"], 2), span(row["client_us"], 0)
-                table.add_row(escape(row["strategy"]), *spans, right)
+                table.add_row(escape(row["strategy"]), *spans, balances(row))
         yield table
     if imports := _of(rows, "import"):
-        table = blank("Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create")
+        table = blank("Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create", "balances")
         for row in imports:
-            table.add_row(row["strategy"], f"{row['lines']:,}", span(row["per_s"], 0), span(row["ratio"], 1))
+            spans = span(row["per_s"], 0), span(row["ratio"], 1)
+            table.add_row(row["strategy"], f"{row['lines']:,}", *spans, balances(row))
         yield table
     if reconciles := _of(rows, "reconcile"):
         table = blank("Reconcile", "entries", "seconds", "MiB above the start")
@@ -37,6 +37,10 @@ def tables(rows: Sequence[Row], goals: Sequence[Row]) -> Iterator[Table]:
             table.add_row(row["strategy"], str(row["accounts"]), str(row["callers"]), f"{row['per_s']:,.0f}")
         yield table
     yield judged(goals)
+
+
+def balances(row: Row) -> str:
+    return "right" if row["right"] else "[bold red]wrong[/]"
 
 
 def lock_tables(rows: Sequence[Row]) -> Table:

@@ -10,7 +10,9 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from loadtest.bench import callers, lock_tables, strategies_goals
+from ledger.models import Book
+from ledger.reconciliation import books_of
+from loadtest.bench import callers, lock_tables, pgbench, strategies_bulk, strategies_goals, strategies_rates
 from loadtest.bench.strategies_rates import CONTENDERS
 from loadtest.servers import mariadb
 
@@ -53,6 +55,44 @@ def test_a_strategy_that_loses_money_is_not_right() -> None:
 def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(callers.IDLE, "retries", 0)
     assert callers.rate("optimistic-version", accounts=1, seconds=0.3, callers=4).right
+
+
+def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Book] = []
+    fresh = callers.fresh_book
+    monkeypatch.setattr(strategies_bulk, "fresh_book", lambda *of: opened.append(fresh(*of)) or opened[-1])
+    rows = list(strategies_bulk.imports(1, 300, lambda _: None))
+    assert len(opened) == len(rows) == 3
+    assert all(books_of(book).right for book in opened)
+    assert all(row["right"] for row in rows)
+
+
+def test_an_import_that_writes_less_than_it_says_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(strategies_bulk.WAYS, "bulk_create", lambda book, given: lambda: None)
+    rows = {row["strategy"]: row["right"] for row in strategies_bulk.imports(1, 300, lambda _: None)}
+    assert rows == {"set-based import": True, "bulk_create": False, "COPY of ready rows": True}
+
+
+def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert strategies_rates.one("pgbench", 1, 0.3).right
+    monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT 1;\n")
+    assert not strategies_rates.one("pgbench", 1, 0.3).right
+
+
+def test_the_first_moments_of_pgbench_do_not_count() -> None:
+    told = (
+        "number of transactions actually processed: 3000\nlatency average = 1 ms\ntps = 1500.0 (without …)\n"
+    )
+    progress = (
+        "progress: 1.0 s, 1000.0 tps, lat 1 ms stddev 1, 0 failed\nprogress: 2.0 s, 2000.0 tps, lat …\n"
+    )
+    assert pgbench.read(told, progress) == (3000, 2000)
+
+
+def test_each_contender_has_another_place_in_each_round() -> None:
+    turns = [strategies_rates.turned(turn, 3) for turn in range(3)]
+    assert all(sorted(turn) == sorted(CONTENDERS) for turn in turns)
+    assert all(len({turn.index(name) for turn in turns}) == 3 for name in CONTENDERS)
 
 
 def row(strategy: str, ratio: float) -> dict[str, Any]:
