@@ -40,15 +40,20 @@ def usage(message: object) -> CommandError:
 
 def subjects(options: dict[str, Any], default: Sequence[str]) -> tuple[str, ...]:
     """Return the strategies that were asked for, the control first, each once. Raises CommandError."""
+    return tuple(dict.fromkeys([CONTROL, *(wanted(options) or default)]))
+
+
+def wanted(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return what --strategy and --lock name, each once; what they name is there. Raises CommandError."""
     for spec in options["lock"]:
         if ":" not in spec:
             raise usage(f"--lock {spec}: write module:callable, for example mylocks.redis:lock")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a stranger's module lies where the command was given
-    wanted = [*options["strategy"], *options["lock"]] or default
-    for slug in wanted:
+    named = tuple(dict.fromkeys([*options["strategy"], *options["lock"]]))
+    for slug in named:
         try:
             find(slug)
         except LookupError as error:
             raise usage(error) from error
-    return tuple(dict.fromkeys([CONTROL, *wanted]))
+    return named

@@ -1,6 +1,8 @@
-"""`make bench`: the locks, then the strategies on servers that are started for it, unless some run already.
+"""`make bench`: the locks, then the strategies, on servers that are started for it.
 
-Arguments go to both (`--quick`, `--output DIR`). Ctrl-C, SIGTERM and a failure end the servers too.
+Nobody else posts to them, and the hundreds of thousands of entries that are measured go with them instead of staying
+in a ledger for good. `manage.py bench PART` measures on the servers that run. Arguments go to both parts (`--quick`,
+`--output DIR`), or to the one that is named first. Ctrl-C, SIGTERM and a failure end the servers too.
 """
 
 from __future__ import annotations
@@ -9,16 +11,21 @@ import os
 import sys
 
 from loadtest import program
+from loadtest.bench.peer_python import peers_folder
 from loadtest.servers.embedded import migrate, using
+from loadtest.servers.private_lab import private_lab
 
-PARTS = ("locks", "strategies")
+PARTS = ["locks", "strategies"]
+ALONE = [["locks"], ["strategies"], ["explorer"], ["lock-tables"]]
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: the worse one of both."""
-    with using():
+    """Returns the exit code: the worst of the parts'."""
+    parts, rest = (arguments[:1], arguments[1:]) if arguments[:1] in ALONE else (PARTS, arguments)
+    os.environ.setdefault("LAB_PEERS", str(peers_folder()))  # installed once, and not for each run
+    with private_lab("bench"), using():
         migrate()
-        return max(measure(part, arguments) for part in PARTS)
+        return max(measure(part, rest) for part in parts)
 
 
 def measure(part: str, arguments: list[str]) -> int:

@@ -29,15 +29,16 @@ class Forked:
         theirs.close()
 
     def tell(self, order: Any) -> None:
-        self._pipe.send(order)
+        with suppress(OSError):  # it has ended: what it said before is its answer
+            self._pipe.send(order)
 
-    def answer(self) -> Any:
-        """Raises ChildFailed."""
+    def answer(self, work: float = 0.0) -> Any:
+        """What it answers to work of so many seconds. Raises ChildFailed."""
         try:
-            if not self._pipe.poll(ANSWER):
-                raise ChildFailed(f"no answer within {ANSWER:g} s")
+            if not self._pipe.poll(work + ANSWER):
+                raise ChildFailed(f"no answer {ANSWER:g} s after the time of its work")
             failed, answer = self._pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise ChildFailed("the process ended") from None
         if failed:
             raise ChildFailed(answer)
@@ -77,14 +78,15 @@ class Foreign:
 
     def tell(self, order: Any) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
+        with suppress(OSError):
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
 
-    def answer(self) -> Any:
+    def answer(self, work: float = 0.0) -> Any:
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], ANSWER)[0]:
+        if not select.select([self._process.stdout], [], [], work + ANSWER)[0]:
             self._process.kill()
-            raise ChildFailed(f"no answer within {ANSWER:g} s")
+            raise ChildFailed(f"no answer {ANSWER:g} s after the time of its work")
         line = self._process.stdout.readline()
         if not line:
             raise ChildFailed(f"its process ended with code {self._process.wait()}")

@@ -1,23 +1,21 @@
 """`bench explorer`: schedules a second, what the reductions save, and the same small cases under frontrun.
 
-All in one run on the same servers, case by case in turns; without a fault, because frontrun has none.
+All in one run on the same servers, case by case in turns; without a fault, because frontrun has none. What is
+compared is the search alone: no start of a process, no schema, no replays; and no schedule from a recording, because
+frontrun runs each by real code.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from loadtest.bench import explorer_frontrun
-from loadtest.bench.environments import NotInstalled, environment_for
+from loadtest.bench import explorer_peer, neighbours
 from loadtest.bench.explorer_cases import CASES, Case
+from loadtest.bench.explorer_rates import rates
 from loadtest.bench.explorer_subject import CONTENTS, CaseSubject
+from loadtest.bench.measured import Measured, Row, not_run
 from loadtest.explorer.bounds import SECOND, Bounds, Reduction
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
@@ -25,22 +23,23 @@ from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.subject import UNBROKEN
+from loadtest.machine import machine
 from loadtest.servers import Postgres, Valkey
 
-Row = dict[str, Any]
-PEER = "frontrun"
-NEEDS = ("frontrun[sql]", "psycopg[binary]", "redis")
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 #: the strategy that stands for the ledger's own code, through Django's ORM and redis-py
 ORM = "naive-lock"
-MARGIN = 8.0
 REPLAYS = 10
+#: as `manage.py explore` searches; and with neither reduction nor recording: each schedule by real code, as a peer does
+USUAL, UNREDUCED, LEDGER = "explorer", "explorer, no reduction", "explorer, all cores"
+HOW = {USUAL: (Reduction.FULL, True), UNREDUCED: (Reduction.NONE, False)}
 
 
 @dataclass(frozen=True)
 class Plan:
     """Seconds: for each case under the peer, and for each lane of the ledger's strategy."""
 
+    cases: tuple[str, ...] = tuple(CASES)
     peer: float = 12.0
     ledger: float = 20.0
     install: bool = True
@@ -49,25 +48,26 @@ class Plan:
 QUICK = Plan(peer=5.0, ledger=5.0, install=False)
 
 
-def run(plan: Plan, told: Callable[[str], None]) -> dict[str, Any]:
-    rows: list[Row] = []
+def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+    """Fill `found`. `told` hears what is being measured."""
+    found.environment, found.warning = machine({}), neighbours.before()
     with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
-        for case in CASES.values():
+        for case in (CASES[name] for name in plan.cases):
             told(case.name)
-            ours = list(_ours(case, postgres.url, valkey.url))
-            told(f"{case.name}, {PEER}")
-            rows += [*ours, _peer(case, plan, postgres.url, valkey.url)]
+            found.results += ours(case, postgres.url, valkey.url)
+            told(f"{case.name}, {explorer_peer.PEER}")
+            theirs = explorer_peer.measure(case, plan.peer, plan.install, postgres.url, valkey.url)
+            found.results.append(theirs)
     told(f"{ORM} through Django and redis-py")
-    rows.append(_ledger(plan))
-    return {"results": rows, "goals": list(_goals(rows)), "notes": []}
+    found.results.append(ledger(plan))
 
 
-def _ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
-    """With all reductions, and with none."""
-    for reduction in (Reduction.FULL, Reduction.NONE):
+def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
+    """A row for each way to search. `played`: schedules that came from the recording."""
+    for name, (reduction, recorded) in HOW.items():
         subject = CaseSubject(case, database, redis_url)
         servers = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
-        bounds = Bounds(faults=0, patience=SECOND, reduction=reduction, budget=60.0)
+        bounds = Bounds(faults=0, patience=SECOND, reduction=reduction, budget=60.0, recorded=recorded)
         try:
             with Stage(subject, servers, bounds) as stage:
                 search = Search(stage)
@@ -79,8 +79,10 @@ def _ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
             subject.close()
         word = "kept" if found.exhausted and found.worst == UNBROKEN else found.worst
         yield {
-            **_rates(f"explorer, reduction {reduction}", found.schedules, found.steps, found.seconds),
+            "strategy": name,
             "case": case.name,
+            **rates(found.schedules, found.steps, found.seconds),
+            "played": found.played,
             "verdict": "inconclusive" if word == UNBROKEN else word,
             "right": word == case.right,
             "replayed": again,
@@ -96,95 +98,20 @@ def _replayed(stage: Stage, search: Search) -> str:
     return f"{words.count(found.word)} of {REPLAYS}"
 
 
-def _peer(case: Case, plan: Plan, database: str, redis_url: str) -> Row:
-    row: Row = {"strategy": PEER, "case": case.name}
-    try:
-        python = environment_for(PEER, NEEDS, make=plan.install)
-    except NotInstalled as error:
-        return {**row, "verdict": "not-run", "reason": str(error)}
-    script = Path(explorer_frontrun.__file__)
-    command = [python.with_name(PEER), python, script, case.name, database, redis_url, plan.peer]
-    begun = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [str(word) for word in command],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=plan.peer + MARGIN,
-        )
-        told = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        cause = f"no answer {MARGIN:g} s after its time was over"
-        told = {
-            "schedules": 0,
-            "seconds": time.perf_counter() - begun,
-            "verdict": "inconclusive",
-            "cause": cause,
-        }
-    except (ValueError, IndexError):
-        return {
-            **row,
-            "verdict": "not-run",
-            "reason": (done.stderr.strip().splitlines() or ["no answer"])[-1],
-        }
-    return {
-        **row,
-        **_rates(PEER, told["schedules"], None, told["seconds"]),
-        "verdict": told["verdict"],
-        "right": told["verdict"] == case.right,
-        "replayed": told.get("replayed", ""),
-        "cause": told["cause"],
-    }
-
-
-def _ledger(plan: Plan) -> Row:
+def ledger(plan: Plan) -> Row:
     """One strategy of the ledger, on all cores at once, as `manage.py explore` does it."""
     from loadtest.exploration.job import Job
     from loadtest.exploration.lanes import Lanes
 
     cores = os.cpu_count() or 1
+    about: Row = {"strategy": LEDGER, "case": f"{ORM}, Django's ORM, 1 fault, {cores} lanes"}
     with Lanes(cores) as lanes:
         answers = [answer for _, answer in lanes.explore([Job(strategy=ORM, budget=plan.ledger)] * cores)]
     if broken := [answer["error"] for answer in answers if "error" in answer]:
-        return {"strategy": "explorer", "case": f"{ORM} (ORM)", "verdict": "not-run", "reason": broken[0]}
+        return about | not_run(broken[0])
     figures = [answer["result"].figures for answer in answers]
-    seconds = max(each["seconds"] for each in figures)
-    schedules, steps = (sum(each[name] for each in figures) for name in ("schedules", "steps"))
-    row = _rates(f"explorer, {cores} lanes", schedules, steps, seconds)
-    return {**row, "case": f"{ORM}, Django's ORM, 1 fault", "verdict": "", "replayed": "", "cause": ""}
-
-
-def _rates(strategy: str, schedules: int, steps: int | None, seconds: float) -> Row:
-    return {
-        "strategy": strategy,
-        "schedules": schedules,
-        "seconds": round(seconds, 3),
-        "schedules_per_s": round(schedules / seconds, 1),
-        "steps_per_s": None if steps is None else round(steps / seconds, 1),
-    }
-
-
-def _goals(rows: Sequence[Row]) -> Iterator[Row]:
-    by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        by_name.setdefault(row["strategy"], []).append(row)
-    full, none = (by_name[f"explorer, reduction {each}"] for each in (Reduction.FULL, Reduction.NONE))
-    yield _goal("schedules/s, psycopg, one process, no reduction", 700, _rate(none))
-    yield _goal(f"schedules/s, {ORM} through Django's ORM, all cores", 400, rows[-1].get("schedules_per_s"))
-    yield _goal("cases that the explorer judges rightly", len(CASES), sum(row["right"] for row in full))
-    peer = [row for row in by_name[PEER] if row["verdict"] != "not-run"]
-    ratio = _rate(none) / rate if peer and (rate := _rate(peer)) else None
-    yield _goal(f"schedules/s ÷ {PEER}'s", 10, ratio)
-
-
-def _rate(rows: Sequence[Row]) -> float:
-    seconds: float = sum(row["seconds"] for row in rows)
-    return sum(row["schedules"] for row in rows) / seconds
-
-
-def _goal(name: str, bound: float, measured: float | None) -> Row:
-    row: Row = {"name": name, "goal": f"≥ {bound:g}", "measured": measured and round(measured, 1)}
-    if measured is None:
-        return {**row, "met": False, "reason": "not measured in this run"}
-    return {**row, "met": measured >= bound}
+    schedules, steps, played = (
+        sum(each[name] for each in figures) for name in ("schedules", "steps", "played")
+    )
+    measured = rates(schedules, steps, max(each["seconds"] for each in figures))
+    return {**about, **measured, "played": played, "verdict": "", "replayed": "", "cause": ""}

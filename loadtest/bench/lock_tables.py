@@ -20,12 +20,14 @@ from django.core.management import call_command
 from django.db import connections
 
 from ledger.lock_tables import LOCK_TABLES
-from loadtest.bench.children import crew
-from loadtest.bench.spread import spread
+from loadtest.bench import neighbours
+from loadtest.bench.children import ChildFailed, crew
+from loadtest.bench.measured import Measured, Row, not_run
+from loadtest.bench.spread import ratios, spread
+from loadtest.environment import environment
 from loadtest.servers import MariaDB, mariadb
 from locks import LockUnavailable
 
-Row = dict[str, Any]
 CENTRAL, CONTENDERS = "centre-lock", ("centre-lock", "segmented-lock", "segmented-lock-mended")
 ALIASES = {"mariadb": "mariadb", "postgres": "default"}
 NAMES = {"one name": 1, "many names": 1000}
@@ -45,19 +47,16 @@ class Plan:
 QUICK = Plan(rounds=1, seconds=0.2)
 
 
-def run(plan: Plan, told: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return `results`, `goals` (the issue sets none) and `notes`. Without MariaDB its rows say what to install."""
-    rows: list[Row] = []
+def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+    """Fill `found`; no issue sets goals. Without MariaDB its rows say what to install."""
+    found.environment, found.warning = environment(), neighbours.before()
     with maria() as missing:
         for store, alias in ALIASES.items():
             if store == "mariadb" and missing:
-                rows += [
-                    _about(slug, store) | {"verdict": "not-run", "reason": missing} for slug in CONTENDERS
-                ]
+                found.results += [_about(slug, store) | not_run(missing) for slug in CONTENDERS]
                 continue
             for names in NAMES:
-                rows += _measure(plan, store, alias, names, told)
-    return {"results": rows, "goals": [], "notes": []}
+                found.results += _measure(plan, store, alias, names, told)
 
 
 @contextmanager
@@ -83,20 +82,25 @@ def maria() -> Iterator[str | None]:
 
 def _measure(plan: Plan, store: str, alias: str, names: str, told: Callable[[str], None]) -> Iterator[Row]:
     found: dict[str, list[float]] = {slug: [] for slug in CONTENDERS}
+    failed: dict[str, Row] = {}
     errors = dict.fromkeys(CONTENDERS, 0)
     for turn in range(plan.rounds):
-        for slug in CONTENDERS:
+        for slug in [each for each in CONTENDERS if each not in failed]:
             told(f"{slug} on {store}, {names}, round {turn + 1} of {plan.rounds}")
-            per_s, failed = rate(slug, alias, NAMES[names], plan.seconds)
+            try:
+                per_s, refused = rate(slug, alias, NAMES[names], plan.seconds)
+            except ChildFailed as error:
+                failed[slug] = not_run(error)
+                continue
             found[slug].append(per_s)
-            errors[slug] += failed
+            errors[slug] += refused
     for slug, speeds in found.items():
-        yield _about(slug, store) | {
-            "names": names,
-            "per_s": spread(speeds),
-            "ratio": spread(its / other for its, other in zip(speeds, found[CENTRAL], strict=True)),
-            "errors": errors[slug],
-        }
+        about = _about(slug, store) | {"names": names}
+        if slug in failed:
+            yield about | failed[slug]
+            continue
+        ratio = {} if CENTRAL in failed else {"ratio": ratios(speeds, found[CENTRAL])}
+        yield about | {"per_s": spread(speeds), **ratio, "errors": errors[slug]}
 
 
 def _about(slug: str, store: str) -> Row:
@@ -112,7 +116,7 @@ def rate(slug: str, alias: str, names: int, seconds: float) -> tuple[float, int]
             started = time.monotonic() + HEAD_START
             for process in processes:
                 process.tell((started, started + length))
-            answers = [process.answer() for process in processes]
+            answers = [process.answer(length) for process in processes]
             passed = time.monotonic() - started
     return sum(done for done, _ in answers) / passed, sum(failed for _, failed in answers)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from loadtest.bench import locks_limit, locks_rounds, locks_uncontended
-from loadtest.bench.locks_goals import judge
 from loadtest.bench.locks_servers import Servers, servers
+from loadtest.bench.measured import Measured, Row
 from loadtest.bench.neighbours import neighbours
 from loadtest.bench.pinning import MISSING, can_pin, pinned
-
-Row = dict[str, Any]
+from loadtest.machine import machine
 
 #: what `--part` chooses from
 PARTS = {
@@ -26,9 +24,10 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how often. Seconds are for one contender in one round."""
+    """How long and how often. Seconds are for one contender in one round. `yours`: strangers' locks."""
 
     parts: frozenset[str] = frozenset(PARTS)
+    yours: tuple[str, ...] = ()
     rounds: int = 9
     uncontended: float = 0.25
     contended_rounds: int = 3
@@ -38,6 +37,10 @@ class Plan:
     waiting: float = 0.7
     turns: int = 5000
     install: bool = True
+
+    def has(self, part: str) -> bool:
+        """`unpinned` says where, and not what: alone it stands for everything."""
+        return part in self.parts or self.parts == {"unpinned"}
 
 
 QUICK = Plan(
@@ -54,54 +57,38 @@ QUICK = Plan(
 )
 
 
-def chosen(plan: Plan, rounds: int | None, parts: list[str] | None) -> Plan:
-    plan = plan if rounds is None else replace(plan, rounds=rounds)
-    if not parts:
-        return plan
-    only = frozenset(parts)
-    return replace(plan, parts=only if only != {"unpinned"} else frozenset(PARTS))
-
-
-def run(plan: Plan, told: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return `results`, `goals`, `notes`, `servers` (versions) and `warning`, if others used the machine too. `told`
-    hears what is being measured."""
-    rows: list[Row] = []
-    versions: dict[str, str] = {}
+def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+    """Fill `found`. `told` hears what is being measured."""
+    if not can_pin():
+        found.notes.append(MISSING)
     both = can_pin() and "unpinned" in plan.parts
     with neighbours() as others:
         for pin in (True, False) if both else (can_pin(),):
             with pinned(pin), servers() as ours:
-                versions["valkey"] = str(ours.plain.client().info("server")["valkey_version"])
+                version = ours.plain.client().info("server")["valkey_version"]
+                found.environment = machine({"valkey": str(version)})
                 for row in _measures(plan, ours, pin, told):
-                    rows.append({"pinned": pin, **row})
-    warning = others.warning()
-    notes = ([] if can_pin() else [MISSING]) + ([warning] if warning else [])
-    return {
-        "results": rows,
-        "goals": list(judge(rows)),
-        "notes": notes,
-        "servers": versions,
-        "warning": warning,
-    }
+                    found.results.append({"pinned": pin, **row})
+    found.warning = others.warning()
 
 
 def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
     where = "one CPU" if pin else "all CPUs"
     times = plan.contended_rounds if pin else 1
-    if "uncontended" in plan.parts:
+    if plan.has("uncontended"):
         told(f"uncontended, {where}")
         rounds = plan.rounds if pin else plan.unpinned_rounds
-        found = locks_uncontended.measure(ours, rounds=rounds, seconds=plan.uncontended, install=plan.install)
-        yield from ({"measure": "uncontended", **row} for row in found)
-    if "contended" in plan.parts:
+        alone = {"rounds": rounds, "seconds": plan.uncontended, "install": plan.install, "yours": plan.yours}
+        yield from ({"measure": "uncontended", **row} for row in locks_uncontended.measure(ours, **alone))
+    if plan.has("contended"):
         turns = []
         for turn in range(times):
             told(f"8 processes, {where}, round {turn + 1} of {times}")
-            turns.append(locks_rounds.one_round(ours, plan.contended))
+            turns.append(locks_rounds.one_round(ours, plan.contended, plan.yours))
         yield from locks_rounds.rows(turns)
-    if "limit" in plan.parts:
+    if plan.has("limit"):
         told(f"physical limit, {where}")
         yield from locks_limit.rows(ours, turns=plan.turns, times=times)
-    if "waiters" in plan.parts and (pin or not can_pin()):
+    if plan.has("waiters") and (pin or not can_pin()):
         told(f"2 to {plan.waiters[-1]} waiters, {where}")
         yield from locks_rounds.waiters(ours, plan.waiters, plan.waiting)

@@ -92,7 +92,7 @@ def measure(
     name: str, servers: Servers, *, processes: int, seconds: float, work: float = 0.0
 ) -> dict[str, Any]:
     """Return the figures of one round. `commands`: what the lock's clients sent for each section.
-    `cpu_us`: CPU of clients and server for each section. `counter_right`: did every increment survive?"""
+    `cpu_us`: CPU of clients and server for each section. `right`: did every increment survive? Raises ChildFailed."""
     server = servers.plain
     with server.client() as client:
         client.flushall()
@@ -120,7 +120,7 @@ def measure(
         "commands": count.commands / sum(len(each.waits) for each in few) - 2,
         "server_cpu": cpu / seconds,
         "cpu_us": 1e6 * (cpu + sum(each.cpu for each in done)) / sum(served),
-        "counter_right": counted_sections == sum(served),
+        "right": counted_sections == sum(served),
     }
 
 
@@ -128,7 +128,7 @@ def _tell(children: list[Any], seconds: float, **order: Any) -> list[Done]:
     start = time.monotonic() + HEAD_START
     for child in children:
         child.tell(Order(start, start + seconds, **order))
-    return [child.answer() for child in children]
+    return [child.answer(seconds) for child in children]
 
 
 def _cpu(pid: int) -> float:

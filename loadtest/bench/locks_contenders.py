@@ -11,7 +11,7 @@ from typing import Any
 import redis_lock
 
 from loadtest.bench.locks_servers import Servers, bare_connection
-from locks import LOCKS
+from locks import LOCKS, build, find
 from locks.call import packed
 from locks.server import LuaScript
 
@@ -49,6 +49,22 @@ def anew(slug: str) -> Callable[[Servers], Pair]:
             made[0].acquire()
 
         return acquire, lambda: made.pop().release()
+
+    return make
+
+
+def yours(spec: str) -> Callable[[Servers], Pair]:
+    """A stranger's lock: any context manager, made anew for each section."""
+
+    def make(servers: Servers) -> Pair:
+        factory, redis, taken = find(spec), servers.plain.client(), list[Any]()
+
+        def acquire() -> None:
+            lock = build(factory, NAME + spec, redis=redis, lease=LEASE)
+            lock.__enter__()
+            taken.append(lock)
+
+        return acquire, lambda: taken.pop().__exit__(None, None, None)
 
     return make
 
@@ -127,7 +143,7 @@ def raw_socket(servers: Servers) -> Pair:
     return partial(ask, acquire), partial(ask, release)
 
 
-FLOOR, FLOOR_PLAIN = "floor", "floor, no number"
+FLOOR, FLOOR_PLAIN, OURS = "floor", "floor, no number", "fair-lock"
 
 #: the order of the table
 UNCONTENDED = (
@@ -136,7 +152,7 @@ UNCONTENDED = (
     Contender(
         FLOOR, "the two scripts of a fenced lock, prepared on a bare redis-py connection", floor_fenced
     ),
-    Contender("fair-lock", "ours", ours("fair-lock")),
+    Contender(OURS, "ours", ours("fair-lock")),
     Contender("fair-lock, new object", "ours, a new lock object for each section", anew("fair-lock")),
     Contender("fenced", "token and number, polling", ours("fenced")),
     Contender("token", "SET NX PX, release by Lua", ours("token")),
@@ -165,4 +181,6 @@ WAITING = {
 
 
 def contender(name: str) -> Contender:
-    return next(each for each in UNCONTENDED if each.name == name)
+    """The one of this name, else the stranger's lock that it names."""
+    known = (each for each in UNCONTENDED if each.name == name)
+    return next(known, None) or Contender(name, "yours", yours(name))

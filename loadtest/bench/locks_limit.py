@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from loadtest.bench.children import crew
+from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.locks_contenders import command
 from loadtest.bench.locks_servers import Servers
+from loadtest.bench.measured import Row, not_run
 from loadtest.bench.spread import spread
 
 TIMEOUT = 5.0
@@ -89,8 +90,13 @@ def measure(servers: Servers, *, turns: int, section: bool) -> float:
     return 2 * turns / float(seconds)
 
 
-def rows(servers: Servers, *, turns: int, times: int) -> Iterator[dict[str, Any]]:
+def rows(servers: Servers, *, turns: int, times: int) -> Iterator[Row]:
     for section in (False, True):
         name = "raw sockets, GET and SET inside" if section else "raw sockets"
-        speed = [measure(servers, turns=turns, section=section) for _ in range(times)]
-        yield {"measure": "limit", "strategy": name, "per_s": spread(speed)}
+        about = {"measure": "limit", "strategy": name}
+        try:
+            speed = [measure(servers, turns=turns, section=section) for _ in range(times)]
+        except ChildFailed as error:
+            yield about | not_run(error)
+        else:
+            yield about | {"per_s": spread(speed)}

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from loadtest.bench import foreign_peer
 from loadtest.bench.children import Child, ChildFailed, Foreign, Forked
-from loadtest.bench.environments import NotInstalled, environment_for
-from loadtest.bench.locks_contenders import FOREIGN, UNCONTENDED, Contender
+from loadtest.bench.locks_contenders import FOREIGN, OURS, UNCONTENDED, Contender
+from loadtest.bench.locks_contenders import contender as contender_of
 from loadtest.bench.locks_servers import Servers
-from loadtest.bench.spread import spread
+from loadtest.bench.measured import Row, not_run
+from loadtest.bench.peer_python import NotInstalled, python_with
+from loadtest.bench.spread import ratios, spread
 
-OURS = "fair-lock"
 WARM_UP = 0.03  # seconds
 
 
@@ -40,12 +40,15 @@ def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[flo
     return prepare
 
 
-def measure(servers: Servers, *, rounds: int, seconds: float, install: bool) -> Iterator[dict[str, Any]]:
-    """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles for each of its own."""
+def measure(
+    servers: Servers, *, rounds: int, seconds: float, install: bool, yours: Sequence[str] = ()
+) -> Iterator[Row]:
+    """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles for each of its own (while fair-lock
+    itself did not fail)."""
     with ExitStack() as stack:
         children: dict[str, Child] = {}
         absent: dict[str, str] = {}
-        for name, child in _children(servers, install, absent):
+        for name, child in _children(servers, install, yours, absent):
             children[name] = child
             stack.callback(child.close)
         figures: dict[str, list[float]] = {name: [] for name in children}
@@ -53,8 +56,8 @@ def measure(servers: Servers, *, rounds: int, seconds: float, install: bool) -> 
             for name in list(children):
                 try:
                     children[name].tell(seconds if turn >= 0 else WARM_UP)
-                    speed = children[name].answer()
-                except (ChildFailed, OSError) as error:
+                    speed = children[name].answer(seconds)
+                except ChildFailed as error:
                     absent[name] = str(error)
                     del children[name]
                     continue
@@ -63,23 +66,24 @@ def measure(servers: Servers, *, rounds: int, seconds: float, install: bool) -> 
     yield from _rows(figures, absent)
 
 
-def _children(servers: Servers, install: bool, absent: dict[str, str]) -> Iterator[tuple[str, Child]]:
-    for contender in UNCONTENDED:
+def _children(
+    servers: Servers, install: bool, yours: Sequence[str], absent: dict[str, str]
+) -> Iterator[tuple[str, Child]]:
+    for contender in (*UNCONTENDED, *map(contender_of, yours)):
         yield contender.name, Forked(worker(contender, servers))
     for peer in FOREIGN:
         try:
-            python = environment_for(peer, make=install)
+            python = python_with(peer, make=install)
         except NotInstalled as error:
             absent[peer] = str(error)
             continue
         yield peer, Foreign(python, Path(foreign_peer.__file__), peer, str(servers.plain.socket))
 
 
-def _rows(figures: dict[str, list[float]], absent: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _rows(figures: dict[str, list[float]], absent: dict[str, str]) -> Iterator[Row]:
     for name, speeds in figures.items():
-        if name in absent:
-            continue
-        ratio = spread(mine / its for mine, its in zip(figures[OURS], speeds, strict=True))
-        yield {"strategy": name, "per_s": spread(speeds), "ratio": ratio}
+        if name not in absent:
+            ratio = {} if OURS in absent else {"ratio": ratios(figures[OURS], speeds)}
+            yield {"strategy": name, "per_s": spread(speeds), **ratio}
     for name, reason in absent.items():
-        yield {"strategy": name, "verdict": "not-run", "reason": reason}
+        yield {"strategy": name, **not_run(reason)}

@@ -16,6 +16,7 @@ import psutil
 
 BUSY = 0.15  # CPUs, of others: more than a desktop that idles
 STOLEN = 0.03  # of all CPU time
+LOOK = 1.0  # seconds
 
 
 class Neighbours:
@@ -23,11 +24,11 @@ class Neighbours:
 
     cpus = stolen = 0.0
 
-    def warning(self) -> str | None:
+    def warning(self, when: str = "during") -> str | None:
         if self.cpus < BUSY and self.stolen < STOLEN:
             return None
         return (
-            f"The machine was busy during the run: other programs used {self.cpus:.1f} of {os.cpu_count()} CPUs, the "
+            f"The machine was busy {when} the run: other programs used {self.cpus:.1f} of {os.cpu_count()} CPUs, the "
             f"hypervisor took {self.stolen:.0%} of the time. The goals say little then: run it again alone."
         )
 
@@ -42,6 +43,14 @@ def neighbours() -> Iterator[Neighbours]:
     busy_now, stolen_now = _machine()
     found.cpus = max(0.0, busy_now - busy - (_ours() - ours)) / seconds
     found.stolen = (stolen_now - stolen) / seconds / (os.cpu_count() or 1)
+
+
+def before() -> str | None:
+    """Look for a second, while nothing of ours works. For parts whose servers are no children of this process: what
+    these use later cannot be told from what others use."""
+    with neighbours() as found:
+        time.sleep(LOOK)
+    return found.warning("before")
 
 
 def _machine() -> tuple[float, float]:

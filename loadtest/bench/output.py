@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from loadtest import records
+from loadtest.bench.measured import Measured, Row
 
-BUSY = 0.5  # of the cores, by the load average of the last minute
 
-
-def write(part: str, measured: dict[str, Any], environment: dict[str, Any], file: Path) -> dict[str, Any]:
-    """Merge `results`, `goals` and `notes` of one part into `file`; return the whole."""
+def write(part: str, found: Measured, goals: Sequence[Row], file: Path) -> dict[str, Any]:
+    """Merge the results, goals and notes of one part into `file`; return the whole."""
     before = _read(file)
-    whole: dict[str, Any] = {"environment": environment}
-    for key in ("results", "goals"):
+    whole: dict[str, Any] = {"environment": found.environment}
+    for key, rows in (("results", found.results), ("goals", goals)):
         kept = [row for row in before.get(key, []) if row.get("bench") != part]
-        whole[key] = kept + [{"bench": part, **row} for row in measured[key]]
-    whole["notes"] = {**before.get("notes", {}), part: measured["notes"]}
+        whole[key] = kept + [{"bench": part, **row} for row in rows]
+    notes = [*found.notes, *([found.warning] if found.warning else [])]
+    whole["notes"] = {**before.get("notes", {}), part: notes}
     records.write(whole, file)
     return whole
 
@@ -30,13 +30,3 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found
-
-
-def busy() -> list[str]:
-    """Say that others use this machine, if they do: then the figures are theirs too."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load < BUSY * cores:
-        return []
-    return [
-        f"the machine was busy before the run: load average {load:.1f} on {cores} cores; run it again alone"
-    ]

@@ -14,6 +14,7 @@ from django.db import connection
 from ledger.models import Book
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
 from loadtest.bench.callers import Rate, held
+from loadtest.bench.children import ChildFailed
 from loadtest.servers.postgres import binaries
 
 #: what Django's cursor would fill in, as SQL that pgbench's sessions evaluate themselves
@@ -30,7 +31,7 @@ FIRST = re.compile(r"^progress: ([0-9.]+) s, ([0-9.]+) tps", re.MULTILINE)
 WARM_UP = 1  # second: the sessions connect, the statement is planned. pgbench reports no shorter time
 
 
-class PgbenchFailed(RuntimeError):
+class PgbenchFailed(ChildFailed):
     """pgbench did not end well; the message is what it said."""
 
 

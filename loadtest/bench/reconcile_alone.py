@@ -16,19 +16,22 @@ import django
 import psutil
 
 from ledger.addresses import BASE_DIR
+from loadtest.bench.children import ChildFailed
 
 MIB = 2**20
 
 
 def measure(book: object) -> tuple[float, float, bool]:
-    """Start such a process for `book` and return what it says. Raises subprocess.CalledProcessError."""
+    """Start such a process for `book` and return what it says. Raises ChildFailed."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, str(book)],
         cwd=BASE_DIR,
-        check=True,
-        stdout=subprocess.PIPE,
+        check=False,
+        capture_output=True,
         text=True,
     )
+    if done.returncode:
+        raise ChildFailed((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
     seconds, mebibytes, right = json.loads(done.stdout)
     return seconds, mebibytes, right
 

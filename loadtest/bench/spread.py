@@ -16,6 +16,11 @@ def spread(values: Iterable[float]) -> dict[str, float]:
     }
 
 
+def ratios(these: Iterable[float], others: Iterable[float]) -> dict[str, float]:
+    """The same of the first to the second, round by round."""
+    return spread(this / other for this, other in zip(these, others, strict=True))
+
+
 def _short(value: float) -> float:
     return float(f"{value:.4g}")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from django.db import connection
+
+from loadtest.bench import neighbours
 from loadtest.bench import strategies_bulk as bulk
 from loadtest.bench import strategies_rates as rates
-from loadtest.bench.strategies_goals import MILLION, judge
+from loadtest.bench.measured import Measured
+from loadtest.bench.strategies_goals import MILLION
+from loadtest.environment import environment
 
 #: what `--part` chooses from
 PARTS = {
@@ -19,6 +23,8 @@ PARTS = {
     "growth": "postings a second over the number of accounts, and of callers",
 }
 ACCOUNTS = {"one-account": 1, "hundred-accounts": 100}
+#: the settings that make a commit durable, and their values that do
+DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "remote_write", "remote_apply", "local")}
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Plan:
     """How long and how often. Seconds are for one contender in one round."""
 
     parts: frozenset[str] = frozenset(PARTS)
-
+    yours: tuple[str, ...] = ()  # strategies, and strangers' locks, beside the usual ones
     rounds: int = 3
     seconds: float = 1.0
     lines: int = 100_000
@@ -48,16 +54,28 @@ QUICK = Plan(
 )
 
 
-def run(plan: Plan, told: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return `results`, `goals` and `notes`. `told` hears what is being measured."""
-    rows: list[dict[str, Any]] = []
+def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+    """Fill `found`. `told` hears what is being measured."""
+    found.environment, found.warning = environment(), neighbours.before()
+    found.notes.append(commits())
     for part, accounts in ACCOUNTS.items():
         if part in plan.parts:
-            rows += rates.measure(accounts, plan.rounds, plan.seconds, told)
+            found.results += rates.measure(accounts, plan.rounds, plan.seconds, plan.yours, told)
     if "import" in plan.parts:
-        rows += bulk.imports(plan.rounds, plan.lines, told)
+        found.results += bulk.imports(plan.rounds, plan.lines, told)
     if "reconcile" in plan.parts:
-        rows += bulk.reconciles(plan.entries, plan.lines, told)
+        found.results += bulk.reconciles(plan.entries, plan.lines, told)
     if "growth" in plan.parts:
-        rows += rates.growth(plan.growth_accounts, plan.growth_callers, plan.growth_seconds, told)
-    return {"results": rows, "goals": list(judge(rows)), "notes": []}
+        found.results += rates.growth(plan.growth_accounts, plan.growth_callers, plan.growth_seconds, told)
+
+
+def commits() -> str:
+    """Ask the server whether a commit is on the disk when it is answered: a rate without that is another rate."""
+    with connection.cursor() as cursor:
+        given = {}
+        for name in DURABLE:
+            cursor.execute(f"SHOW {name}")
+            given[name] = cursor.fetchone()[0]
+    durable = all(given[name] in values for name, values in DURABLE.items())
+    listed = ", ".join(f"{name} = {value}" for name, value in given.items())
+    return f"Commits are {'durable' if durable else 'NOT durable: no goal holds for such rates'} ({listed})."

@@ -17,9 +17,10 @@ from ledger.posting import Line, Posting, worker
 from ledger.reconciliation import books_of
 from loadtest.bench import reconcile_alone
 from loadtest.bench.callers import fresh_book, held
-from loadtest.bench.spread import spread
+from loadtest.bench.children import ChildFailed
+from loadtest.bench.measured import Row, not_run
+from loadtest.bench.spread import ratios, spread
 
-Row = dict[str, Any]
 ACCOUNTS = 100
 SET_BASED, BULK_CREATE, READY_ROWS = "set-based import", "bulk_create", "COPY of ready rows"
 
@@ -100,9 +101,13 @@ def imports(rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Ro
             found[name].append(count / (time.perf_counter() - started))
             right[name] &= held(book) == sum(line.amount for line in given) and books_of(book).right
     for name, speeds in found.items():
-        ratios = [its / other for its, other in zip(speeds, found[BULK_CREATE], strict=True)]
         about = {"measure": "import", "strategy": name, "accounts": ACCOUNTS, "lines": count}
-        yield {**about, "per_s": spread(speeds), "ratio": spread(ratios), "right": right[name]}
+        yield {
+            **about,
+            "per_s": spread(speeds),
+            "ratio": ratios(speeds, found[BULK_CREATE]),
+            "right": right[name],
+        }
 
 
 def reconciles(counts: tuple[int, ...], chunk: int, told: Callable[[str], None]) -> Iterator[Row]:
@@ -113,13 +118,10 @@ def reconciles(counts: tuple[int, ...], chunk: int, told: Callable[[str], None])
             told(f"reconcile: {there:,} of {count:,} entries imported")
             there += post_lines(book, lines(min(chunk, count - there), there)).posted
         told(f"reconcile of {count:,} entries")
-        seconds, mebibytes, right = reconcile_alone.measure(book.pk)
-        yield {
-            "measure": "reconcile",
-            "strategy": "reconcile",
-            "accounts": ACCOUNTS,
-            "entries": count,
-            "seconds": seconds,
-            "memory_mib": mebibytes,
-            "right": right,
-        }
+        about = {"measure": "reconcile", "strategy": "reconcile", "accounts": ACCOUNTS, "entries": count}
+        try:
+            seconds, mebibytes, right = reconcile_alone.measure(book.pk)
+        except ChildFailed as error:
+            yield about | not_run(error)
+        else:
+            yield about | {"seconds": seconds, "memory_mib": mebibytes, "right": right}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from ledger.strategies.segmented_balance import SEGMENTS
 from loadtest.bench import callers, pgbench
-from loadtest.bench.spread import spread
+from loadtest.bench.children import ChildFailed
+from loadtest.bench.measured import Row, not_run
+from loadtest.bench.spread import ratios, spread
 
-Row = dict[str, Any]
 CALLERS = 8
 WINDOW = 64
 LIMIT = "pgbench"
@@ -39,30 +39,41 @@ def one(name: str, accounts: int, seconds: float, processes: int = CALLERS) -> c
     return callers.rate(strategy, accounts=accounts, seconds=seconds, callers=processes, window=window)
 
 
-def turned(turn: int, rounds: int) -> tuple[str, ...]:
-    """The contenders, in another order in each round: nobody is always the first, or always behind the same one."""
-    first = turn * len(CONTENDERS) // rounds
-    return CONTENDERS[first:] + CONTENDERS[:first]
+def turned(names: Sequence[str], turn: int, rounds: int) -> Sequence[str]:
+    """The contenders, each in another place in each round: nobody is always the first one."""
+    first = turn * len(names) // rounds
+    return [*names[first:], *names[:first]]
 
 
 def measure(
-    accounts: int, rounds: int, seconds: float, told: Callable[[str], None] = lambda _: None
+    accounts: int,
+    rounds: int,
+    seconds: float,
+    yours: Sequence[str] = (),
+    told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Row]:
-    """Yield a row for each contender: `per_s`, and `ratio`, its rate for each posting of pgbench in that round."""
-    found: dict[str, list[callers.Rate]] = {name: [] for name in CONTENDERS}
+    """Yield a row for each contender: `per_s`, and `ratio`, its rate for each posting of pgbench in that round, if
+    pgbench did not fail."""
+    found: dict[str, list[callers.Rate]] = {name: [] for name in dict.fromkeys((*CONTENDERS, *yours))}
+    failed: dict[str, Row] = {}
     for turn in range(rounds):
-        for name in turned(turn, rounds):
+        for name in turned(list(found), turn, rounds):
             told(f"{name}, accounts: {accounts}, round {turn + 1} of {rounds}")
-            found[name].append(one(name, accounts, seconds))
+            try:
+                found[name].append(one(name, accounts, seconds))
+            except ChildFailed as error:
+                failed.setdefault(name, not_run(error))
     limits = [each.per_s for each in found[LIMIT]]
     for name, rates in found.items():
+        about = {"measure": "postings", "strategy": name, "accounts": accounts, "callers": CALLERS}
+        if name in failed:
+            yield about | failed[name]
+            continue
+        speeds = [each.per_s for each in rates]
         yield {
-            "measure": "postings",
-            "strategy": name,
-            "accounts": accounts,
-            "callers": CALLERS,
-            "per_s": spread(each.per_s for each in rates),
-            "ratio": spread(each.per_s / limit for each, limit in zip(rates, limits, strict=True)),
+            **about,
+            "per_s": spread(speeds),
+            **({} if LIMIT in failed else {"ratio": ratios(speeds, limits)}),
             "client_us": spread(each.client_us for each in rates),
             "right": all(each.right for each in rates),
         }
@@ -79,13 +90,10 @@ def growth(
     for along, of, by in points:
         for name in GROWING:
             told(f"{name}: {of} accounts, {by} callers")
-            got = one(name, of, seconds, by)
-            yield {
-                "measure": "growth",
-                "along": along,
-                "strategy": name,
-                "accounts": of,
-                "callers": by,
-                "per_s": got.per_s,
-                "right": got.right,
-            }
+            about = {"measure": "growth", "along": along, "strategy": name, "accounts": of, "callers": by}
+            try:
+                got = one(name, of, seconds, by)
+            except ChildFailed as error:
+                yield about | not_run(error)
+            else:
+                yield about | {"per_s": got.per_s, "right": got.right}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from rich.markup import escape
 from rich.table import Table
 
-Row = Mapping[str, Any]
+from loadtest.bench.measured import Row
 
 
 def blank(title: str, *columns: str) -> Table:
@@ -18,7 +18,29 @@ def blank(title: str, *columns: str) -> Table:
     return table
 
 
-def span(spread: Mapping[str, float], digits: int) -> str:
+def fill(
+    table: Table, rows: Iterable[Row], name: Callable[[Row], str], figures: Callable[[Row], Iterable[str]]
+) -> Table:
+    """A line for each row: who it is, and the figures; without any, why."""
+    for row in rows:
+        if "reason" in row:
+            table.add_row(f"{escape(name(row))}: not run, {escape(row['reason'])}", style="dim")
+        else:
+            table.add_row(escape(name(row)), *figures(row))
+    return table
+
+
+def strategy(row: Row) -> str:
+    return str(row["strategy"])
+
+
+def right(row: Row) -> str:
+    return "right" if row["right"] else "[bold red]wrong[/]"
+
+
+def span(spread: Mapping[str, float] | None, digits: int) -> str:
+    if spread is None:
+        return ""
     return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"
 
 
@@ -27,9 +49,9 @@ def judged(goals: Sequence[Row], warning: str | None = None) -> Table:
     if warning:
         table.caption, table.caption_style, table.caption_justify = warning, "bold yellow", "left"
     for goal in goals:
-        measured = "not run" if goal["measured"] is None else f"{goal['measured']:g}"
-        met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
-        if goal["measured"] is None:
-            met = "[yellow]not measured[/]"
+        measured, met = "", f"[yellow]not measured[/]: {escape(goal.get('reason', ''))}"
+        if goal["measured"] is not None:
+            measured = f"{goal['measured']:g}"
+            met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
         table.add_row(goal["name"], goal["goal"], measured, met)
     return table

@@ -66,6 +66,7 @@ def explored(
         remedy=result.remedy,
         figures={
             "schedules": result.schedules,
+            "played": result.played,
             "states": result.states,
             "steps": result.steps,
             "seconds": round(result.seconds, 3),

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.utils.safestring import mark_safe
 
-from loadtest.bench import growth_plot
+from loadtest.report import growth
 
 
 def context(bench: dict[str, Any] | None) -> dict[str, Any] | None:
     if bench is None:
         return None
-    drawn = growth_plot.drawings(bench.get("results", []))
+    drawn = growth.drawings(bench.get("results", []))
     return {
         "goals": bench.get("goals", []),
         "notes": [note for notes in bench.get("notes", {}).values() for note in notes],

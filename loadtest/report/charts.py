@@ -50,7 +50,7 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
     )
 
 
-def _markup(chart: pygal.HorizontalBar) -> str:
+def markup(chart: pygal.HorizontalBar) -> str:
     """Return the drawing without the script that pygal adds for its tooltips."""
     root = chart.render_tree()
     for parent in list(root.iter()):
@@ -71,7 +71,7 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
     chart.add(
         "final", [{"value": r["final"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
     )
-    return _markup(chart)
+    return markup(chart)
 
 
 def throughput(results: list[dict[str, Any]]) -> str:
@@ -89,4 +89,4 @@ def throughput(results: list[dict[str, Any]]) -> str:
     chart.x_labels = labels(rows)
     bars = [{"value": r["ops_per_s"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
     chart.add("postings/s", bars)
-    return _markup(chart)
+    return markup(chart)

@@ -5,25 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loadtest import program
 from loadtest.servers.embedded import using
-from loadtest.servers.reaper import REAPER
+from loadtest.servers.private_lab import private_lab
 from loadtest.soak.plan import STRATEGIES, Plan
 from loadtest.soak.service import Service
 
 
 def main() -> int:
     options = _options()
-    with private_lab(options.keep) as folder, using(), Service(folder / "serve") as service:
+    with private_lab("soak", keep=options.keep) as folder, using(), Service(folder / "serve") as service:
         return soak(options, folder, service)
 
 
@@ -48,25 +44,6 @@ def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
     show(report)
     print(f"Written: {options.output / 'soak.json'}")
     return int(exit_code(results))
-
-
-@contextmanager
-def private_lab(keep: bool) -> Iterator[Path]:
-    """Servers that nobody else uses: what is killed here is nobody else's."""
-    folder = Path(tempfile.mkdtemp(prefix="lab-soak-"))
-    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS"):
-        os.environ.pop(name, None)
-    os.environ["LAB_DIR"] = str(folder / "lab")
-    if not keep:
-        REAPER.remove(folder)
-    try:
-        yield folder
-    finally:
-        if keep:
-            print(f"Kept: {folder}", file=sys.stderr)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            REAPER.keep(folder)
 
 
 def _options() -> argparse.Namespace:

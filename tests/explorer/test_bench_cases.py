@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from django.core.management import call_command
 
-from loadtest.bench import explorer, explorer_table
-from loadtest.bench.environments import NotInstalled
+from loadtest.bench import explorer, explorer_frontrun, explorer_goals, explorer_peer, explorer_table
 from loadtest.bench.explorer_cases import CASES
+from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.parts import PARTS
+from loadtest.bench.peer_python import NotInstalled
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found
 from loadtest.explorer.subject import UNBROKEN, Judgement
@@ -16,23 +28,128 @@ from loadtest.explorer.subject import UNBROKEN, Judgement
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_explorer_is_right_on_every_case(explorer_urls: tuple[str, str], name: str) -> None:
-    row = next(explorer._ours(CASES[name], *explorer_urls))  # the reduced search
+    row = next(explorer.ours(CASES[name], *explorer_urls))  # the reduced search
     assert (row["verdict"], row["right"]) == (CASES[name].right, True)
     assert row["replayed"] == ("10 of 10" if CASES[name].right == "lost" else "")
+
+
+def test_the_rows_that_are_compared_with_a_peer_run_real_code(explorer_urls: tuple[str, str]) -> None:
+    usual, unreduced = explorer.ours(CASES["no lock"], *explorer_urls)
+    assert usual["played"] > 0, "what `manage.py explore` does, and says"
+    assert (unreduced["played"], unreduced["right"]) == (0, True)
 
 
 def test_a_peer_that_cannot_be_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*args: Any, **keywords: Any) -> None:
         raise NotInstalled("not installed: no network")
 
-    monkeypatch.setattr(explorer, "environment_for", lacking)
-    row = explorer._peer(CASES["no lock"], explorer.QUICK, "", "")
+    monkeypatch.setattr(explorer_peer, "python_with", lacking)
+    row = explorer_peer.measure(CASES["no lock"], 1.0, False, "", "")
     assert (row["verdict"], row["reason"]) == ("not-run", "not installed: no network")
-    ours = {"strategy": "explorer, reduction full", "case": "no lock", "verdict": "lost", "right": True,
+    ours = {"strategy": explorer.USUAL, "case": "no lock", "verdict": "lost", "right": True, "played": 1,
             "schedules": 3, "schedules_per_s": 1.0, "steps_per_s": 2.0, "replayed": ""}  # fmt: skip
-    other = {**ours, "strategy": "explorer, reduction none", "schedules": 6}
-    _, factors, _ = explorer_table.tables([ours, other, row], [])
+    other = {**ours, "strategy": explorer.UNREDUCED, "schedules": 6}
+    _, factors = explorer_table.tables([ours, other, row])
     assert list(factors.columns[3].cells) == ["2.0"]
+
+
+@pytest.fixture
+def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """`peer(shell)`: an environment whose `frontrun` is this script; returns a file that it may write."""
+
+    def make(shell: str) -> Path:
+        frontrun = tmp_path / explorer_peer.PEER
+        frontrun.write_text(f"#!/bin/sh\nfile={tmp_path}/said\n{shell}\n")
+        frontrun.chmod(0o755)
+        monkeypatch.setattr(explorer_peer, "python_with", lambda *_, **__: tmp_path / "python")
+        monkeypatch.setattr(explorer_peer, "MARGIN", 2.0)
+        return tmp_path / "said"
+
+    return make
+
+
+@pytest.mark.parametrize("hangs", ["wait", "exit 0"])
+def test_what_a_peer_has_started_ends_with_it(peer: Callable[[str], Path], hangs: str) -> None:
+    said = peer(f"sleep 600 </dev/null >/dev/null 2>&1 & echo $! >$file; {hangs}")
+    row = explorer_peer.measure(CASES["no lock"], 0.1, False, "", "")
+    assert row["reason"] == ("no answer within 2.2 s" if hangs == "wait" else "no answer")
+    pid = int(said.read_text())
+    deadline = time.monotonic() + 20
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "it lives on, with its sessions"
+        time.sleep(0.01)
+
+
+def test_a_peer_that_hangs_in_its_replays_has_answered_before(peer: Callable[[str], Path]) -> None:
+    peer("""echo '{"schedules": 8, "seconds": 2, "verdict": "lost", "cause": ""}'; sleep 600""")
+    row = explorer_peer.measure(CASES["no lock"], 0.1, False, "", "")
+    assert (row["schedules_per_s"], row["right"], row["replayed"]) == (4, True, "hangs")
+
+
+STUB = """
+import json, time
+from types import SimpleNamespace
+time.sleep(1.5)  # as long as an import takes
+def explore(*, setup, reproduce_on_failure, **options):
+    setup()
+    time.sleep(reproduce_on_failure * 0.2)
+    return SimpleNamespace(num_explored=6, property_holds=False, inconclusive_reason=None,
+                           reproduction_successes=reproduce_on_failure, reproduction_attempts=reproduce_on_failure)
+"""
+
+
+def test_of_a_peer_the_search_alone_is_timed(tmp_path: Path, explorer_urls: tuple[str, str]) -> None:
+    """Neither its imports nor its replays: ours are not in our time."""
+    (tmp_path / "frontrun.py").write_text(STUB)
+    script = str(explorer_frontrun.__file__)
+    done = subprocess.run(
+        [sys.executable, script, "no lock", *explorer_urls, "5"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    searched, replayed = map(json.loads, done.stdout.splitlines())
+    assert searched["seconds"] < 1.5
+    assert replayed == {**searched, "replayed": "10 of 10"}
+
+
+def test_a_case_that_the_peer_hangs_in_says_nothing_of_its_speed() -> None:
+    rows = [
+        {
+            "strategy": who,
+            "case": case,
+            "schedules": rate,
+            "seconds": 1,
+            "schedules_per_s": rate,
+            "right": True,
+        }
+        for case in ("a", "b", "c")
+        for who, rate in ((explorer.UNREDUCED, 60), (PEER, {"a": 20, "b": 10}.get(case)))
+        if rate
+    ]
+    hung = {"strategy": PEER, "case": "c", "verdict": "inconclusive", "reason": "no answer within 18 s"}
+    goals = {goal["name"]: goal for goal in explorer_goals.judge([*rows, hung])}
+    ratio = next(goal for name, goal in goals.items() if "÷" in name)
+    assert ratio["measured"] == 4.5, "the median of 3 and 6"
+    left_out = [goal for goal in goals.values() if goal["measured"] is None]
+    assert len(left_out) == 3
+    assert all(goal["reason"] and not goal["met"] for goal in left_out)
+
+
+def test_bench_explorer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = PARTS["explorer"]
+    tiny = explorer.Plan(cases=("no lock",), peer=1.0, ledger=1.0, install=False)
+    monkeypatch.setitem(PARTS, "explorer", replace(part, plans=(tiny, tiny)))
+    call_command("bench", "explorer", "--quick", "--output", str(tmp_path))
+    report = json.loads((tmp_path / "bench.json").read_text())
+    rows = {row["strategy"]: row for row in report["results"]}
+    assert set(rows) == {explorer.USUAL, explorer.UNREDUCED, explorer.LEDGER, PEER}
+    assert rows[explorer.LEDGER]["schedules"] >= rows[explorer.LEDGER]["played"] >= 0
+    assert len(report["goals"]) == 5
+    assert "Goals, in this run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ from django.core.management import call_command
 
 from ledger.models import Book
 from ledger.reconciliation import books_of
-from loadtest.bench import callers, lock_tables, pgbench, strategies_bulk, strategies_goals, strategies_rates
+from loadtest.bench import (
+    callers,
+    lock_tables,
+    pgbench,
+    strategies_bulk,
+    strategies_goals,
+    strategies_rates,
+    strategies_table,
+)
+from loadtest.bench.measured import Measured
 from loadtest.bench.strategies_rates import CONTENDERS
 from loadtest.servers import mariadb
 
@@ -79,6 +88,40 @@ def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPat
     assert not strategies_rates.one("pgbench", 1, 0.3).right
 
 
+@pytest.mark.parametrize("who", ["pgbench", "atomic-update"])
+def test_a_strategy_or_a_pgbench_that_fails_is_not_run(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the one that all others are compared with; the goals say why they were not measured."""
+    monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench", "atomic-update"))
+    if who == "pgbench":
+        monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT no_such_column;\n")
+    else:
+        monkeypatch.setattr(callers, "caller", lambda *_: lambda: lambda _: 1 / 0)
+    rows = {row["strategy"]: row for row in strategies_rates.measure(1, 1, 0.1)}
+    other = ({"pgbench", "atomic-update"} - {who}).pop()
+    assert rows[who]["verdict"] == "not-run"
+    assert rows[other]["right"]
+    assert ("ratio" in rows[other]) == (other == "pgbench")
+    first, *_ = strategies_goals.judge(list(rows.values()))
+    assert not first["met"]
+    assert "did not run" in first["reason"]
+    list(strategies_table.tables(list(rows.values())))
+
+
+def test_a_reconcile_that_fails_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies_bulk.reconcile_alone, "__name__", "loadtest.bench.no_such_module")
+    (row,) = strategies_bulk.reconciles((10,), 10, lambda _: None)
+    assert row["verdict"] == "not-run"
+    assert "no_such_module" in row["reason"]
+
+
+def test_a_strangers_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
+    call = ["bench", "strategies", "--quick", "--part", "one-account", "--output", str(tmp_path)]
+    call_command(*call, "--lock", "tests.loadtest.strangers:right", "--strategy", "advisory-lock")
+    rows = {row["strategy"]: row for row in json.loads((tmp_path / "bench.json").read_text())["results"]}
+    assert set(rows) == {*CONTENDERS, "tests.loadtest.strangers:right", "advisory-lock"}
+    assert rows["tests.loadtest.strangers:right"]["right"]
+
+
 def test_the_first_moments_of_pgbench_do_not_count() -> None:
     told = (
         "number of transactions actually processed: 3000\nlatency average = 1 ms\ntps = 1500.0 (without …)\n"
@@ -90,7 +133,7 @@ def test_the_first_moments_of_pgbench_do_not_count() -> None:
 
 
 def test_each_contender_has_another_place_in_each_round() -> None:
-    turns = [strategies_rates.turned(turn, 3) for turn in range(3)]
+    turns = [strategies_rates.turned(CONTENDERS, turn, 3) for turn in range(3)]
     assert all(sorted(turn) == sorted(CONTENDERS) for turn in turns)
     assert all(len({turn.index(name) for turn in turns}) == 3 for name in CONTENDERS)
 
@@ -109,11 +152,12 @@ def test_a_goal_is_met_or_missed(ratio: float, met: bool) -> None:
 def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)
     monkeypatch.setattr(mariadb, "available", lambda: "install mariadb-server")
-    rows = lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1))["results"]
-    absent = [each for each in rows if each["store"] == "mariadb"]
+    found = Measured()
+    lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1), found)
+    absent = [each for each in found.results if each["store"] == "mariadb"]
     assert {each["reason"] for each in absent} == {"install mariadb-server"}
     assert {each["verdict"] for each in absent} == {"not-run"}
-    there = [each for each in rows if each["store"] == "postgres"]
+    there = [each for each in found.results if each["store"] == "postgres"]
     assert len(there) == 6
     assert all(each["ratio"]["median"] == 1 for each in there if each["strategy"] == "centre-lock")
 
@@ -121,5 +165,6 @@ def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.skipif(mariadb.available() is not None, reason="install mariadb-server")
 def test_bench_lock_tables_on_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_tables, "ALIASES", {"mariadb": "mariadb"})
-    rows = lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1))["results"]
-    assert [each["per_s"]["min"] > 0 for each in rows] == [True] * 6
+    found = Measured()
+    lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1), found)
+    assert [each["per_s"]["min"] > 0 for each in found.results] == [True] * 6

@@ -1,4 +1,4 @@
-"""`manage.py bench PART`: measurements against peers and floors, in one run: locks, strategies, lock-tables."""
+"""`manage.py bench PART`: measurements against peers and floors, in one run. loadtest/bench/parts.py lists them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import BaseCommand
+from django.db import ProgrammingError
 from rich.console import Console
+from rich.markup import escape
 
-from loadtest.bench import locks, locks_table, output, sql_parts
-from loadtest.machine import machine
+from ledger.addresses import NoServers
+from loadtest.bench import output
+from loadtest.bench.children import ChildFailed
+from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.measured import Measured
+from loadtest.bench.parts import PARTS, Part
+from loadtest.claims import Exit
 from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
@@ -22,48 +29,43 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
-        about = "what a lock costs, alone and contended, against its peers, the floor and the physical limit"
-        part = parts.add_parser("locks", help=about, description=about)
-        part.add_argument(
-            "--quick", action="store_true", help="at most 60 s, for a look; its figures are rough"
-        )
-        listed = "; ".join(f"{each}: {what}" for each, what in locks.PARTS.items())
-        part.add_argument(
-            "--part", action="append", dest="only", choices=locks.PARTS, help=f"repeatable. {listed}"
-        )
-        part.add_argument("--rounds", type=int, help="of the uncontended part (9)")
-        part.add_argument("--output", type=Path, default=Path("report"), help="folder of bench.json (report)")
-        part.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
-        sql_parts.add_parsers(parts)
+        for name, part in PARTS.items():
+            own = parts.add_parser(name, help=part.about, description=part.about)
+            part.add_arguments(own)
+            own.add_argument(
+                "--output", type=Path, default=Path("report"), help="folder of bench.json (report)"
+            )
+            own.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["part"] in sql_parts.PARTS:
-            sql_parts.handle(options, self.stdout)
-        else:
-            self.locks(options)
-
-    def locks(self, options: dict[str, Any]) -> None:
-        if options["rounds"] is not None and options["rounds"] < 1:
-            raise usage("--rounds: give 1 or more")
-        plan = locks.QUICK if options["quick"] else locks.Plan()
-        plan = locks.chosen(plan, options["rounds"], options["only"])
+        """Measure, write bench.json and the drawings, print. Raises CommandError, and SystemExit(1) when a balance
+        does not hold what was acknowledged, or a lock let two in: a figure of who loses money is none."""
+        part, found = PARTS[options["part"]], Measured()
+        plan = part.plan(options)
         try:
-            with Console(stderr=True).status("starting servers") as status:
-                measured = locks.run(plan, status.update)
-        except ServerError as error:
-            raise usage(error) from error
-        file = options["output"] / "bench.json"
-        whole = output.write("locks", measured, machine(measured["servers"]), file)
+            with Console(stderr=True).status("starting") as status:
+                part.run(plan, found, lambda text: status.update(escape(text)))
+        except BaseException as error:
+            if found.results:  # what was measured before is no less true
+                found.notes.append(f"The run ended early: {type(error).__name__}: {error}")
+                self.tell(part, found, options)
+            if isinstance(error, NoServers | ServerError | ChildFailed):
+                raise usage(error) from error
+            if isinstance(error, ProgrammingError):
+                raise usage(f"run `python manage.py migrate` first: {error}") from error
+            raise
+        self.tell(part, found, options)
+        ours = (row for row in found.results if row["strategy"] != PEER)
+        if not all(row.get("right", True) for row in ours):
+            raise SystemExit(Exit.DISAGREES)
+
+    def tell(self, part: Part, found: Measured, options: dict[str, Any]) -> None:
+        """Write the files, and print."""
+        folder, goals = options["output"], list(part.judge(found.results))
+        file = folder / "bench.json"
+        whole = output.write(options["part"], found, goals, file)
+        drawings = list(part.drawn(found.results, folder))
         if options["json"]:
             self.stdout.write(json.dumps(whole, indent=1, ensure_ascii=False))
         else:
-            self.show(measured, file)
-        if not all(row.get("counter_right", True) for row in measured["results"]):
-            raise SystemExit(1)
-
-    def show(self, measured: dict[str, Any], file: Path) -> None:
-        tables = locks_table.tables(measured["results"], measured["goals"], measured["warning"])
-        notes = (
-            note for note in measured["notes"] if note != measured["warning"]
-        )  # it stands below the goals
-        show(console(self.stdout), tables, notes, file)
+            show(console(self.stdout), part.all_tables(found, goals), found.notes, file, *drawings)

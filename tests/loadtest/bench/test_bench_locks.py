@@ -5,22 +5,32 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from django.core.management import call_command
 from redis import Redis
 from rich.console import Console
 
-from loadtest.bench import children, environments, locks_contended, neighbours, output
+from loadtest.bench import (
+    children,
+    locks_contended,
+    locks_contenders,
+    locks_uncontended,
+    neighbours,
+    output,
+    peer_python,
+)
 from loadtest.bench.children import ChildFailed, Foreign, Forked
 from loadtest.bench.counted import counted
-from loadtest.bench.locks import PARTS, QUICK, Plan, chosen, run
+from loadtest.bench.locks import QUICK, Plan, run
 from loadtest.bench.locks_contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
 from loadtest.bench.locks_goals import GOALS, judge
 from loadtest.bench.locks_servers import servers
 from loadtest.bench.locks_table import tables
+from loadtest.bench.measured import Measured
+from loadtest.bench.parts import PARTS
 from loadtest.bench.pinning import can_pin
 
 TINY = Plan(
@@ -37,13 +47,19 @@ TINY = Plan(
 )
 
 
+def measure(plan):
+    found = Measured()
+    run(plan, found)
+    return found
+
+
 @pytest.fixture(scope="module")
 def measured():
-    return run(TINY)
+    return measure(TINY)
 
 
 def test_every_contender_has_its_row(measured):
-    rows = measured["results"]
+    rows = measured.results
     assert {row["pinned"] for row in rows} == {can_pin()}
     alone = {row["strategy"]: row for row in rows if row["measure"] == "uncontended"}
     assert set(alone) == {each.name for each in UNCONTENDED} | set(FOREIGN)
@@ -51,30 +67,34 @@ def test_every_contender_has_its_row(measured):
         assert alone[name].get("reason") or alone[name]["per_s"]["median"] > 0
     contended = {row["strategy"]: row for row in rows if row["measure"] == "contended"}
     assert set(contended) == set(CONTENDED)
-    assert all(row["counter_right"] for row in contended.values())
+    assert all(row["right"] for row in contended.values())
     assert contended["fair-lock"]["commands"]["median"] < 3
 
 
 @pytest.mark.skipif(not can_pin(), reason="this system cannot pin processes to a CPU")
 def test_parts_can_be_chosen():
-    found = run(chosen(TINY, None, ["limit", "unpinned"]))
-    assert {(row["measure"], row["pinned"]) for row in found["results"]} == {
+    found = measure(replace(TINY, parts=frozenset({"limit", "unpinned"})))
+    assert {(row["measure"], row["pinned"]) for row in found.results} == {
         ("limit", True),
         ("limit", False),
     }
-    assert [goal["measured"] for goal in found["goals"]] == [None] * len(GOALS)
-    assert chosen(TINY, None, ["unpinned"]).parts == set(PARTS)
+    goals = list(judge(found.results))
+    assert [goal["measured"] for goal in goals] == [None] * len(GOALS)
+    everything = replace(TINY, parts=frozenset({"unpinned"}))
+    assert everything.has("uncontended")
+    assert everything.has("waiters")
     drawn = Console(record=True, width=160)
-    for table in tables(found["results"], found["goals"], found["warning"]):
+    for table in PARTS["locks"].all_tables(found, goals):
         drawn.print(table)
     assert drawn.export_text().count("not measured") == len(GOALS) + 4  # and each row of the limit
 
 
 def test_each_goal_is_judged(measured):
-    assert [goal["name"] for goal in measured["goals"]] == [goal.name for goal in GOALS]
-    for goal in measured["goals"]:
+    goals = list(judge(measured.results))
+    assert [goal["name"] for goal in goals] == [goal.name for goal in GOALS]
+    for goal in goals:
         assert set(goal) >= {"name", "goal", "measured", "met"}
-    assert len(list(tables(measured["results"], measured["goals"]))) >= 4
+    assert len(list(tables(measured.results))) >= 3
 
 
 def test_a_goal_whose_figures_are_missing_is_not_met():
@@ -84,7 +104,7 @@ def test_a_goal_whose_figures_are_missing_is_not_met():
 
 
 def test_a_goal_can_be_missed(measured):
-    slow = json.loads(json.dumps(measured["results"]))
+    slow = json.loads(json.dumps(measured.results))
     for row in slow:
         if row["strategy"] == "redis-py" and row["measure"] == "uncontended":
             row["ratio"]["median"] = 1.99
@@ -92,12 +112,18 @@ def test_a_goal_can_be_missed(measured):
     assert not missed["uncontended ÷ redis-py's Lock"]
 
 
+def test_without_pinning_a_goal_says_so(measured):
+    """What ran is not said to be missing."""
+    free = [{**row, "pinned": False} for row in measured.results]
+    assert all("was not pinned to one CPU" in goal["reason"] for goal in judge(free))
+
+
 def test_a_lock_that_does_not_lock_is_found_out(monkeypatch):
     nothing = Contender("nothing", "", lambda _: (lambda: None, lambda: None))
     monkeypatch.setattr(locks_contended, "contender", lambda _: nothing)
     with servers() as ours:
         found = locks_contended.measure("nothing", ours, processes=4, seconds=0.3)
-    assert not found["counter_right"]
+    assert not found["right"]
     assert found["commands"] == 0
 
 
@@ -120,17 +146,62 @@ def test_what_fails_in_a_contenders_process_is_told():
     child.close()
 
 
+def test_what_a_child_says_before_it_ends_is_its_answer():
+    child = Forked(lambda: 1 / 0)
+    child._process.join(20)
+    child.tell(1)
+    with pytest.raises(ChildFailed, match="ZeroDivisionError"):
+        child.answer()
+    child.close()
+
+
+def fails(_):
+    raise OSError("no room")
+
+
+@pytest.mark.parametrize("who", ["fair-lock", "token"])
+def test_who_fails_is_not_run_and_ends_no_run(who, monkeypatch):
+    """Also when it is the one that all others are compared with."""
+    broken = [replace(each, make=fails) if each.name == who else each for each in UNCONTENDED]
+    for module in (locks_contenders, locks_uncontended):
+        monkeypatch.setattr(module, "UNCONTENDED", broken)
+    found = measure(replace(TINY, parts=frozenset({"uncontended", "contended", "waiters"})))
+    absent = [row for row in found.results if row["strategy"] == who]
+    assert {row["measure"] for row in absent} >= {"uncontended", "contended", "waiters"}
+    assert all((row["verdict"], row["reason"]) == ("not-run", "OSError: no room") for row in absent)
+    others = [row for row in found.results if row["strategy"] == "redis-py"]
+    assert others
+    assert all(("ratio" in row) == (who != "fair-lock") for row in others)
+    goals = {goal["name"]: goal for goal in judge(found.results)}
+    against = goals["uncontended ÷ redis-py's Lock"]
+    assert (against["measured"] is None) == (who == "fair-lock")
+    assert who != "fair-lock" or "no room" in against["reason"]
+    drawn = Console(record=True, width=160)
+    for table in tables(found.results):
+        drawn.print(table)
+    assert "no room" in drawn.export_text()
+
+
+def test_a_strangers_lock_is_measured_beside_the_others():
+    spec = "tests.loadtest.strangers:right"
+    found = measure(replace(TINY, parts=frozenset({"uncontended", "contended"}), yours=(spec,)))
+    its = {row["measure"]: row for row in found.results if row["strategy"] == spec}
+    assert set(its) == {"uncontended", "contended"}
+    assert its["contended"]["right"]
+    assert its["uncontended"]["ratio"]["median"] > 0
+
+
 def test_a_peer_that_cannot_be_installed_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_DIR", str(tmp_path))
-    with pytest.raises(environments.NotInstalled, match="--quick"):
-        environments.environment_for("pottery", make=False)
-    monkeypatch.setattr(environments, "_run", _fails)
-    with pytest.raises(environments.NotInstalled, match="no network"):
-        environments.environment_for("pottery")
+    with pytest.raises(peer_python.NotInstalled, match="--quick"):
+        peer_python.python_with("pottery", make=False)
+    monkeypatch.setattr(peer_python, "_run", _fails)
+    with pytest.raises(peer_python.NotInstalled, match="no network"):
+        peer_python.python_with("pottery")
 
 
 def _fails(_):
-    raise environments.NotInstalled("no network")
+    raise peer_python.NotInstalled("no network")
 
 
 def test_a_foreign_process_that_ends_is_told(tmp_path):
@@ -164,6 +235,17 @@ with crew(work, work, work) as children:
     while any(psutil.pid_exists(pid) for pid in children_of_it):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_the_time_of_the_work_itself_is_no_time_without_an_answer(monkeypatch):
+    monkeypatch.setattr(children, "ANSWER", 0.1)
+    child = Forked(lambda: time.sleep)
+    child.tell(0.5)
+    assert child.answer(20) is None
+    child.tell(20)
+    with pytest.raises(ChildFailed, match="no answer"):
+        child.answer(0.1)
+    child.close()
 
 
 def test_a_foreign_process_that_hangs_is_killed_and_told(tmp_path, monkeypatch):
@@ -201,30 +283,17 @@ def test_a_quiet_machine_is_no_warning():
 
 def test_the_warning_stands_below_the_goals():
     drawn = Console(record=True, width=160)
-    drawn.print(*tables([], [], "others used it"))
+    drawn.print(*PARTS["locks"].all_tables(Measured(warning="others used it"), []))
     assert "others used it" in drawn.export_text()
 
 
 def test_parts_of_the_bench_share_a_file(tmp_path):
     file = tmp_path / "bench.json"
-    part = {"results": [{"strategy": "a"}], "goals": [{"name": "g"}], "notes": ["n"]}
-    output.write("locks", part, {}, file)
-    output.write("strategies", part, {}, file)
-    whole = output.write("locks", part | {"results": []}, {"cores": 2}, file)
+    part, goals = Measured([{"strategy": "a"}], ["n"], warning="others used it"), [{"name": "g"}]
+    output.write("locks", part, goals, file)
+    output.write("strategies", part, goals, file)
+    whole = output.write("locks", Measured(notes=["n"], environment={"cores": 2}), goals, file)
     assert [row["bench"] for row in whole["results"]] == ["strategies"]
     assert [row["bench"] for row in whole["goals"]] == ["strategies", "locks"]
+    assert whole["notes"] == {"locks": ["n"], "strategies": ["n", "others used it"]}
     assert json.loads(file.read_text()) == whole
-
-
-def test_the_command_writes_bench_json(tmp_path, monkeypatch, capsys):
-    from loadtest.bench import locks
-
-    monkeypatch.setattr(locks, "run", lambda plan, told: {**DONE, "notes": [f"{plan.rounds} rounds"]})
-    call_command("bench", "locks", "--quick", "--rounds", "2", "--json", "--output", str(tmp_path))
-    printed = json.loads(capsys.readouterr().out)
-    assert printed == json.loads((tmp_path / "bench.json").read_text())
-    assert printed["notes"]["locks"][0] == "2 rounds"
-    assert {"environment", "results", "goals"} <= set(printed)
-
-
-DONE = {"results": [], "goals": [], "servers": {"valkey": "9"}, "warning": None}

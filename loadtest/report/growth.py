@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pygal
 
-from loadtest.report.charts import STYLE, _markup
+from loadtest.report.charts import STYLE, markup
 
 Row = Mapping[str, Any]
 Points = list[tuple[float, float]]
@@ -23,6 +23,7 @@ class Drawing(NamedTuple):
 
 def drawings(rows: Sequence[Row]) -> Iterator[Drawing]:
     """Yield each drawing that `rows` have points for."""
+    rows = [row for row in rows if "reason" not in row]  # who failed has no point
     for along, label in (("accounts", "accounts, 8 callers"), ("callers", "callers on one account")):
         series: dict[str, Points] = {}
         for row in rows:
@@ -66,4 +67,4 @@ def _draw(series: Mapping[str, Points], x: str, y: str) -> str:
     for name, points in series.items():
         held = dict(points)
         chart.add(name, [held.get(step) for step in steps])
-    return _markup(chart)
+    return markup(chart)

@@ -1,7 +1,8 @@
-"""Python environments for peers whose dependencies are not ours, made once under `.lab/bench-env/`."""
+"""Python environments for peers whose dependencies are not ours, made once: in $LAB_PEERS, else `.lab/bench-env/`."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,10 +15,14 @@ class NotInstalled(RuntimeError):
     """The environment could not be made. The message is the reason, for the table."""
 
 
-def environment_for(peer: str, needs: Sequence[str] = (), *, make: bool = True) -> Path:
+def peers_folder() -> Path:
+    return Path(os.environ.get("LAB_PEERS") or lab_dir() / "bench-env")
+
+
+def python_with(peer: str, needs: Sequence[str] = (), *, make: bool = True) -> Path:
     """Return the Python that has `peer` (its name on PyPI), or what it `needs`, and hiredis, as our own has.
     Raises NotInstalled."""
-    folder = lab_dir() / "bench-env" / peer
+    folder = peers_folder() / peer
     python = folder / "bin" / "python"
     done = folder / "installed"
     if done.exists() and python.exists():

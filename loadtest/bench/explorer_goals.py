@@ -1,0 +1,56 @@
+"""What the explorer is held to."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from loadtest.bench.explorer import LEDGER, ORM, UNREDUCED, USUAL
+from loadtest.bench.explorer_cases import CASES
+from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.goals import at_least, at_most
+from loadtest.bench.measured import Row
+
+LEFT_OUT = "this run left it out"
+
+
+def judge(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield each goal. The peer is compared case by case, where it answered: a case that it hangs in says nothing
+    about its speed."""
+    by_name: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_name.setdefault(row["strategy"], {})[row["case"]] = row
+    usual, unreduced, peer = (by_name.get(name, {}) for name in (USUAL, UNREDUCED, PEER))
+    yield at_least(
+        "schedules/s, psycopg, one process, no reduction, every schedule by real code",
+        700,
+        _pooled(list(unreduced.values())),
+        LEFT_OUT,
+    )
+    ledger = next((row for row in rows if row["strategy"] == LEDGER), {"reason": LEFT_OUT})
+    name = f"schedules/s, {ORM} through Django's ORM, all cores"
+    yield at_least(name, 400, ledger.get("schedules_per_s"), ledger.get("reason", ""))
+    rightly = sum(row["right"] for row in usual.values()) if usual.keys() == CASES.keys() else None
+    yield at_least("cases that the explorer judges rightly", len(CASES), rightly, LEFT_OUT)
+    ratios = [
+        unreduced[case]["schedules_per_s"] / row["schedules_per_s"]
+        for case, row in peer.items()
+        if case in unreduced and row.get("schedules_per_s")
+    ]
+    yield at_least(
+        f"schedules/s ÷ {PEER}'s on the same case, median of the cases that it answered",
+        10,
+        statistics.median(ratios) if ratios else None,
+        f"{PEER} answered no case",
+    )
+    yield at_most(
+        "all strategies, 2 workers, 1 fault, seconds",
+        90,
+        None,
+        f"`manage.py explore` prints its time: here only {ORM} is explored",
+    )
+
+
+def _pooled(rows: Sequence[Row]) -> float | None:
+    seconds: float = sum(row["seconds"] for row in rows)
+    return sum(row["schedules"] for row in rows) / seconds if seconds else None

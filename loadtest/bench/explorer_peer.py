@@ -1,0 +1,75 @@
+"""frontrun on a case, in a process group of its own: whatever it starts has ended when its answer is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from loadtest.bench import explorer_frontrun
+from loadtest.bench.explorer_cases import Case
+from loadtest.bench.explorer_rates import rates
+from loadtest.bench.measured import Row, not_run
+from loadtest.bench.peer_python import NotInstalled, python_with
+
+PEER = "frontrun"
+NEEDS = ("frontrun[sql]", "psycopg[binary]", "redis")
+MARGIN = 8.0  # seconds beyond those of its search and of its replays
+
+
+def measure(case: Case, seconds: float, install: bool, database: str, redis_url: str) -> Row:
+    """Its row. Without an answer in time it has no rate; what it said before it hung still counts."""
+    row: Row = {"strategy": PEER, "case": case.name}
+    try:
+        python = python_with(PEER, NEEDS, make=install)
+    except NotInstalled as error:
+        return row | not_run(error)
+    script = Path(explorer_frontrun.__file__)
+    command = [python.with_name(PEER), python, script, case.name, database, redis_url, seconds]
+    patience = 2 * seconds + MARGIN
+    out, complaint, in_time = answer([str(word) for word in command], patience)
+    try:
+        told: dict[str, Any] = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
+        if in_time:
+            return row | not_run((complaint.strip().splitlines() or ["no answer"])[-1])
+        return row | {"verdict": "inconclusive", "reason": f"no answer within {patience:g} s"}
+    return {
+        **row,
+        **rates(told["schedules"], None, told["seconds"]),
+        "played": 0,
+        "verdict": told["verdict"],
+        "right": told["verdict"] == case.right,
+        "replayed": told.get("replayed", "") if in_time else "hangs",
+        "cause": told["cause"],
+    }
+
+
+def answer(command: Sequence[str], patience: float) -> tuple[str, str, bool]:
+    """Return its output, its complaints, and whether it ended by itself within `patience` seconds. `command` may be
+    a wrapper that starts the real program: one that lived on would keep its sessions, and the table locked."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return *process.communicate(timeout=patience), True
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return *process.communicate(), False
+    finally:
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,128 @@
+"""The parts of `manage.py bench`: what each is about, its options, who measures, judges and draws it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from loadtest.bench import (
+    explorer,
+    explorer_goals,
+    explorer_table,
+    lock_tables,
+    locks,
+    locks_goals,
+    locks_table,
+    strategies,
+    strategies_goals,
+    strategies_table,
+)
+from loadtest.bench.measured import Measured, Row
+from loadtest.bench.tables import judged
+from loadtest.report import growth
+from loadtest.subjects import usage, wanted
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """`quick`: what `--quick` does, in words; `plans`: the whole one and the quick one; `choices`: of `--part`;
+    `yours`: the options that add a contender; `rounds`: is there `--rounds`? `run` measures by a plan and fills what
+    it is given; its rows go to `judge` for the goals, and to `tables`. `drawn` writes drawings to a folder."""
+
+    about: str
+    quick: str
+    plans: tuple[Any, Any]
+    run: Callable[[Any, Measured, Told], None]
+    tables: Callable[[Sequence[Row]], Iterable[Table]]
+    judge: Callable[[Sequence[Row]], Iterable[Row]] = lambda _: ()
+    choices: Mapping[str, str] = field(default_factory=dict)
+    yours: tuple[str, ...] = ()
+    rounds: bool = False
+    drawn: Callable[[Sequence[Row], Path], Iterator[Path]] = lambda *_: iter(())
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--quick", action="store_true", help=f"{self.quick}; its figures are rough")
+        if self.choices:
+            listed = "; ".join(f"{each}: {what}" for each, what in self.choices.items())
+            parser.add_argument(
+                "--part", action="append", dest="only", choices=self.choices, help=f"repeatable. {listed}"
+            )
+        if self.rounds:
+            parser.add_argument("--rounds", type=int, help="of the uncontended part (9)")
+        for name in self.yours:
+            parser.add_argument(
+                f"--{name}",
+                action="append",
+                metavar="SLUG" if name == "strategy" else "MODULE:CALLABLE",
+                help=f"{YOURS[name]}, measured beside the others; may be repeated",
+            )
+
+    def plan(self, options: Mapping[str, Any]) -> Any:
+        """Raises CommandError."""
+        plan = self.plans[options["quick"]]
+        if options.get("only"):
+            plan = replace(plan, parts=frozenset(options["only"]))
+        if (rounds := options.get("rounds")) is not None:
+            if rounds < 1:
+                raise usage("--rounds: give 1 or more")
+            plan = replace(plan, rounds=rounds)
+        if self.yours:
+            given = {name: options.get(name) or [] for name in ("strategy", "lock")}
+            plan = replace(plan, yours=wanted(given))
+        return plan
+
+    def all_tables(self, found: Measured, goals: Sequence[Row]) -> Iterator[Table]:
+        """Those of the results, then the goals, with the warning below."""
+        yield from self.tables(found.results)
+        if goals or found.warning:
+            yield judged(goals, found.warning)
+
+
+YOURS = {"strategy": "a strategy", "lock": "your own lock"}
+
+PARTS = {
+    "locks": Part(
+        about="what a lock costs, alone and contended, against its peers, the floor and the physical limit",
+        quick="at most 60 s, for a look",
+        plans=(locks.Plan(), locks.QUICK),
+        run=locks.run,
+        tables=locks_table.tables,
+        judge=locks_goals.judge,
+        choices=locks.PARTS,
+        yours=("lock",),
+        rounds=True,
+    ),
+    "strategies": Part(
+        about="what a posting costs by each strategy, beside pgbench with the same SQL; imports, reconcile",
+        quick="about 30 s, for a look",
+        plans=(strategies.Plan(), strategies.QUICK),
+        run=strategies.run,
+        tables=strategies_table.tables,
+        judge=strategies_goals.judge,
+        choices=strategies.PARTS,
+        yours=("strategy", "lock"),
+        drawn=growth.write,
+    ),
+    "explorer": Part(
+        about="schedules a second, what the reductions save, the same cases under frontrun",
+        quick="less time for frontrun and for the ledger's strategy (5 s); no search of a case is cut short",
+        plans=(explorer.Plan(), explorer.QUICK),
+        run=explorer.run,
+        tables=explorer_table.tables,
+        judge=explorer_goals.judge,
+    ),
+    "lock-tables": Part(
+        about="the second article's measurement: one central row against a hundred, on MariaDB and PostgreSQL",
+        quick="one short round, for a look",
+        plans=(lock_tables.Plan(), lock_tables.QUICK),
+        run=lock_tables.run,
+        tables=lambda rows: [strategies_table.lock_tables(rows)],
+    ),
+}

@@ -1,0 +1,35 @@
+"""Servers that nobody else uses: what is killed there is nobody else's, and what is written there goes with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ledger.addresses import NAMES
+from loadtest.servers.reaper import REAPER
+
+
+@contextmanager
+def private_lab(name: str, *, keep: bool = False) -> Iterator[Path]:
+    """A folder for a run; `embedded.using()` inside starts servers there, and knows of no others. For a program that
+    does nothing else: the environment of this process stays changed. `keep`: leave the folder, and say where it is.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"lab-{name}-"))
+    for address in NAMES:
+        os.environ.pop(address, None)
+    os.environ["LAB_DIR"] = str(folder / "lab")
+    if not keep:
+        REAPER.remove(folder)
+    try:
+        yield folder
+    finally:
+        if keep:
+            print(f"Kept: {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            REAPER.keep(folder)
