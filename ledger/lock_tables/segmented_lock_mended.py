@@ -31,6 +31,13 @@ from locks.errors import LockLost
 from locks.hazards import Hazard
 
 
+class ServerTime(Now):
+    """The database's clock. On MariaDB in UTC: NOW() goes by the session's time zone, and back once a year."""
+
+    def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
+
+
 class SegmentedLockMended(SegmentedLock):
     """`segmented-lock` with an owner."""
 
@@ -68,7 +75,7 @@ class SegmentedLockMended(SegmentedLock):
         if not mine.exists():
             self.records.create(name=self.name)
         # one conditional UPDATE: it sees the newest row, whatever a snapshot says
-        free = mine.filter(~Q(status=LockRecord.Status.LOCKED) | Q(deadline__lt=Now()))
+        free = mine.filter(~Q(status=LockRecord.Status.LOCKED) | Q(deadline__lt=ServerTime()))
         if not free.update(status=LockRecord.Status.LOCKED, owner=token, deadline=self._deadline()):
             mine.update(count=F("count") + 1)
             return False
@@ -100,4 +107,4 @@ class SegmentedLockMended(SegmentedLock):
         return self.records.filter(name=self.name, owner=owner)
 
     def _deadline(self) -> Any:
-        return Now() + timedelta(seconds=self.lease)
+        return ServerTime() + timedelta(seconds=self.lease)

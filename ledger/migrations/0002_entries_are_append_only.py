@@ -1,4 +1,5 @@
-"""Entries cannot be updated, deleted or truncated, not even by SQL."""
+"""Entries cannot be updated or deleted, not even by SQL. On PostgreSQL they cannot be truncated either; MariaDB's
+TRUNCATE fires no trigger."""
 
 from django.db import migrations
 

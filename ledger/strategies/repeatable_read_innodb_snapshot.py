@@ -8,7 +8,7 @@
 Guarantees   no lost update: the first updater wins, the second one hears of it, as on PostgreSQL.
 Breaks when  one session has not got the setting (it is per session, and off by default in 10.11); MySQL has not got
              it at all. Who used up the retries gets "busy".
-Costs        as `repeatable-read`: on a hot account most attempts fail.
+Costs        as `repeatable-read-innodb` for each attempt; on a hot account most attempts fail.
 Source       MariaDB, `innodb_snapshot_isolation` (10.6.18, 10.11.8 and later).
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connections, transaction
@@ -234,3 +235,18 @@ def test_a_database_that_is_away_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_book_on_mariadb_belongs_to_the_default_database(store: str) -> None:
     book = open_book("no-lock", [("A", 1, None)], store=store)
     assert book._state.db == "default"  # what refers to it, as a trial's result, is there
+
+
+@ON_MARIADB
+def test_mended_knows_no_time_zones(store: str) -> None:
+    """A session whose clock is five hours ahead: by it, every lease is over."""
+    name = f"zones-{uuid4()}"
+    first, second = (lock_of("segmented-lock-mended", store, name) for _ in range(2))
+    assert first.acquire(timeout=0)
+    with connections["mariadb"].cursor() as cursor:
+        cursor.execute("SET time_zone = '+05:00'")
+    try:
+        assert not second.acquire(timeout=0)
+    finally:
+        connections["mariadb"].close()
+    first.release()
