@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from loadtest.servers import ServerError
+from loadtest.servers.embedded import what_is_left
 
 
 def run(body: Callable[[], int]) -> int:
@@ -22,7 +23,7 @@ def run(body: Callable[[], int]) -> int:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("Stopped. Nothing keeps running.", file=sys.stderr)
+        print(f"Stopped. {what_is_left()}", file=sys.stderr)
         return 130
 
 

@@ -57,18 +57,28 @@ def record(row: models.Trial, result: Result) -> dict[str, Any]:
 
 def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict[str, Any]:
     """Close the row and write its file, whole or not at all. Returns what the file holds."""
-    row.ended = timezone.now()
-    report = {
+    report = report_of(row, results)
+    write(report, path)
+    close(row)  # after the file: the database may be why it was cut short
+    return report
+
+
+def report_of(row: models.Trial, results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the file of a command holds that ends now."""
+    return {
         "command": row.command,
         "started": row.started.isoformat(),
-        "ended": row.ended.isoformat(),
+        "ended": timezone.now().isoformat(),
         "environment": row.environment,
         "options": row.options,
         "results": results,
     }
-    write(report, path)
-    row.save(update_fields=["ended"])  # after the file: the database may be why it was cut short
-    return report
+
+
+def close(row: models.Trial) -> None:
+    """The command's run has ended."""
+    row.ended = timezone.now()
+    row.save(update_fields=["ended"])
 
 
 def write(report: dict[str, Any], path: Path) -> None:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from loadtest.demo import SERVE_PORT
 from loadtest.program import end_as_ctrl_c
 from loadtest.servers import ServerError
-from loadtest.servers.embedded import migrate, using
+from loadtest.servers.embedded import migrate, using, what_is_left
 from loadtest.servers.lab import Lab
 from loadtest.servers.supervisor import Supervisor
 
@@ -35,7 +35,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nEnded. Nothing keeps running.")
+        print(f"\nEnded. {what_is_left()}")
     return 0
 
 

@@ -1,6 +1,7 @@
 """The embedded servers of this checkout: started by whoever needs them first, ended with their last user.
 
     using()         for the time of a `with` block: `make demo`, `make serve`
+    held()          the same, of those that run: `manage.py compare`
     up() … down()   until told otherwise: `python manage.py servers up`
 
 Two runs side by side share them. What the environment gives (`DATABASE_URL`, `REDIS_URL`, …) is not started.
@@ -14,10 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
-from ledger.addresses import BASE_DIR, addresses
+from ledger.addresses import BASE_DIR, addresses, lab_dir, live_state
 from loadtest.children import child_environment
 
 from .base import ServerError, Unavailable, tail
@@ -26,6 +27,10 @@ from .lab import Lab
 
 STANDARD = ("postgres", "valkey", "valkey-nodes")
 PATIENCE = 90.0  # seconds for a server to start: initdb on a slow disk, or ZooKeeper's Java
+USED = (
+    "A run (make demo, make serve, a comparison, a test) still uses the servers: they end with it. "
+    "`python manage.py servers down --force` ends them now."
+)
 _keepers: list[subprocess.Popen[bytes]] = []  # ours; kept so that they are waited for when they end
 
 
@@ -47,18 +52,19 @@ def up(*extra: str) -> dict[str, str]:
 
 
 def down(*, force: bool = False) -> None:
-    """End the servers. Raises ServerError if a run still uses them, unless `force`. None run: nothing to do."""
+    """End the servers; on return they have ended. None run: nothing to do.
+
+    Raises ServerError if a run still uses them, unless `force`, or if they have not ended in time.
+    """
     lab = Lab()
     lab.pin.unlink(missing_ok=True)
-    if lab.in_use():
-        if not force:
-            raise ServerError(
-                "A run (make demo, make serve, a test) still uses the servers: they end with it. "
-                "`python manage.py servers down --force` ends them now."
-            )
-        if pid := lab.live_state().get("keeper"):
-            os.kill(pid, signal.SIGTERM)
-    _wait_for_the_end(lab, although_used=force)
+    if not force and lab.in_use():
+        raise ServerError(USED)
+    _wait_for_the_end(lab, force=force)
+    if lab.keeper_lives():
+        again = not force and (lab.in_use() or lab.pin.exists())  # somebody came after we had looked
+        slow = f"The servers have not ended within {PATIENCE:g} s. {tail(lab.folder / 'keeper.log')}"
+        raise ServerError(USED if again else slow)
 
 
 def status() -> dict[str, Any]:
@@ -75,13 +81,31 @@ def status() -> dict[str, Any]:
     }
 
 
+def what_is_left() -> str:
+    """The last words of a run that has left the servers."""
+    now = status()
+    if not now["running"]:
+        return "Nothing keeps running."
+    why = "another run uses them" if now["used"] else "`python manage.py servers down` ends them"
+    return f"The servers keep running: {why}."
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Be a user of the servers, if they run, for the time of the block; start none. `down` is refused meanwhile."""
+    with _held(Lab()) if live_state(lab_dir() / "servers.json") else nullcontext():
+        yield
+
+
 @contextmanager
 def using(*extra: str) -> Iterator[dict[str, str]]:
     """The servers for the time of the block. → addresses. On leaving, the last user waits for their end."""
     lab = Lab()
-    with _held(lab):
-        yield _ensure(lab, extra)
-    _wait_for_the_end(lab)
+    try:
+        with _held(lab):
+            yield _ensure(lab, extra)
+    finally:
+        _wait_for_the_end(lab)
 
 
 def migrate() -> None:
@@ -160,11 +184,16 @@ def _start_keeper(lab: Lab) -> "subprocess.Popen[bytes]":
     return keeper
 
 
-def _wait_for_the_end(lab: Lab, *, although_used: bool = False) -> None:
-    """Until the keeper is gone, or somebody else uses the servers, or they are to stay."""
+def _wait_for_the_end(lab: Lab, *, force: bool = False) -> None:
+    """Until the keeper is gone, or somebody else uses the servers, or they are to stay. `force`: tell it to end."""
     deadline = time.monotonic() + PATIENCE
+    told = None
     while lab.keeper_lives() and time.monotonic() < deadline:
-        if not although_used and (lab.in_use() or lab.pin.exists()):
+        if force and (pid := lab.keeper_pid()) not in (None, told):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            told = pid
+        if not force and (lab.in_use() or lab.pin.exists()):
             return
         time.sleep(0.05)
     _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]

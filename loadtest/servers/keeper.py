@@ -68,6 +68,8 @@ class Keeper:
         with self.lab.users.open("a") as users:
             while not self.stopping.is_set():
                 for name in SERVERS:
+                    if self.stopping.is_set():
+                        break
                     if name not in self.running and self.lab.order(name).exists():
                         self._start(name)
                 if self.supervisor.look():
@@ -150,6 +152,7 @@ def main() -> int:
     with lab.keeper.open("a") as lock:
         if not _lock(lock, seconds=1):
             return 0  # another one was faster
+        lab.sign(lock)
         keeper.run()
     return 0
 

@@ -2,10 +2,11 @@
 
 import fcntl
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ledger.addresses import lab_dir, live_state, read_state
+from ledger.addresses import birth, lab_dir, live_state, read_state
 
 
 class Lab:
@@ -13,7 +14,7 @@ class Lab:
 
     servers.json        where the servers are; there while they run. ledger/addresses.py reads it
     users.lock          shared lock: held by each user; exclusive: by the keeper while it stops the servers
-    keeper.lock         held by the keeper as long as it lives
+    keeper.lock         held by the keeper as long as it lives; says who it is
     orders/NAME         a user wants this server
     orders/NAME.failed  why it could not be started
     orders/pinned       they stay when the last user has left (`servers up`)
@@ -61,6 +62,19 @@ class Lab:
 
     def keeper_lives(self) -> bool:
         return not _free(self.keeper, fcntl.LOCK_SH)
+
+    def sign(self, lock: IO[str]) -> None:
+        """The keeper that has taken its lock says who it is: it has written no state yet."""
+        lock.truncate(0)
+        lock.write(f"{os.getpid()} {birth(os.getpid())}")
+        lock.flush()
+
+    def keeper_pid(self) -> int | None:
+        """Of the keeper that lives; None: there is none, or it has not said so yet."""
+        if not self.keeper_lives():
+            return None
+        pid, _, born = self.keeper.read_text().partition(" ")
+        return int(pid) if born and birth(int(pid)) == born else None
 
     def in_use(self) -> bool:
         """Whether some user holds the servers. The keeper that stops them is no user."""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from ledger.models import Book, Entry
 from loadtest.availability import missing
 from loadtest.journal import SUFFIX
 from loadtest.models import Result, Trial
+from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port
+from loadtest.webserver import WebServer
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),
@@ -201,6 +204,58 @@ def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureF
     assert "redis-watch, stock: it keeps its accounts only on redis" in out
     (row,) = (line for line in out.splitlines() if "│ redis-watch" in line)
     assert row.count("not-run") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "nowhere"),
+    [
+        ("compare", "DATABASE_URL", "postgresql://lab@127.0.0.1:{port}/lab"),
+        ("reconcile", "DATABASE_URL", "postgresql://lab@127.0.0.1:{port}/lab"),
+        ("compare", "REDIS_URL", "redis://127.0.0.1:{port}"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_said_in_a_sentence(
+    command: str, name: str, nowhere: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, str(BASE_DIR / "manage.py"), command],
+        cwd=tmp_path,
+        env={**os.environ, name: nowhere.format(port=free_port())},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "does not answer: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
+    postgres_server: Callable[..., Postgres], tmp_path: Path
+) -> None:
+    server = postgres_server()
+    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "1", "--output", str(tmp_path)
+    given = {"DATABASE_URL": server.url}
+    with (
+        WebServer(workers=2, environment=given) as web,
+        subprocess.Popen(
+            [sys.executable, "manage.py", "compare", *words, "--host", web.url],
+            cwd=BASE_DIR,
+            env={**os.environ, **given},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as command,
+    ):
+        assert command.stderr
+        assert any("no-lock: " in line for line in command.stderr)
+        server.kill()
+        _, told = command.communicate(timeout=250)
+    assert command.returncode == 2, told
+    assert "Traceback" not in told
+    assert f"What was measured is in {tmp_path / 'compare.json'}." in told
+    results = json.loads((tmp_path / "compare.json").read_text())["results"]
+    assert results[0]["strategy"] == "no-lock"
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import InterfaceError, OperationalError
 from rich.console import Console
 
 from ledger.addresses import NoServers
@@ -36,6 +37,8 @@ class Command(BaseCommand):
             found = [(each, _reconcile(each, account)) for each in _chosen(book, account)]
         except (NoServers, Refused) as error:
             raise CommandError(str(error), returncode=USAGE) from error
+        except (InterfaceError, OperationalError) as error:
+            raise CommandError(f"the database does not answer: {error}", returncode=USAGE) from error
         if options["json"]:
             results = [{**_about(each), **books.as_json()} for each, books in found]
             self.stdout.write(json.dumps({"right": _right(found), "results": results}, indent=2))

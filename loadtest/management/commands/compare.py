@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import BaseCommand, CommandError
-from django.db import ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,7 +28,7 @@ from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
 from loadtest.report.labels import labels
 from loadtest.report.terminal import matrix, remarks, table
-from loadtest.servers import ServerError
+from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
 from loadtest.words import Word
 from loadtest.workloads import WORKLOADS
@@ -93,9 +95,14 @@ class Command(BaseCommand):
             raise subjects.usage(error) from error
         end_as_ctrl_c()
         try:
-            report = self.measure(plans, options)
+            with embedded.held():
+                report = self.measure(plans, options)
         except (NoServers, ServerError, BankError) as error:
             raise subjects.usage(f"{error}\n{self.kept}") from error
+        except (InterfaceError, OperationalError) as error:
+            raise subjects.usage(f"the database does not answer: {error}\n{self.kept}") from error
+        except (RedisConnectionError, RedisTimeoutError) as error:
+            raise subjects.usage(f"Valkey (or Redis) does not answer: {error}\n{self.kept}") from error
         except ProgrammingError as error:
             raise subjects.usage(f"run `python manage.py migrate` first: {error}") from error
         except KeyboardInterrupt:
@@ -126,8 +133,10 @@ class Command(BaseCommand):
                         progress.console.print(told, highlight=False)
                 finally:
                     if results:
-                        report = records.finish(row, results, file)
+                        report = records.report_of(row, results)
+                        records.write(report, file)
                         self.kept = f"What was measured is in {file}."
+                        records.close(row)  # the database may be why it was cut short
         return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import random
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management import BaseCommand
+from django.core.management import BaseCommand, CommandError
 from django.db import connections
 from rich.console import Console
 from rich.markup import escape
@@ -50,6 +50,8 @@ class Command(BaseCommand):
             report, stopped = self.measure(plan, options)
         except ServerError as error:
             raise subjects.usage(error) from error
+        except KeyboardInterrupt:  # before the first cell: later ones keep what was measured
+            raise CommandError("stopped. No results are written.", returncode=130) from None
         self.show(report, options)
         if stopped:
             raise SystemExit(130)
