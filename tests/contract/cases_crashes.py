@@ -22,7 +22,7 @@ def holder_crash(arena: Arena, lock: Any) -> None:
     """The holder's process is killed (SIGKILL): the lock comes back with its lease."""
     with arena.fight(lock, lease=1.0, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
-        demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
+        demand(holder.asks("takes"), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()
         holder.dies()
         demand(waiter.got_in(waiting, fight.lease + 1), "its holder is dead, and it is not free")

@@ -8,13 +8,14 @@ from typing import Any
 
 from loadtest.servers import Valkey
 from loadtest.servers.valkey import Persistence
-from locks import LOCKS, LockUnavailable, LockUnsupported
+from locks import LockUnavailable, LockUnsupported
 from tests.contract.arena import NO_DELAY, Arena, in_step
 from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken
 from tests.contract.site import Site
+from tests.contract.warm import SUBJECTS
 
 #: where the locks are before, where after, and what happens in between
 Disaster = tuple[Site, Site, Callable[[], None]]
@@ -35,7 +36,7 @@ def failover(arena: Arena, lock: Any) -> None:
 def _struck(arena: Arena, lock: Any, disaster: Callable[[Arena], Any], confirm: float) -> None:
     struck = arena.outcomes.get(disaster)
     if struck is None or lock not in struck:
-        locks = {*LOCKS.values(), lock}
+        locks = {*SUBJECTS.values(), lock}
         asking = [each for each in locks if "failover" not in each.not_applicable]
         struck = arena.outcomes[disaster] = _strike(arena, asking, disaster, confirm)
     if struck[lock]:

@@ -17,10 +17,10 @@ def mutual_exclusion(arena: Arena, lock: Any) -> None:
     """Two processes: while one is inside the other is refused; afterwards it gets in."""
     with arena.fight(lock, lease=2.0) as fight:
         first, second = fight.process(), fight.process()
-        demand(first.asks("acquire", 1), "nobody else wanted it, and it was not granted")
+        demand(first.asks("takes"), "nobody else wanted it, and it was not granted")
         demand(not second.asks("acquire", 0), "a second process got in while the first was inside")
         first.asks("release")
-        demand(second.asks("acquire", 1), "it was released, and the second process did not get in")
+        demand(second.asks("takes"), "it was released, and the second process did not get in")
         second.asks("release")
 
 
@@ -82,7 +82,7 @@ def _leftover(arena: Arena, lock: Any, number: int) -> Fight | None:
 
 def dies_in_acquire(party: Party, step: int) -> bool:
     """Kill the party before that command of its acquire. False when there is no such command."""
-    acquiring = party.begins(party.gets_in, stop_before=step)
+    acquiring = party.begins(party.takes, stop_before=step)
     came = party.stands_at_the_gate(acquiring)
     party.dies()
     return came
@@ -109,7 +109,7 @@ def endurance(arena: Arena, lock: Any) -> None:
         party = fight.party()
         for turn in range(12):
             try:
-                demand(party.gets_in(), f"turn {turn + 1}: it is free, and it was not granted")
+                demand(party.takes(), f"turn {turn + 1}: it is free, and it was not granted")
                 party.lock.release()
             except Exception as error:
                 raise Broken(f"turn {turn + 1}: {error}") from error

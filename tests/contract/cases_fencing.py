@@ -22,7 +22,7 @@ def fencing(arena: Arena, lock: Any) -> None:
         admin = arena.admins[1]
         for turn in range(HAND_OVERS):
             party, late = parties[turn % 2], turn % 10 == 9
-            demand(party.gets_in(), f"hand-over {turn + 1}: it is free, and it was not granted")
+            demand(party.takes(), f"hand-over {turn + 1}: it is free, and it was not granted")
             number = party.lock.fencing_token
             demand(number is not None and number > last, f"hand-over {turn + 1}: {number} after {last}")
             last = number

@@ -20,7 +20,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
     with arena.fight(lock, lease=1.0, **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         asked = time.monotonic()
-        demand(holder.asks("acquire", 1), "nobody else wanted it, and it was not granted")
+        demand(holder.asks("takes"), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()
         holder.stops()
         demand(
@@ -75,7 +75,7 @@ def renewal_of_anothers(arena: Arena, lock: type[Lock]) -> None:
         for told in ("a holder that lost it renews", "after its late release it renews"):
             fight.forgets()
             successor = fight.process()
-            demand(successor.asks("acquire", 1), "it was lost, and nobody else got in")
+            demand(successor.asks("takes"), "it was lost, and nobody else got in")
             successor.dies()
             _ends(fight, f"{told} the dead successor's lock")
             late.leaves()

@@ -36,7 +36,7 @@ def release_overtaken(arena: Arena, lock: Any) -> None:
     while True:
         with arena.fight(lock, lease=2.0) as fight:
             late = fight.party()
-            demand(late.begins(late.gets_in).result(), "nobody else wants it, and it was not granted")
+            demand(late.begins(late.takes).result(), "nobody else wants it, and it was not granted")
             releasing = late.begins(late.leaves, stop_before=step)
             if not late.stands_at_the_gate(releasing):
                 return

@@ -24,13 +24,13 @@ def noscript(arena: Arena, lock: Any) -> None:
         party.lock.release()
         try:
             for _ in range(2):
-                demand(party.gets_in(), "it is free, and it was not granted")
+                demand(party.takes(), "it is free, and it was not granted")
                 for admin in arena.admins:
                     admin.script_flush()
                 party.lock.release()
             for admin in arena.admins:
                 admin.script_flush()
-            demand(party.gets_in(), "it is free, and it was not granted")
+            demand(party.takes(), "it is free, and it was not granted")
         except Exception as error:
             raise Broken(f"after SCRIPT FLUSH: {error}") from error
 
@@ -52,7 +52,7 @@ def lost_reply(arena: Arena, lock: Any) -> None:
 
 def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     party, newcomer = fight.party(site), fight.party()
-    acquiring = party.begins(party.gets_in, stop_before=step)
+    acquiring = party.begins(party.takes, stop_before=step)
     if not party.stands_at_the_gate(acquiring):
         return False
     _loses_the_reply(party, proxy)
@@ -73,7 +73,7 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
 
 def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     party = fight.party(site)
-    demand(party.begins(party.gets_in).result(), "nobody else wants it, and it was not granted")
+    demand(party.begins(party.takes).result(), "nobody else wants it, and it was not granted")
     releasing = party.begins(party.leaves, stop_before=step)
     if not party.stands_at_the_gate(releasing):
         return False
@@ -103,14 +103,14 @@ def typed_errors(arena: Arena, lock: Any) -> None:
         _raises(LockNotHeld, "release without holding", party.lock.release)
         if not asks_a_server(lock):
             return
-        demand(party.gets_in(), "it is free, and it was not granted")
+        demand(party.takes(), "it is free, and it was not granted")
         fight.forgets()
         _raises(LockLost, "release after the lease", party.lock.release)
         demand(not party.lock.held, "it raised LockLost, and believes that it holds it")
         nowhere = Site(str(arena.main.run / "nobody-listens-here"))
-        _raises(LockUnavailable, "no connection", fight.party(nowhere).gets_in)
+        _raises(LockUnavailable, "no connection", fight.party(nowhere).takes)
         replica = Site(str(arena.replica.socket))
-        _raises(LockUnavailable, "a read-only replica", fight.party(replica).gets_in)
+        _raises(LockUnavailable, "a read-only replica", fight.party(replica).takes)
         old = Site(str(arena.old_server.socket))
         _raises(
             LockUnsupported,
@@ -121,7 +121,7 @@ def typed_errors(arena: Arena, lock: Any) -> None:
 
 
 def _takes_and_gives_back(party: Any) -> None:
-    if party.gets_in():
+    if party.takes():
         party.lock.release()
 
 

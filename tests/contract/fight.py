@@ -31,7 +31,7 @@ class Fight:
 
     def holder(self, **settings: Any) -> Party:
         party = self.party(**settings)
-        demand(party.gets_in(), "nobody else wants it, and it was not granted")
+        demand(party.takes(), "nobody else wants it, and it was not granted")
         return party
 
     def process(self) -> Worker:

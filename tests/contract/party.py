@@ -12,6 +12,7 @@ from locks import LockFactory
 from tests.contract.gates import Gate
 from tests.contract.promises import wait_until
 from tests.contract.site import Site, built
+from tests.contract.warm import takes
 from tests.contract.workers import asks_a_server
 
 
@@ -21,11 +22,16 @@ class Party:
     def __init__(self, factory: LockFactory, name: str, site: Site, **settings: Any) -> None:
         self.gate = Gate()
         self.lock = built(factory, name, site, self.gate, **settings)
+        self.gate.sent = 0  # what it did before is no part of the case
         self._asks_a_server = asks_a_server(factory)
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     def gets_in(self, timeout: float = 0.0) -> bool:
         return bool(self.lock.acquire(timeout=timeout))
+
+    def takes(self) -> bool:
+        """Get in where nobody is inside."""
+        return takes(self.lock)
 
     def waits(self) -> Future[Any]:
         """Begin to wait, without a limit. Returns when it has asked at least once."""

@@ -21,6 +21,7 @@ from tests.contract.arena import Arena
 from tests.contract.case import CASES
 from tests.contract.controls import CONTROLS
 from tests.contract.promises import Broken
+from tests.contract.warm import SUBJECTS
 
 #: cases that measure time (side by side a busy machine makes them late), or that touch a whole server
 ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "failover"}
@@ -28,7 +29,7 @@ ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "
 CELLS = [
     pytest.param(case, lock, id=f"{slug}-{case}")
     for case in CASES
-    for slug, lock in LOCKS.items()
+    for slug, lock in SUBJECTS.items()
     if case not in lock.not_applicable
 ]
 

@@ -17,6 +17,7 @@ from locks.direct_wire import DirectWire
 from tests.contract.arena import Arena, renewers
 from tests.contract.fight import Fight
 from tests.contract.promises import wait_until
+from tests.contract.warm import WarmFairLock
 
 SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
 PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]
@@ -199,19 +200,17 @@ def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) 
 
 
 def test_fair_lock_is_put_to_the_cases_on_its_short_way(arena: Arena) -> None:
-    """The gates must not turn it off: the cases would try another lock than the one that people use."""
-    with arena.fight(LOCKS["fair-lock"], lease=10.0) as fight:
+    """Neither the gates nor the cases must turn it off: they would try another lock than the one that people use."""
+    with arena.fight(WarmFairLock, lease=10.0) as fight:
         party = fight.party()
-        for _ in range(3):
-            assert party.lock.acquire()
-            party.lock.release()
         (wire,) = party.lock._home.client.idle
         assert isinstance(wire, DirectWire)
-        sent, questions = party.gate.sent, len(wire.ready[party.lock._calls])
-        assert party.lock.acquire()
-        party.lock.release()
-        assert len(wire.ready[party.lock._calls]) == questions - 1, "it asks what was packed before"
-        assert party.gate.sent == sent + 2, "it passes the gate"
+        for turn in range(1, 4):
+            questions = len(wire.ready[party.lock._calls])
+            assert party.takes()
+            party.lock.release()
+            assert len(wire.ready[party.lock._calls]) == questions - 1, "it asks what was packed before"
+            assert party.gate.sent == 2 * turn, "it passes the gate"
 
 
 def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:

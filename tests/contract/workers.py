@@ -64,7 +64,7 @@ class Worker:
         while time.monotonic() < deadline and not self._pipe.poll():
             clients = [each for each in admin.client_list() if each["name"] == pid]
             commands = sum(int(each.get("tot-cmds", 0)) for each in clients)
-            if any("b" in each["flags"] or int(each["sub"]) > 0 for each in clients):
+            if any(map(_is_woken, clients)):
                 return
             first = commands if first is None and clients else first
             if first is not None and commands >= first + 4:
@@ -104,7 +104,7 @@ class Workers:
         self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> Self:
-        _context.set_forkserver_preload(["tests.contract.site"])
+        _context.set_forkserver_preload(["tests.contract.site", "tests.contract.warm"])
         self._ready = self._starter.submit(Worker)
         return self
 
@@ -120,6 +120,11 @@ class Workers:
         if self._ready is not None:
             self._ready.result().dies()
         self._starter.shutdown()
+
+
+def _is_woken(client: dict[str, Any]) -> bool:
+    """Does this connection wait for news? One whose last command was a release has only kept its subscription."""
+    return "b" in client["flags"] or (int(client["sub"]) > 0 and client["cmd"] != "delifeq")
 
 
 def _state(pid: int) -> str:
@@ -141,6 +146,7 @@ def _work(pipe: Connection) -> None:
     """The process: build a lock, then do to it what the pipe says, until the pipe ends."""
     from tests.contract.gates import Gate
     from tests.contract.site import built
+    from tests.contract.warm import takes
 
     lock: Any = None
     with suppress(EOFError, OSError):
@@ -151,6 +157,8 @@ def _work(pipe: Connection) -> None:
                     factory, name, site, settings = args
                     site = site.named(f"pid-{os.getpid()}")
                     lock, value = built(factory, name, site, Gate(), **settings), None
+                elif action == "takes":
+                    value = takes(lock, 1.0)
                 elif action == "counts":
                     value = _counts(lock, *args)
                 else:

@@ -35,12 +35,15 @@ def direct(server):
         yield redis
 
 
-@pytest.fixture
-def lock(silencer, direct):
-    """A lock behind the proxy, its connection open and its scripts known."""
+@pytest.fixture(params=[1, 3], ids=["long-way", "short-way"])
+def lock(request, silencer, direct):
+    """A lock behind the proxy, its connection open and its scripts known; after three sections its questions are
+    packed, too."""
     lock = FairLock("x", redis=client(silencer.url), lease=60)
-    with lock:
-        pass
+    for _ in range(request.param):
+        with lock:
+            pass
+    assert bool(lock._home.client.idle[0].ready.get(lock._calls)) == (request.param == 3)
     return lock
 
 
