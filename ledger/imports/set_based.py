@@ -1,5 +1,8 @@
 """Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
+For programs that load in bulk. A file that is uploaded goes line by line instead (apply.py): each line by its book's
+strategy, under a key and with an outcome of its own.
+
     SELECT accounts FOR UPDATE; are keys known?; COPY entries (balances run along here); UPDATE accounts; COMMIT
 
 Guarantees   what `select-for-update` guarantees, for a whole chunk: the accounts are locked, in the order of their

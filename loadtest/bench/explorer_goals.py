@@ -12,11 +12,12 @@ from loadtest.bench.goals import at_least, at_most
 from loadtest.bench.measured import Row
 
 LEFT_OUT = "this run left it out"
+JUDGED = {"kept", "lost"}
 
 
 def judge(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield each goal. The peer is compared case by case, where it answered: a case that it hangs in says nothing
-    about its speed."""
+    """Yield each goal. The peer is compared case by case, where it came to a verdict: what it spends in a case that it
+    cannot finish is one of its time-outs, and says nothing of its speed."""
     by_name: dict[str, dict[str, Row]] = {}
     for row in rows:
         by_name.setdefault(row["strategy"], {})[row["case"]] = row
@@ -35,19 +36,19 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
     ratios = [
         unreduced[case]["schedules_per_s"] / row["schedules_per_s"]
         for case, row in peer.items()
-        if case in unreduced and row.get("schedules_per_s")
+        if case in unreduced and row["verdict"] in JUDGED
     ]
     yield at_least(
-        f"schedules/s ÷ {PEER}'s on the same case, median of the cases that it answered",
+        f"schedules/s ÷ {PEER}'s on the same case, median of the cases that it judged",
         10,
         statistics.median(ratios) if ratios else None,
-        f"{PEER} answered no case",
+        f"{PEER} came to no verdict",
     )
     yield at_most(
         "all strategies, 2 workers, 1 fault, seconds",
         90,
         None,
-        f"`manage.py explore` prints its time: here only {ORM} is explored",
+        f"here only {ORM} is explored: `time make explore` measures it",
     )
 
 
