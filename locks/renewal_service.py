@@ -5,9 +5,15 @@
     service: HGETALL register → lock 30000, PEXPIRE lock 30000       … every 10 s, for ever
     B:                                  SET lock … → nil, … for ever
 
+    and a release is two commands:
+    A: compare-and-delete lock → 1
+    B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000
+    A: HDEL register lock               nobody renews B's lock: its section outlasts the lease, C is inside too
+
 Guarantees   mutual exclusion while the service runs: neither overrun nor a paused holder loses the lock.
 Breaks when  the holder dies: the service does not know, and its lock lives for ever. That is the price of a
-             renewal apart from what it stands for: the lease no longer says that anyone is alive.
+             renewal apart from what it stands for: the lease no longer says that anyone is alive. A release that is
+             slow between its two commands takes its successor out of the register.
 Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
 Source       published as "a renewal service for business that takes long".
 """
@@ -44,7 +50,7 @@ class RenewalServiceLock(Lock):
     title = "Lease renewed by a service of its own"
     source = 'published as "a renewal service for business that takes long"'
     guarantees = "mutual exclusion while the service runs, also for a paused holder"
-    breaks_when = "the holder dies: its lock lives for ever"
+    breaks_when = "the holder dies: its lock lives for ever; a slow release ends its successor's renewal"
     round_trips = "2 + 2, and 1 each look"
     lease_step = 0.001
     renews = True
@@ -94,7 +100,7 @@ class RenewalServiceLock(Lock):
     def release(self) -> None:
         token, self.token = self.token, None
         if token is not None and self.release_script(self.redis, [self.name], [token]):
-            self.redis.hdel(REGISTER, self.name)
+            self.redis.hdel(REGISTER, self.name)  # as published: by now it may be its successor's entry
 
     @property
     def held(self) -> bool:

@@ -13,7 +13,9 @@
 
 Guarantees   what `token` does, and a failover only if the replicas happened to confirm.
 Breaks when  the replicas do not confirm: it goes on without them. The wait runs while the lease runs and can
-             eat all of it. What breaks `token`.
+             eat all of it. Where the client waits no longer for a reply than the server waits for the replicas
+             (redis-py's default is 5 s, too), an unconfirmed acquire raises, and its key stands in everyone's way
+             until the lease ends. What breaks `token`.
 Costs        2 round trips to acquire, of which one waits for the replica; 1 to release.
 Source       published as "WAIT makes the Redis lock safe": `SET NX EX 5`, `WAIT 1 5000`.
 """
@@ -70,13 +72,17 @@ class ReplicatedAsPublishedLock(Lock):
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
 
-        def attempt() -> bool:
-            return bool(self.redis.set(self.name, token, nx=True, ex=self.lease))
-
-        if not poll_until(attempt, self.poll, timeout):
+        if not poll_until(lambda: self._attempt(token), self.poll, timeout):
             return False
-        self.redis.wait(self.replicas, self.confirm)  # as published: how many confirmed is not looked at
         self.token = token
+        return True
+
+    def _attempt(self, token: bytes) -> bool:
+        # WAIT speaks of what its own connection wrote
+        with self.redis.client() as connection:  # type: ignore[no-untyped-call]
+            if not connection.set(self.name, token, nx=True, ex=self.lease):
+                return False
+            connection.wait(self.replicas, self.confirm)  # as published: how many confirmed is not looked at
         return True
 
     def release(self) -> None:

@@ -140,6 +140,21 @@ def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
         arena.admins[0].delete("renewal-service:locks")
 
 
+def test_renewal_service_forgets_a_successor(arena: Arena) -> None:
+    """A is stopped between the two commands of its release; B acquires; A goes on: nobody renews B's lock."""
+    with arena.fight(LOCKS["renewal-service"], lease=1.0) as fight:
+        slow, successor = fight.holder(), fight.party()
+        slow.lock.release()  # the server knows its script from now on
+        assert slow.gets_in()
+        releasing = slow.begins(slow.lock.release, stop_before=1)
+        assert slow.stands_at_the_gate(releasing)
+        assert successor.gets_in()
+        slow.gate.open()
+        releasing.result()
+        fight.opens_within(fight.lease + 1, "somebody renews the successor's lock")
+        assert successor.lock.held
+
+
 def test_leaky_lock_stalls_with_the_pool_as_published(arena: Arena) -> None:
     """Eight commands are four sections; the ninth waits without a limit."""
     with arena.fight(LOCKS["token-leaky"], pool_wait=None) as fight:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from loadtest.servers import Valkey
 from locks import LOCKS, LockUnavailable, LockUnsupported
@@ -25,6 +28,41 @@ def alone(valkey_server: Callable[..., Valkey]) -> Site:
 def test_as_published_goes_on_unconfirmed(arena: Arena, alone: Site) -> None:
     with arena.fight(AS_PUBLISHED, lease=5.0, confirm=0.05) as fight:
         assert fight.party(alone).gets_in(), "no replica has it, and it says yes"
+
+
+@pytest.mark.parametrize("lock", [AS_PUBLISHED, REPLICATED], ids=lambda lock: lock.slug)
+def test_the_connection_that_waits_is_the_one_that_wrote(arena: Arena, lock: Any) -> None:
+    """WAIT speaks of what its own connection wrote; and whose turn it is in a pool is luck."""
+
+    class InTurn(list[Any]):
+        def pop(self, *_: Any) -> Any:
+            return super().pop(0)
+
+    with arena.fight(lock, lease=5.0) as fight, arena.main.client().monitor() as heard:
+        party = fight.party(replace(arena.site, redis=arena.main.port))
+        pool = party.lock.redis.connection_pool
+        two = [pool.get_connection() for _ in range(2)]
+        for each in two:
+            pool.release(each)
+        pool._available_connections = InTurn(pool._available_connections)
+        assert party.gets_in()
+        wrote, waited = (
+            next(told["client_port"] for told in heard.listen() if told["command"].startswith(word))
+            for word in (f"SET {fight.name}", "WAIT")
+        )
+        assert wrote == waited
+
+
+def test_as_published_raises_where_the_client_waits_no_longer_than_the_server(
+    arena: Arena, alone: Site
+) -> None:
+    with arena.fight(AS_PUBLISHED, lease=5.0, confirm=5.0) as fight:
+        party = fight.party(alone)
+        party.lock.redis.connection_pool.connection_kwargs["socket_timeout"] = 0.1
+        with pytest.raises(RedisTimeoutError):
+            party.gets_in()
+        assert party.lock.redis.exists(fight.name), "nobody has it, and it stays for its lease"
+        assert not party.lock.held
 
 
 def test_as_published_waits_until_its_lease_is_over(arena: Arena, alone: Site) -> None:
