@@ -15,7 +15,7 @@ from loadtest.bench import explorer_peer, neighbours
 from loadtest.bench.explorer_cases import CASES, Case
 from loadtest.bench.explorer_rates import rates
 from loadtest.bench.explorer_subject import CONTENTS, CaseSubject
-from loadtest.bench.measured import Measured, Row, not_run
+from loadtest.bench.measured import Measured, Row, failed
 from loadtest.explorer.bounds import SECOND, Bounds, Reduction
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
@@ -78,13 +78,14 @@ def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
                 server.close()
             subject.close()
         word = "kept" if found.exhausted and found.worst == UNBROKEN else found.worst
+        unknown = word == UNBROKEN
         yield {
             "strategy": name,
             "case": case.name,
             **rates(found.schedules, found.steps, found.seconds),
             "played": found.played,
-            "verdict": "inconclusive" if word == UNBROKEN else word,
-            "right": word == case.right,
+            "verdict": "inconclusive" if unknown else word,
+            "right": None if unknown else word == case.right,
             "replayed": again,
             "cause": found.cause,
         }
@@ -108,7 +109,7 @@ def ledger(plan: Plan) -> Row:
     with Lanes(cores) as lanes:
         answers = [answer for _, answer in lanes.explore([Job(strategy=ORM, budget=plan.ledger)] * cores)]
     if broken := [answer["error"] for answer in answers if "error" in answer]:
-        return about | not_run(broken[0])
+        return about | failed(broken[0])
     figures = [answer["result"].figures for answer in answers]
     schedules, steps, played = (
         sum(each[name] for each in figures) for name in ("schedules", "steps", "played")

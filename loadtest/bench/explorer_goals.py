@@ -31,7 +31,7 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
     ledger = next((row for row in rows if row["strategy"] == LEDGER), {"reason": LEFT_OUT})
     name = f"schedules/s, {ORM} through Django's ORM, all cores"
     yield at_least(name, 400, ledger.get("schedules_per_s"), ledger.get("reason", ""))
-    rightly = sum(row["right"] for row in usual.values()) if usual.keys() == CASES.keys() else None
+    rightly = sum(row["right"] is True for row in usual.values()) if usual.keys() == CASES.keys() else None
     yield at_least("cases that the explorer judges rightly", len(CASES), rightly, LEFT_OUT)
     ratios = [
         unreduced[case]["schedules_per_s"] / row["schedules_per_s"]

@@ -14,7 +14,7 @@ from typing import Any
 from loadtest.bench import explorer_frontrun
 from loadtest.bench.explorer_cases import Case
 from loadtest.bench.explorer_rates import rates
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.peer_python import NotInstalled, python_with
 
 PEER = "frontrun"
@@ -37,8 +37,8 @@ def measure(case: Case, seconds: float, install: bool, database: str, redis_url:
         told: dict[str, Any] = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
         if in_time:
-            return row | not_run((complaint.strip().splitlines() or ["no answer"])[-1])
-        return row | {"verdict": "inconclusive", "reason": f"no answer within {patience:g} s"}
+            return row | failed((complaint.strip().splitlines() or ["no answer"])[-1])
+        return row | failed(f"no answer within {patience:g} s")
     return {
         **row,
         **rates(told["schedules"], None, told["seconds"]),

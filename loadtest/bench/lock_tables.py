@@ -22,7 +22,7 @@ from django.db import connections
 from ledger.lock_tables import LOCK_TABLES
 from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
-from loadtest.bench.measured import Measured, Row, not_run
+from loadtest.bench.measured import Measured, Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
 from loadtest.environment import environment
 from loadtest.servers import MariaDB, mariadb
@@ -82,24 +82,24 @@ def maria() -> Iterator[str | None]:
 
 def _measure(plan: Plan, store: str, alias: str, names: str, told: Callable[[str], None]) -> Iterator[Row]:
     found: dict[str, list[float]] = {slug: [] for slug in CONTENDERS}
-    failed: dict[str, Row] = {}
+    broken: dict[str, Row] = {}
     errors = dict.fromkeys(CONTENDERS, 0)
     for turn in range(plan.rounds):
-        for slug in [each for each in CONTENDERS if each not in failed]:
+        for slug in [each for each in CONTENDERS if each not in broken]:
             told(f"{slug} on {store}, {names}, round {turn + 1} of {plan.rounds}")
             try:
                 per_s, refused = rate(slug, alias, NAMES[names], plan.seconds)
             except ChildFailed as error:
-                failed[slug] = not_run(error)
+                broken[slug] = failed(error)
                 continue
             found[slug].append(per_s)
             errors[slug] += refused
     for slug, speeds in found.items():
         about = _about(slug, store) | {"names": names}
-        if slug in failed:
-            yield about | failed[slug]
+        if slug in broken:
+            yield about | broken[slug]
             continue
-        ratio = {} if CENTRAL in failed else {"ratio": ratios(speeds, found[CENTRAL])}
+        ratio = {} if CENTRAL in broken else {"ratio": ratios(speeds, found[CENTRAL])}
         yield about | {"per_s": spread(speeds), **ratio, "errors": errors[slug]}
 
 

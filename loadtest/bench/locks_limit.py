@@ -16,7 +16,7 @@ from typing import Any
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.locks_contenders import command
 from loadtest.bench.locks_servers import Servers
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import spread
 
 TIMEOUT = 5.0
@@ -97,6 +97,6 @@ def rows(servers: Servers, *, turns: int, times: int) -> Iterator[Row]:
         try:
             speed = [measure(servers, turns=turns, section=section) for _ in range(times)]
         except ChildFailed as error:
-            yield about | not_run(error)
+            yield about | failed(error)
         else:
             yield about | {"per_s": spread(speed)}

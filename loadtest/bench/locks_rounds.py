@@ -11,7 +11,7 @@ from loadtest.bench.children import ChildFailed
 from loadtest.bench.locks_contenders import CONTENDED, OURS, WAITING
 from loadtest.bench.locks_goals import PROCESSES
 from loadtest.bench.locks_servers import Servers
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 
 WORK = 0.001  # seconds
@@ -28,7 +28,7 @@ def one_round(servers: Servers, seconds: float, yours: Sequence[str] = ()) -> Ro
         try:
             found = contended.measure(name, servers, processes=processes, seconds=seconds, work=work)
         except ChildFailed as error:
-            found = {"processes": processes, **not_run(error)}
+            found = {"processes": processes, **failed(error)}
         figures[what, name] = found
 
     measure("alone", OURS, 1)
@@ -45,8 +45,8 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
     for measure, name in rounds[0]:
         of = [each[measure, name] for each in rounds]
         about = {"measure": measure, "strategy": name, "processes": of[0]["processes"]}
-        if failed := [each for each in of if "reason" in each]:
-            yield {**about, **not_run(failed[0]["reason"])}
+        if reason := next((each["reason"] for each in of if "reason" in each), ""):
+            yield {**about, **failed(reason)}
             continue
         ours = [each["contended, 1 ms" if measure.endswith("1 ms") else "contended", OURS] for each in rounds]
         speeds = [each["sections_per_s"] for each in of]
@@ -76,4 +76,4 @@ def waiters(servers: Servers, counts: tuple[int, ...], seconds: float) -> Iterat
             try:
                 yield about | contended.measure(name, servers, processes=count, seconds=seconds)
             except ChildFailed as error:
-                yield about | not_run(error)
+                yield about | failed(error)

@@ -12,7 +12,7 @@ from loadtest.bench.children import Child, ChildFailed, Foreign, Forked
 from loadtest.bench.locks_contenders import FOREIGN, OURS, UNCONTENDED, Contender
 from loadtest.bench.locks_contenders import contender as contender_of
 from loadtest.bench.locks_servers import Servers
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.peer_python import NotInstalled, python_with
 from loadtest.bench.spread import ratios, spread
 
@@ -47,7 +47,7 @@ def measure(
     itself did not fail)."""
     with ExitStack() as stack:
         children: dict[str, Child] = {}
-        absent: dict[str, str] = {}
+        absent: dict[str, Row] = {}
         for name, child in _children(servers, install, yours, absent):
             children[name] = child
             stack.callback(child.close)
@@ -58,7 +58,7 @@ def measure(
                     children[name].tell(seconds if turn >= 0 else WARM_UP)
                     speed = children[name].answer(seconds)
                 except ChildFailed as error:
-                    absent[name] = str(error)
+                    absent[name] = failed(error)
                     del children[name]
                     continue
                 if turn >= 0:
@@ -67,7 +67,7 @@ def measure(
 
 
 def _children(
-    servers: Servers, install: bool, yours: Sequence[str], absent: dict[str, str]
+    servers: Servers, install: bool, yours: Sequence[str], absent: dict[str, Row]
 ) -> Iterator[tuple[str, Child]]:
     for contender in (*UNCONTENDED, *map(contender_of, yours)):
         yield contender.name, Forked(worker(contender, servers))
@@ -75,15 +75,15 @@ def _children(
         try:
             python = python_with(peer, make=install)
         except NotInstalled as error:
-            absent[peer] = str(error)
+            absent[peer] = not_run(error)
             continue
         yield peer, Foreign(python, Path(foreign_peer.__file__), peer, str(servers.plain.socket))
 
 
-def _rows(figures: dict[str, list[float]], absent: dict[str, str]) -> Iterator[Row]:
+def _rows(figures: dict[str, list[float]], absent: dict[str, Row]) -> Iterator[Row]:
     for name, speeds in figures.items():
         if name not in absent:
             ratio = {} if OURS in absent else {"ratio": ratios(figures[OURS], speeds)}
             yield {"strategy": name, "per_s": spread(speeds), **ratio}
     for name, reason in absent.items():
-        yield {"strategy": name, **not_run(reason)}
+        yield {"strategy": name, **reason}

@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Measured:
-    """`results`: a row for each contender of each measurement; one that failed is `not-run`, with its `reason`.
+    """`results`: a row for each contender of each measurement; where there are no figures, it has a `reason`.
     `environment`: what was measured on. `warning`: why the figures say little, if others used the machine too."""
 
     results: list[Row] = field(default_factory=list)
@@ -20,5 +20,10 @@ class Measured:
 
 
 def not_run(reason: object) -> Row:
-    """What stands in a row in the place of figures."""
+    """What stands in a row in the place of figures: something is not there."""
     return {"verdict": "not-run", "reason": str(reason)}
+
+
+def failed(error: object) -> Row:
+    """The same: it ran, and failed or never answered."""
+    return {"verdict": "inconclusive", "reason": str(error)}

@@ -28,6 +28,7 @@ FILLED = {
 PROCESSED = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 FIRST = re.compile(r"^progress: ([0-9.]+) s, ([0-9.]+) tps", re.MULTILINE)
+LEAST = 0.5  # seconds that a rate is taken of
 WARM_UP = 1  # second: the sessions connect, the statement is planned. pgbench reports no shorter time
 
 
@@ -77,13 +78,16 @@ def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: s
 
 
 def read(told: str, progress: str) -> tuple[int, float]:
-    """Return how many transactions pgbench made, and how many a second after its first report of progress.
-    Raises LookupError when it does not say."""
+    """Return how many transactions pgbench made, and how many a second after its first report of progress; in all, if
+    that came so late that hardly anything is left. Raises LookupError when it does not say, or made none."""
     found = [words.search(text) for words, text in ((PROCESSED, told), (RATE, told), (FIRST, progress))]
     if None in found:
         raise LookupError("not what pgbench says at its end")
     processed, whole, first_seconds, first = (float(n) for match in found if match for n in match.groups())
-    return int(processed), (processed - first * first_seconds) / (processed / whole - first_seconds)
+    if not processed:
+        raise LookupError("not one transaction")
+    rest = processed / whole - first_seconds
+    return int(processed), (processed - first * first_seconds) / rest if rest >= LEAST else whole
 
 
 def _of_children() -> float:

@@ -18,7 +18,7 @@ from ledger.reconciliation import books_of
 from loadtest.bench import reconcile_alone
 from loadtest.bench.callers import fresh_book, held
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 
 ACCOUNTS = 100
@@ -122,6 +122,6 @@ def reconciles(counts: tuple[int, ...], chunk: int, told: Callable[[str], None])
         try:
             seconds, mebibytes, right = reconcile_alone.measure(book.pk)
         except ChildFailed as error:
-            yield about | not_run(error)
+            yield about | failed(error)
         else:
             yield about | {"seconds": seconds, "memory_mib": mebibytes, "right": right}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger.strategies.segmented_balance import SEGMENTS
 from loadtest.bench import callers, pgbench
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.measured import Row, not_run
+from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
 
 CALLERS = 8
@@ -55,25 +55,27 @@ def measure(
     """Yield a row for each contender: `per_s`, and `ratio`, its rate for each posting of pgbench in that round, if
     pgbench did not fail."""
     found: dict[str, list[callers.Rate]] = {name: [] for name in dict.fromkeys((*CONTENDERS, *yours))}
-    failed: dict[str, Row] = {}
+    absent: dict[str, Row] = {}
     for turn in range(rounds):
         for name in turned(list(found), turn, rounds):
             told(f"{name}, accounts: {accounts}, round {turn + 1} of {rounds}")
             try:
                 found[name].append(one(name, accounts, seconds))
             except ChildFailed as error:
-                failed.setdefault(name, not_run(error))
+                absent.setdefault(name, failed(error))
+            except ValueError as error:  # it keeps no accounts on PostgreSQL
+                absent.setdefault(name, not_run(error))
     limits = [each.per_s for each in found[LIMIT]]
     for name, rates in found.items():
         about = {"measure": "postings", "strategy": name, "accounts": accounts, "callers": CALLERS}
-        if name in failed:
-            yield about | failed[name]
+        if name in absent:
+            yield about | absent[name]
             continue
         speeds = [each.per_s for each in rates]
         yield {
             **about,
             "per_s": spread(speeds),
-            **({} if LIMIT in failed else {"ratio": ratios(speeds, limits)}),
+            **({} if LIMIT in absent else {"ratio": ratios(speeds, limits)}),
             "client_us": spread(each.client_us for each in rates),
             "right": all(each.right for each in rates),
         }
@@ -94,6 +96,6 @@ def growth(
             try:
                 got = one(name, of, seconds, by)
             except ChildFailed as error:
-                yield about | not_run(error)
+                yield about | failed(error)
             else:
                 yield about | {"per_s": got.per_s, "right": got.right}

@@ -24,7 +24,8 @@ def fill(
     """A line for each row: who it is, and the figures; without any, why."""
     for row in rows:
         if "reason" in row:
-            table.add_row(f"{escape(name(row))}: not run, {escape(row['reason'])}", style="dim")
+            word = row["verdict"].replace("-", " ")
+            table.add_row(f"{escape(name(row))}: {word}, {escape(row['reason'])}", style="dim")
         else:
             table.add_row(escape(name(row)), *figures(row))
     return table

@@ -89,7 +89,7 @@ def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("who", ["pgbench", "atomic-update"])
-def test_a_strategy_or_a_pgbench_that_fails_is_not_run(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_or_a_pgbench_that_fails_has_a_reason(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the one that all others are compared with; the goals say why they were not measured."""
     monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench", "atomic-update"))
     if who == "pgbench":
@@ -98,7 +98,7 @@ def test_a_strategy_or_a_pgbench_that_fails_is_not_run(who: str, monkeypatch: py
         monkeypatch.setattr(callers, "caller", lambda *_: lambda: lambda _: 1 / 0)
     rows = {row["strategy"]: row for row in strategies_rates.measure(1, 1, 0.1)}
     other = ({"pgbench", "atomic-update"} - {who}).pop()
-    assert rows[who]["verdict"] == "not-run"
+    assert rows[who]["verdict"] == "inconclusive"
     assert rows[other]["right"]
     assert ("ratio" in rows[other]) == (other == "pgbench")
     first, *_ = strategies_goals.judge(list(rows.values()))
@@ -107,11 +107,18 @@ def test_a_strategy_or_a_pgbench_that_fails_is_not_run(who: str, monkeypatch: py
     list(strategies_table.tables(list(rows.values())))
 
 
-def test_a_reconcile_that_fails_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reconcile_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies_bulk.reconcile_alone, "__name__", "loadtest.bench.no_such_module")
     (row,) = strategies_bulk.reconciles((10,), 10, lambda _: None)
-    assert row["verdict"] == "not-run"
+    assert row["verdict"] == "inconclusive"
     assert "no_such_module" in row["reason"]
+
+
+def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench",))
+    rows = {row["strategy"]: row for row in strategies_rates.measure(1, 1, 0.1, ("redis-atomic",))}
+    assert rows["redis-atomic"]["verdict"] == "not-run"
+    assert "only on redis" in rows["redis-atomic"]["reason"]
 
 
 def test_a_strangers_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
@@ -130,6 +137,10 @@ def test_the_first_moments_of_pgbench_do_not_count() -> None:
         "progress: 1.0 s, 1000.0 tps, lat 1 ms stddev 1, 0 failed\nprogress: 2.0 s, 2000.0 tps, lat …\n"
     )
     assert pgbench.read(told, progress) == (3000, 2000)
+    late = progress.replace("progress: 1.0 s", "progress: 1.9 s", 1)
+    assert pgbench.read(told, late) == (3000, 1500), "a tenth of a second is no rate"
+    with pytest.raises(LookupError):
+        pgbench.read(told.replace("3000", "0").replace("1500.0", "0.0"), progress)
 
 
 def test_each_contender_has_another_place_in_each_round() -> None:

@@ -38,8 +38,9 @@ class Command(BaseCommand):
             own.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Measure, write bench.json and the drawings, print. Raises CommandError, and SystemExit(1) when a balance
-        does not hold what was acknowledged, or a lock let two in: a figure of who loses money is none."""
+        """Measure, write bench.json and the drawings, print. Raises CommandError, SystemExit(1) when a balance does not
+        hold what was acknowledged, or a lock let two in: a figure of who loses money is none. SystemExit(3) when who
+        was to be measured failed, or came to no verdict."""
         part, found = PARTS[options["part"]], Measured()
         plan = part.plan(options)
         try:
@@ -47,7 +48,7 @@ class Command(BaseCommand):
                 part.run(plan, found, lambda text: status.update(escape(text)))
         except BaseException as error:
             if found.results:  # what was measured before is no less true
-                found.notes.append(f"The run ended early: {type(error).__name__}: {error}")
+                found.notes.append(f"The run ended early: {error!r}")
                 self.tell(part, found, options)
             if isinstance(error, NoServers | ServerError | ChildFailed):
                 raise usage(error) from error
@@ -55,9 +56,11 @@ class Command(BaseCommand):
                 raise usage(f"run `python manage.py migrate` first: {error}") from error
             raise
         self.tell(part, found, options)
-        ours = (row for row in found.results if row["strategy"] != PEER)
-        if not all(row.get("right", True) for row in ours):
+        ours = [row for row in found.results if row["strategy"] != PEER]
+        if any(row.get("right") is False for row in ours):
             raise SystemExit(Exit.DISAGREES)
+        if any(row.get("verdict") == "inconclusive" for row in ours):
+            raise SystemExit(Exit.INCONCLUSIVE)
 
     def tell(self, part: Part, found: Measured, options: dict[str, Any]) -> None:
         """Write the files, and print."""

@@ -18,7 +18,7 @@ from ledger.addresses import BASE_DIR
 from ledger.models import Book
 from loadtest.bench import lock_tables, strategies
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.measured import Measured
+from loadtest.bench.measured import Measured, failed, not_run
 from loadtest.bench.parts import PARTS
 
 Run = Callable[[Any, Measured, Callable[[str], None]], None]
@@ -90,19 +90,22 @@ def test_a_run_that_measured_nothing_leaves_the_last_one(
     assert not (tmp_path / "bench.json").exists()
 
 
-def test_who_loses_money_makes_the_command_fail(tmp_path: Path, running: Callable[[str, Run], None]) -> None:
-    row = {
-        "measure": "growth",
-        "along": "callers",
-        "strategy": "a",
-        "accounts": 1,
-        "callers": 1,
-        "per_s": 1.0,
-    }
-    running("strategies", lambda plan, found, told: found.results.append({**row, "right": False}))
-    with pytest.raises(SystemExit) as ended:
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [({"per_s": 1.0, "right": False}, 1), (failed("gone"), 3), (not_run("not installed"), 0)],
+)
+def test_how_the_command_ends(
+    tmp_path: Path, running: Callable[[str, Run], None], told: dict[str, Any], code: int
+) -> None:
+    """Who loses money, who failed, who was not there."""
+    row = {"measure": "growth", "along": "callers", "strategy": "a", "accounts": 1, "callers": 1, **told}
+    running("strategies", lambda plan, found, told: found.results.append(row))
+    ended = 0
+    try:
         bench(tmp_path, "strategies")
-    assert ended.value.code == 1
+    except SystemExit as error:
+        ended = int(error.code or 0)
+    assert ended == code
 
 
 @pytest.mark.usefixtures("committed_db")
@@ -120,14 +123,14 @@ def test_whether_commits_are_durable_is_asked_of_the_server(setting: str) -> Non
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_contender_of_the_lock_tables_that_fails_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contender_of_the_lock_tables_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_tables, "ALIASES", {"postgres": "default"})
     monkeypatch.delitem(lock_tables.LOCK_TABLES, "centre-lock")
     found = Measured()
     lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.05), found)
-    failed = [row for row in found.results if row["strategy"] == "centre-lock"]
-    assert {row["reason"] for row in failed} == {"KeyError: 'centre-lock'"}
-    assert all(row["per_s"] and "ratio" not in row for row in found.results if row not in failed)
+    its = [row for row in found.results if row["strategy"] == "centre-lock"]
+    assert {row["reason"] for row in its} == {"KeyError: 'centre-lock'"}
+    assert all(row["per_s"] and "ratio" not in row for row in found.results if row not in its)
 
 
 @pytest.mark.usefixtures("committed_db")
