@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import environ
-import pymysql
 
+from ledger import mariadb
 from ledger.addresses import BASE_DIR, addresses, lab_dir
 from ledger.look import UNFOLD as UNFOLD
 from ledger.secret import secret_key
@@ -77,8 +77,7 @@ DATABASES = {
     }
 }
 if "MARIADB_URL" in _known:
-    pymysql.install_as_MySQLdb()  # Django's backend asks for mysqlclient, which needs a compiler to install
-    DATABASES["mariadb"] = {**env.db_url_config(_known["MARIADB_URL"]), "CONN_MAX_AGE": 600}
+    DATABASES["mariadb"] = mariadb.database(_known["MARIADB_URL"])
 DATABASE_ROUTERS = ["ledger.routers.LedgerRouter"]
 
 CACHES = {

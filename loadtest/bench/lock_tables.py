@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import environ
-import pymysql
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
+import ledger.mariadb
 from ledger.lock_tables import LOCK_TABLES
 from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
@@ -68,9 +67,8 @@ def maria() -> Iterator[str | None]:
     if reason := mariadb.available():
         yield reason
         return
-    pymysql.install_as_MySQLdb()
     with MariaDB() as server:
-        settings.DATABASES["mariadb"] = environ.Env.db_url_config(server.url)
+        settings.DATABASES["mariadb"] = ledger.mariadb.database(server.url)
         connections.settings = connections.configure_settings(settings.DATABASES)
         try:
             call_command("migrate", database="mariadb", verbosity=0)

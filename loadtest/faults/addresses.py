@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import pymysql
 from django.conf import settings
 from django.core.cache import caches
 from django.db import connections
 from environ import Env
 
+from ledger import mariadb
 from ledger.resources import redis_client
 
 NAMES = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS", "LAB_DIR")
@@ -42,8 +42,7 @@ def _databases() -> None:
     if url := os.environ.get("DATABASE_URL"):
         wanted["default"] |= Env.db_url_config(url) | {"ENGINE": "django.db.backends.postgresql"}
     if url := os.environ.get("MARIADB_URL"):
-        pymysql.install_as_MySQLdb()  # Django's backend asks for mysqlclient
-        wanted["mariadb"] = {**Env.db_url_config(url), "CONN_MAX_AGE": 600}
+        wanted["mariadb"] = mariadb.database(url)
     settings.DATABASES = wanted
     connections.settings = connections.configure_settings(wanted)
     for alias in ("default", "mariadb"):

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import environ
-import pymysql
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
+import ledger.mariadb
 from loadtest.servers import MariaDB, mariadb
 
 
@@ -24,8 +23,7 @@ def mariadb_server(django_db_setup: None, django_db_blocker: Any) -> Iterator[No
         pytest.skip(reason)
     with ExitStack() as stack:
         url = os.environ.get("MARIADB_URL") or stack.enter_context(MariaDB()).url
-        pymysql.install_as_MySQLdb()
-        settings.DATABASES["mariadb"] = environ.Env.db_url_config(url)
+        settings.DATABASES["mariadb"] = ledger.mariadb.database(url)
         connections.configure_settings(settings.DATABASES)
         with django_db_blocker.unblock():
             call_command("migrate", database="mariadb", verbosity=0)

@@ -1,0 +1,14 @@
+"""MariaDB as Django knows it: the alias `mariadb`, by PyMySQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import environ
+import pymysql
+
+
+def database(url: str) -> dict[str, Any]:
+    """Return the entry of Django's DATABASES for `url`, e.g. mysql://user:password@host/name."""
+    pymysql.install_as_MySQLdb()  # Django's backend asks for mysqlclient, which needs a compiler to install
+    return {**environ.Env.db_url_config(url), "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
