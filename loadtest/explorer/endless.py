@@ -13,6 +13,7 @@ _now = time.perf_counter  # the real one: workers see another
 MOST_DECISIONS = 50_000
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
+REPORT_IT = "a fault of the explorer: please report it, with the strategy"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 

@@ -10,7 +10,7 @@ from math import inf
 
 from loadtest.explorer import state, timeline
 from loadtest.explorer.deciding import CUT
-from loadtest.explorer.endless import GATE_IT, Broken
+from loadtest.explorer.endless import GATE_IT, REPORT_IT, Broken
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.playing import Unknown
@@ -81,11 +81,11 @@ class Search:
         result = self.result
         result.schedules += 1
         result.steps += len(run.steps)
-        result.fired.update(run.spent)
         result.applicable |= run.applicable
         if run.cut:
             return None
 
+        result.fired.update(run.spent)
         if self.full and not run.stuck:
             end = state.moment(run)
             self._note(run, end)
@@ -150,6 +150,10 @@ class Search:
         if shape and any(branch.shape == shape for branch in self.path):
             return self._straight(run, options, key, shape)
         if key in self.expanded:
+            if any(branch.key == key for branch in self.path):
+                raise Broken(
+                    "a moment came again on its own way: something is missing in the state", REPORT_IT
+                )
             return CUT
         self.expanded.add(key)
         self.fresh.add(key)

@@ -94,7 +94,7 @@ def shape(run: Run) -> bytes:
 
 def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
     tasks = [_task(task, time, now, _put_off(run, task)) for task in worker.tasks]
-    return worker.paused, worker.offered, worker.offset, _outcome(worker), tasks
+    return worker.paused, worker.offered, worker.offset, worker.cuts, _outcome(worker), tasks
 
 
 def _outcome(worker: Worker) -> tuple[Any, ...]:

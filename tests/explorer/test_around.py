@@ -50,6 +50,30 @@ def by_a_thread_nobody_knows(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
+def by_a_pipeline(own: bank.Bank, amount: int) -> str:
+    with own.sql.pipeline():
+        return bank.add(own, amount)
+
+
+def by_executemany(own: bank.Bank, amount: int) -> str:
+    with own.sql.cursor() as cursor:
+        cursor.executemany("UPDATE account SET balance = balance + %s WHERE id = 1", [[amount]])
+    return "ok"
+
+
+def by_copy(own: bank.Bank, amount: int) -> str:
+    with own.sql.cursor() as cursor, cursor.copy("COPY (SELECT balance FROM account) TO STDOUT") as rows:
+        list(rows)
+    return bank.add(own, amount)
+
+
+@pytest.mark.parametrize("deposit", [by_a_pipeline, by_executemany, by_copy])
+def test_what_has_no_gate_is_named(explore: Explore, deposit: Any) -> None:
+    result = explore(deposit)
+    assert not result.exhausted
+    assert "no gate for psycopg" in result.cause
+
+
 @pytest.mark.parametrize("deposit", [by_raw_socket, by_libpq, by_a_thread_nobody_knows])
 def test_who_goes_around_the_gates_is_named(explore: Explore, deposit: Any) -> None:
     result = explore(deposit)

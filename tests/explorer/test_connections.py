@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -91,6 +92,27 @@ def test_a_server_that_takes_no_connection_is_no_answer_of_a_schedule(
     assert not result.exhausted
     assert "cannot connect" in result.cause
     assert "log" in result.remedy
+
+
+@contextmanager
+def asked_again(own: bank.Bank) -> Iterator[None]:
+    """A lock on a connection of its own; its release is sent again, as it was, when that connection is gone."""
+    client = redis.Redis(connection_pool=own.redis.connection_pool, single_connection_client=True)
+    if not client.set("lock", "held", nx=True):
+        raise bank.GaveUp
+    yield
+    try:
+        client.delete("lock")
+    except redis.ConnectionError:
+        client.delete("lock")
+
+
+def test_who_sends_the_same_again_after_its_connection_broke_is_followed_to_the_end(
+    explore: Callable[..., Result],
+) -> None:
+    """It has learned something: it is not where it was before, and its schedule is judged."""
+    result = explore(bank.locked_by(asked_again), faults=1, kinds=frozenset({Fault.FAILOVER}))
+    assert (result.under(Fault.FAILOVER), result.exhausted) == ("lost", True)
 
 
 def test_who_would_connect_again_is_told_of_no_failover(explore: Callable[..., Result]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from loadtest.explorer.bounds import Fault
+from loadtest.explorer.gates.psycopg_commands import describe
 from loadtest.explorer.search import Result
 from loadtest.explorer.servers import redis as servers_redis
 from loadtest.explorer.subject import UNBROKEN
@@ -53,6 +54,48 @@ def test_right_ones_are_exhausted_and_kept_under_one_fault(explore: Explore, dep
     result = explore(deposit, faults=1)
     assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
     assert {Fault.CRASH, Fault.LOST_REPLY} <= result.fired == result.applicable
+
+
+def streamed(own: bank.Bank, amount: int) -> str:
+    """Reads row by row: what it has read is part of the state all the same."""
+    with own.sql.cursor() as cursor:
+        ((balance,),) = cursor.stream("SELECT balance FROM account WHERE id = 1")
+    own.write(balance + amount)
+    return "ok"
+
+
+def two_statements_in_one(own: bank.Bank, amount: int) -> str:
+    """The first word says that it reads; the second statement writes."""
+    balance = own.read()
+    own.sql.execute(f"SELECT 1; UPDATE account SET balance = {balance + amount} WHERE id = 1")
+    return "ok"
+
+
+@pytest.mark.parametrize("deposit", [streamed, two_statements_in_one])
+def test_every_way_to_read_and_to_write_is_a_step(explore: Explore, deposit: Any) -> None:
+    full, every = explore(deposit), explore(deposit, reduction="none")
+    assert (full.worst, every.worst, full.exhausted, every.exhausted) == ("lost", "lost", True, True)
+    assert full.finals == every.finals
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads"),
+    [
+        ("SELECT balance FROM account", True),
+        ("SELECT balance FROM account;", True),
+        ("SET LOCAL lock_timeout = '2s'", True),
+        ("BEGIN; UPDATE account SET balance = 1; COMMIT", False),
+        ("SET LOCAL lock_timeout = '2s'; SELECT 1 FROM account FOR UPDATE", False),
+        ("SELECT 1; UPDATE account SET balance = 1", False),
+        ('SELECT "public"."deposit"(5)', False),
+        ("SELECT deposit(5)", False),
+    ],
+)
+def test_what_only_reads(sql: str, reads: bool) -> None:
+    def _execute_gen(query: str, params: Any = None) -> Iterator[None]:
+        yield
+
+    assert describe(_execute_gen(sql), "_execute_gen", idle=False).reads is reads
 
 
 def test_reading_before_locking_loses(explore: Explore) -> None:

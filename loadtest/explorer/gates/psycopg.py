@@ -14,6 +14,7 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import (
@@ -39,6 +40,7 @@ _wait = psycopg.Connection.wait
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
 
+_NO_GATE = (psycopg.Pipeline, psycopg.Copy)
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 
 
@@ -91,6 +93,9 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(server, connection, gen, name)
+    if "copy" in name or isinstance(gen.gi_frame.f_locals.get("self"), _NO_GATE):
+        place.run.error = Broken(f"no gate for psycopg's pipeline mode, executemany() and COPY ({name})")
+        raise psycopg.NotSupportedError(str(place.run.error))
     try:
         return _live(place, connection, gen, name, status == TransactionStatus.IDLE)
     except Halt:  # no thread may leave its session inside a transaction

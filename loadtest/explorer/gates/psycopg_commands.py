@@ -16,8 +16,15 @@ from loadtest.explorer.servers.postgres import NAME
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
-_CALL = re.compile(r"\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+\s*\(", re.IGNORECASE)
+_CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", re.IGNORECASE)
+_SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+
+_ROWS = (
+    ExecStatus.TUPLES_OK,
+    ExecStatus.SINGLE_TUPLE,
+    ExecStatus.TUPLES_CHUNK,
+)  # the last two: Cursor.stream()
 
 Send = Callable[[PGconn], None]
 
@@ -32,8 +39,9 @@ def describe(gen: Any, name: str, idle: bool) -> Op:
         return _transaction(values, idle, entering=name == "_enter_gen")
     query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
     text = query.decode() if isinstance(query, bytes) else str(query)
-    local = bool(_LOCAL.match(text))
-    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text))
+    several = bool(_SEVERAL.search(text))  # statements: the first word says nothing of the others
+    local = bool(_LOCAL.match(text)) and not several
+    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text) and not several)
     shown = text if params is None else f"{text} ← {_shown(params)}"
     return Op(NAME, shown, repr((text, params)).encode(), local, reads)
 
@@ -101,7 +109,7 @@ def reply_of(result: PGresult | None) -> tuple[bytes, str]:
     """What came back, exactly and for people."""
     if result is None:
         return b"", ""
-    if result.status != ExecStatus.TUPLES_OK:
+    if result.status not in _ROWS:
         tag = (result.command_status or b"").decode()
         return tag.encode(), tag
     rows = [[result.get_value(r, c) for c in range(result.nfields)] for r in range(result.ntuples)]

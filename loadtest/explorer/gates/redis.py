@@ -134,7 +134,7 @@ def _receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **k
         place.run.heard(place.task, ("error", str(error)))
         raise
     except redis.RedisError as error:
-        place.run.heard(place.task, ("broken", type(error), str(error)))
+        _broke(place, op, error)
         raise
     if isinstance(reply, int) and op.identity.startswith(_TTL):
         reply = left(op.text, reply, gated.server.leases(), place.run.now)
@@ -182,7 +182,7 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> Standing:
         gated.checked_out = False
         _send(connection, [gated.server.clocked(words, raw, place.run.now)], check_health=False)
     except redis.RedisError as error:
-        place.run.heard(place.task, ("broken", type(error), str(error)))
+        _broke(place, op, error)
         raise
     gated.op = op
     name = words[0].upper()
@@ -195,6 +195,9 @@ def _deliver(place: Here, connection: Any, gated: Gated) -> Standing:
             connection._parser.can_read(SURE_WITHIN)
         else:
             yield from until_readable(place, connection, gated, time_out(name, words))
+    except redis.RedisError as error:
+        _broke(place, op, error)
+        raise
     finally:
         if not op.reads:
             gated.server.touched()
@@ -207,6 +210,12 @@ def _describe(gated: Gated, words: list[bytes]) -> Op:
     reads = local or name in gated.server.reading
     text = " ".join([name.decode(), *(word.decode(errors="backslashreplace") for word in words[1:])])
     return Op(gated.server.name, text, b" ".join([name, *words[1:]]), local, reads)
+
+
+def _broke(place: Here, op: Op, error: redis.RedisError) -> None:
+    """The client learns that its connection is gone: whoever sends the same again is not where it was before."""
+    _told(place, op, f"({error})", b"broken " + type(error).__name__.encode())
+    place.run.heard(place.task, ("broken", type(error), str(error)))
 
 
 def _told(place: Here, op: Op, reply: str, exact: bytes) -> None:
