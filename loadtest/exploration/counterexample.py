@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
+import logging
+from time import perf_counter as _now
 from typing import Any
 
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.folding import folded
 from loadtest.explorer.narrative import told
+from loadtest.explorer.replay import Diverged
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.search import Search
-from loadtest.explorer.shrink import confirmed, shrink
+from loadtest.explorer.shrink import TIMES, again, confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.witness import witnessed
 
+#: seconds for making all counterexamples of a search smaller
+SHRINK_WITHIN = 60.0
+log = logging.getLogger(__name__)
+
 
 def counterexamples(job: Job, stage: Stage, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
-    """Hazard → the smallest schedule with it alone that breaks a law, repeated ten times."""
-    shown = {}
-    for fault, found in _worth_showing(search.result).items():
-        small = shrink(stage, search.watched, found)
-        times = confirmed(stage, search.watched, small)
-        small = witnessed(stage, search.watched, small)
-        shown[str(HAZARDS[fault])] = counterexample(job, small, times, gloss)
+    """Hazard (or hazards) → the smallest schedule with it alone that breaks a law, repeated ten times."""
+    shown, until = {}, _now() + SHRINK_WITHIN
+    for found in _worth_showing(search.result):
+        faults = " + ".join(str(HAZARDS[fault]) for fault in found.faults or (None,))
+        small, times = _repeated(stage, search.waiters, found, until)
+        # no id for what has not come out the same in every repetition
+        name = job.replay_id(small.word, small.choices) if times == TIMES else ""
+        shown[faults] = counterexample(name, small, times, gloss)
     return shown
 
 
-def _worth_showing(result: Result) -> dict[Any, Found]:
+def _repeated(stage: Stage, waiters: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
+    """Return it made smaller, and how many of ten repetitions came out the same, all in the way of `--replay`. What
+    cannot be told any better is told as it was found."""
+    try:
+        if small := again(stage, waiters, found):
+            small = shrink(stage, waiters, small, until)
+            times = confirmed(stage, waiters, small)
+            return witnessed(stage, waiters, small), times
+    except (Broken, Diverged, RuntimeError) as error:
+        log.warning("a counterexample could not be repeated: %s", error)
+    return found, 0
+
+
+def _worth_showing(result: Result) -> list[Found]:
     """The smallest counterexample under each fault alone, and of the gravest word."""
-    found = {}
+    found = []
     for fault in HAZARDS:
         word = result.under(fault)
         if fault and word == result.under(None):
             continue  # it needs no fault
         if word in WORDS.values() and (smallest := result.smallest(word, fault)):
-            found[fault] = smallest
-    return found
+            found.append(smallest)
+    combined = result.combined()
+    return [*found, combined] if combined and combined.word in WORDS.values() else found
 
 
-def counterexample(job: Job, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
-    """The schedule in all its forms: the id that repeats it, its steps, and sentences."""
+def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
+    """The schedule in all its forms: the id that repeats it (`name`), its steps, and sentences."""
     steps = gloss.steps(found.steps)
     opening, *states = [gloss.state(s) for s in found.states] or [None] * (1 + len(steps))
     shown = [
@@ -48,7 +71,7 @@ def counterexample(job: Job, found: Found, confirmed: int, gloss: Gloss) -> dict
         for step, sentence, state in zip(steps, told(steps), states, strict=True)
     ]
     return {
-        "id": job.replay_id(found.word, found.choices) if found.word in WORDS.values() else "",
+        "id": name,
         "verdict": found.word,
         "faults": [str(HAZARDS[fault]) for fault in found.faults],
         "confirmed": confirmed,

@@ -55,8 +55,10 @@ def replay(job: Job) -> dict[str, Any]:
             found = witnessed(stage, watched, found)
         except Diverged as error:
             return _not_the_same(f"another schedule here: {error}")
-        shown = counterexample(job, found, 1, _gloss(stage))
-        if found.word not in WORDS.values():
+        breaks = found.word in WORDS.values()
+        name = job.replay_id(found.word, found.choices) if breaks else ""
+        shown = counterexample(name, found, 1, _gloss(stage))
+        if not breaks:
             return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
         return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
 

@@ -67,7 +67,7 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "words": dict(explored.words),
         "under": under,
         "claims": sorted(map(str, strategy.withstands)),
-        "agrees": _agreement(strategy.withstands, under, explored.exhausted),
+        "agrees": _agreement(strategy.withstands, under, explored.exhausted, examples),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
         "counterexample": next((e for e in examples.values() if e["verdict"] == str(verdict.word)), None),
@@ -75,9 +75,17 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
     }
 
 
-def _agreement(withstands: frozenset[Hazard], under: Mapping[str, str], exhausted: bool) -> bool | None:
-    """Does the claim agree with what was found under each hazard that was tried? None: not all was seen."""
+def _agreement(
+    withstands: frozenset[Hazard],
+    under: Mapping[str, str],
+    exhausted: bool,
+    examples: Mapping[str, Mapping[str, Any]],
+) -> bool | None:
+    """Does the claim agree with what was found under each hazard that was tried, and under several of them together?
+    None: not all was seen."""
     opinions = [agrees(Hazard(hazard) in withstands, Word(word)) for hazard, word in under.items()]
+    together = [each for each in examples.values() if len(each["faults"]) > 1]
+    opinions += [agrees(withstands >= set(each["faults"]), Word(each["verdict"])) for each in together]
     if False in opinions:
         return False
     return True if exhausted and None not in opinions else None

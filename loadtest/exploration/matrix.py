@@ -10,6 +10,7 @@ from rich.table import Table
 
 from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
+from loadtest.explorer.shrink import TIMES
 from loadtest.report.terminal import STYLE
 from loadtest.words import Word
 
@@ -66,6 +67,13 @@ def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:
     return agrees(hazard in result["claims"], Word(result["under"][hazard])) is False
 
 
+def how_again(example: Mapping[str, Any]) -> str:
+    """The command that repeats a counterexample; or that there is none."""
+    if example["id"]:
+        return f"again: python manage.py explore --replay {example['id']}"
+    return f"it came out the same in only {example['confirmed']} of {TIMES} repetitions, so it has no id"
+
+
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each result that needs one, and the id of each counterexample."""
     told = []
@@ -77,10 +85,10 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
         elif result["cut_short"] and "budget" not in result["cut_short"]:
             told.append(f"{name}: the search was cut short: {result['cut_short']}.")
         if example := result["counterexample"]:
-            told.append(
-                f"{name}: {result['verdict']}; again: python manage.py explore --replay {example['id']}"
-            )
+            under = f" under {' and '.join(example['faults'])} together" if len(example["faults"]) > 1 else ""
+            told.append(f"{name}: {result['verdict']}{under}; {how_again(example)}")
         if result["agrees"] is False:
             broken = [hazard for hazard in result["under"] if breaks_claim(result, hazard)]
+            broken = broken or [" and ".join(result["counterexample"]["faults"]) + " together"]
             told.append(f"{name} claims to withstand {', '.join(broken)}, and does not.")
     return told

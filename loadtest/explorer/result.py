@@ -45,6 +45,10 @@ class Found:
         single = len(set(who)) == len(who) > 1
         return single or self.switches >= workers
 
+    def same_as(self, other: Found) -> bool:
+        """Does it break the same law by the same faults?"""
+        return (self.word, self.faults) == (other.word, other.faults)
+
     @property
     def size(self) -> tuple[int, int, int]:
         """The smaller, the easier to read."""
@@ -99,6 +103,11 @@ class Result:
     def under(self, fault: Fault | None) -> str:
         """The gravest word of schedules with no other fault than this (None: with no fault at all)."""
         return gravest(word for word, faults in self.counts if set(faults) == ({fault} if fault else set()))
+
+    def combined(self) -> Found | None:
+        """The smallest schedule of the gravest word, where no single fault comes to it."""
+        found = self.smallest(self.worst)
+        return found if found and len(found.faults) > 1 else None
 
     def smallest(self, word: str, fault: Fault | str | None = "any") -> Found | None:
         """The smallest schedule with this word; `fault` as in `under`, "any": whatever the faults."""

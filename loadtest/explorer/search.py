@@ -36,6 +36,8 @@ class Search:
         self.passed: set[bytes] = set()
         self.fresh: set[bytes] = set()
         self.watched: dict[bytes, int] = {}
+        #: what was known of the waiters before the search: as whoever replays a schedule knows them
+        self.waiters: dict[bytes, int] = {}
         self.summaries = Summaries()
         self.foreseen = 0
         self.result = Result(stage.bounds)
@@ -46,10 +48,10 @@ class Search:
         if self.bounds.budget:
             self.stage.until = begun + self.bounds.budget
         try:
-            watched = watch_waiters(self.stage)
+            self.waiters = watch_waiters(self.stage)
             if self.stage.recording:
                 self.stage.recording.settled = True
-            self.watched = watched if self.full else {}
+            self.watched = self.waiters if self.full else {}
             result.exhausted = self._walk()
         except Broken as error:
             result.cause, result.remedy = str(error), error.remedy

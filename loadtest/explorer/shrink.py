@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
+from math import inf
+from time import perf_counter as _now
 
 from loadtest.explorer.options import STEPS, Kind, Option
 from loadtest.explorer.playing import Unknown
-from loadtest.explorer.replay import exactly, play, roughly
+from loadtest.explorer.replay import Diverged, exactly, play, roughly
 from loadtest.explorer.result import Found
 from loadtest.explorer.stage import Stage
 
@@ -20,26 +22,30 @@ MOST_TRIES = 150
 TIMES = 10
 
 
-def shrink(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
+def shrink(stage: Stage, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
     """Return a schedule of the same word that is no larger; each was really executed.
 
-    Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps.
+    Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps, and
+    not beyond `until` on the performance counter.
     """
     best, tries, better = found, 0, True
-    while better and tries < MOST_TRIES:
+    while better:
         better = False
         for candidate in _candidates(best):
+            if tries >= MOST_TRIES or _now() > until:
+                break
             tries += 1
             smaller = _tried(stage, watched, candidate)
-            if (smaller.word, smaller.faults) == (
-                found.word,
-                found.faults,
-            ) and smaller.size < best.size:
+            if smaller.same_as(found) and smaller.size < best.size:
                 best, better = smaller, True
                 break
-            if tries >= MOST_TRIES:
-                break
     return best
+
+
+def again(stage: Stage, watched: dict[bytes, int], found: Found) -> Found | None:
+    """Return the schedule as it comes out when no more is known of the waiters than `watched`, if it does."""
+    same, _ = play(stage, watched, roughly(found.options))
+    return same if same.same_as(found) else None
 
 
 def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option]) -> Found:
@@ -51,11 +57,15 @@ def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option])
 
 
 def confirmed(stage: Stage, watched: dict[bytes, int], found: Found) -> int:
-    """How many of ten repetitions came to the same word with the same steps."""
+    """How many of ten repetitions came to the same word by the same decisions, each worker taking as many steps."""
     same = 0
     for _ in range(TIMES):
-        again, _ = play(stage, watched, exactly(found.choices))
-        same += again.word == found.word and again.options == found.options
+        try:
+            other, _ = play(stage, watched, exactly(found.choices))
+        except Diverged:
+            continue
+        steps = [[(step.worker, step.kind) for step in each.steps] for each in (other, found)]
+        same += other.same_as(found) and other.options == found.options and steps[0] == steps[1]
     return same
 
 

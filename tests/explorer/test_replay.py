@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadtest.exploration import counterexample
+from loadtest.exploration.gloss import Gloss
+from loadtest.exploration.job import Job
+from loadtest.explorer.bounds import Bounds, Fault
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.replay import Diverged, decode, encode, exactly, play
+from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.shrink import TIMES, confirmed, shrink
 from loadtest.explorer.stage import Stage
+from loadtest.explorer.subject import UNBROKEN, Judgement
 from tests.explorer import bank
 from tests.explorer.test_search import naive, token
 
@@ -44,6 +52,37 @@ def test_shrunk_confirmed_replayed(
     again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
     assert (again.word, again.options) == ("lost", small.options)
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
+
+
+@pytest.mark.parametrize("part", ["again", "shrink", "confirmed"])
+def test_a_loss_stays_a_loss_when_its_telling_fails(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """It has no id then, and says how often it came out the same."""
+    played = stage(bank.no_lock)
+    search = Search(played)
+    search.explore()
+
+    def fails(*_: object) -> None:
+        raise Broken("it took another way")
+
+    monkeypatch.setattr(counterexample, part, fails)
+    (shown,) = counterexample.counterexamples(Job(strategy="no-lock"), played, search, Gloss("x")).values()
+    assert (shown["verdict"], shown["id"], shown["confirmed"]) == ("lost", "", 0)
+
+
+def test_what_two_faults_break_together_is_worth_showing(stage: Callable[..., Stage]) -> None:
+    search = Search(stage(bank.no_lock))
+    search.explore()
+    loss = search.result.smallest("lost")
+    assert loss
+    both = replace(loss, faults=(Fault.CRASH, Fault.PAUSE))
+    result = Result(Bounds(faults=2))
+    result.add(replace(both, judgement=Judgement(UNBROKEN), faults=()))
+    result.add(both)
+    assert result.combined() == both
+    result.add(replace(both, faults=(Fault.CRASH,)))
+    assert result.combined() is None
 
 
 def test_a_schedule_of_something_else_does_not_pass_for_this_one(stage: Callable[..., Stage]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
 from loadtest.exploration.job import Job
+from loadtest.exploration.matrix import remarks
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.subject import UNBROKEN
 from loadtest.words import Word
@@ -54,6 +55,21 @@ def test_anything_less_is_inconclusive_with_its_cause(change: dict[str, Any], ca
     assert verdict.word == "inconclusive"
     assert cause in verdict.cause
     assert verdict.remedy
+
+
+def test_what_only_two_faults_together_break_is_shown_and_against_the_claim_of_both() -> None:
+    both = {"faults": ["pause", "crash-holding"], "verdict": "lost", "id": "fenced/l/1a", "confirmed": 10}
+    seen = replace(
+        SOUND,
+        job=Job(strategy="fenced", faults=2),
+        came_to={**SOUND.came_to, "": ("lost", "100 + 10 became 100")},
+        counterexamples={"crash-holding + pause": both},
+    )
+    found = finding(seen, Word.LOST)
+    assert (found["verdict"], found["counterexample"], found["agrees"]) == ("lost", both, False)
+    assert "fenced: lost under pause and crash-holding together; again:" in remarks([found])[0]
+    assert "claims to withstand pause and crash-holding together, and does not" in remarks([found])[1]
+    assert finding(replace(seen, job=Job(strategy="setnx", faults=2)), Word.LOST)["agrees"] is True
 
 
 def test_a_subject_that_only_raises_was_run() -> None:
