@@ -214,18 +214,17 @@ class Stage:
             if self.recording and run.recorder:
                 self.recording.keep_connections(worker)
             for name, sessions in worker.sessions.items():
-                self._settle(name, list(sessions), played=worker.main.steps is not None)
+                self._settle(name, list(sessions))
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if worker.halted or worker.error or worker.struck:
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 
-    def _settle(self, name: str, sessions: list[Any], played: bool) -> None:
+    def _settle(self, name: str, sessions: list[Any]) -> None:
         server = self.servers[name]
         if isinstance(server, PostgresServer):
-            if played:  # no thread has ended them
-                server.end_sessions(sessions)
+            server.end_sessions(sessions)  # whoever has returned may have left a lock behind, or a transaction
             server.mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):

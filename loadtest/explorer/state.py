@@ -94,16 +94,17 @@ def shape(run: Run) -> bytes:
 
 def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
     tasks = [_task(task, time, now, _put_off(run, task)) for task in worker.tasks]
-    return worker.paused, worker.offered, worker.offset, worker.cuts, _outcome(worker), tasks
+    return worker.paused, worker.offered, worker.offset, worker.cuts, _outcome(run, worker), tasks
 
 
-def _outcome(worker: Worker) -> tuple[Any, ...]:
-    """Of a worker that has ended only this is left to be judged, however it came there."""
+def _outcome(run: Run, worker: Worker) -> tuple[Any, ...]:
+    """Of a worker that has ended only this is left to be judged, and to stand in others' way, however it came there."""
     if not worker.finished or worker.crashed:
         return worker.crashed, worker.struck
     result, error = worker.result, worker.error
+    left = [name for name, of in worker.sessions.items() if run.servers[name].holds(list(of))]
     told = result if isinstance(result, str | int | None) else type(result).__name__
-    return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck
+    return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck, left
 
 
 def _put_off(run: Run, task: Task) -> bool:

@@ -113,6 +113,25 @@ def test_naive_lock_loses_without_a_fault(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
+def never_unlocks(own: bank.Bank, amount: int) -> str:
+    own.sql.execute("SELECT pg_advisory_lock(1)")
+    return bank.add(own, amount)
+
+
+def returns_without_commit(own: bank.Bank, amount: int) -> str:
+    """Its `refused` forgets what it has begun."""
+    own.sql.execute("BEGIN")
+    own.sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE")
+    return "refused"
+
+
+@pytest.mark.parametrize("deposit", [never_unlocks, returns_without_commit])
+def test_what_a_worker_leaves_locked_stalls_the_others(explore: Explore, deposit: Any) -> None:
+    for reduction in ("full", "none"):
+        result = explore(deposit, reduction=reduction)
+        assert (result.worst, result.exhausted, result.cause) == ("stalled", True, "")
+
+
 def test_setnx_and_a_crash_stall_everyone(explore: Explore) -> None:
     assert explore(bank.locked_by(setnx)).worst == UNBROKEN
     result = explore(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.CRASH}))
