@@ -224,7 +224,9 @@ class Stage:
     def _settle(self, name: str, sessions: list[Any]) -> None:
         server = self.servers[name]
         if isinstance(server, PostgresServer):
-            server.end_sessions(sessions)  # whoever has returned may have left a lock behind, or a transaction
+            server.end_sessions(
+                sessions
+            )  # whoever has returned may have left a lock behind, or a transaction
             server.mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):

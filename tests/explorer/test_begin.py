@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime
 import time
 import uuid
 from collections.abc import Callable
@@ -90,6 +92,33 @@ def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[st
             each.close()
     assert not result.cause
     assert result.exhausted
+
+
+def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
+    """None of them has moved on by itself, and all by the four seconds that were slept."""
+
+    def look() -> tuple[float, ...]:
+        naive, here = datetime.datetime.utcnow(), datetime.datetime.today()
+        return (
+            time.time(),
+            time.perf_counter_ns() / 1e9,
+            calendar.timegm(time.gmtime()),
+            time.mktime(time.localtime()),
+            naive.replace(tzinfo=datetime.UTC).timestamp(),
+            here.timestamp(),
+        )
+
+    def watch(own: bank.Bank, amount: int) -> str:
+        before, there = look(), own.redis.time()
+        time.sleep(4)
+        passed = [after - was for was, after in zip(before, look(), strict=True)]
+        passed += [after - was for was, after in zip(there, own.redis.time(), strict=True)]
+        wanted = [4, 4, 4, 4, 4, 4, 4, 0]
+        right = [round(each, 3) for each in passed] == wanted
+        return bank.select_for_update(own, amount) if right else "ok"
+
+    result = explore(watch, slack=0)
+    assert (result.worst, result.exhausted) == ("unbroken", True)
 
 
 def test_what_a_lease_has_left_is_virtual_to_the_millisecond(explore: Explore) -> None:

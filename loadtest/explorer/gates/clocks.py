@@ -20,6 +20,7 @@ MONOTONIC = 1_000.0
 
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
+_gmtime, _localtime = time.gmtime, time.localtime
 _urandom, _getpid, _uuid1 = os.urandom, os.getpid, uuid.uuid1
 
 
@@ -61,6 +62,14 @@ def wall_ns() -> int:
     return round(wall() * 1e9)
 
 
+def gmtime(seconds: float | None = None) -> time.struct_time:
+    return _gmtime(wall() if seconds is None else seconds)
+
+
+def localtime(seconds: float | None = None) -> time.struct_time:
+    return _localtime(wall() if seconds is None else seconds)
+
+
 class _Meta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _real_datetime)
@@ -80,6 +89,14 @@ class Datetime(_real_datetime, metaclass=_Meta):
             offset = place.run.now + place.task.worker.offset
             return _real_datetime.fromtimestamp(EPOCH + offset / 1e6, tz)
         return _real_datetime.now(tz)
+
+    @classmethod
+    def today(cls) -> Any:
+        return cls.now()
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return cls.now(_datetime.UTC).replace(tzinfo=None)
 
 
 def urandom(size: int) -> bytes:
@@ -116,6 +133,9 @@ def install(patches: Patches) -> None:
     patches.everywhere(time.monotonic, monotonic)
     patches.everywhere(time.monotonic_ns, monotonic_ns)
     patches.everywhere(time.perf_counter, monotonic)
+    patches.everywhere(time.perf_counter_ns, monotonic_ns)
+    patches.everywhere(time.gmtime, gmtime)
+    patches.everywhere(time.localtime, localtime)
     patches.everywhere(_real_datetime, Datetime)
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)

@@ -14,11 +14,11 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import (
     Send,
+    beyond,
     calls,
     describe,
     how_to_send,
@@ -40,7 +40,6 @@ _wait = psycopg.Connection.wait
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
 
-_NO_GATE = (psycopg.Pipeline, psycopg.Copy)
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 
 
@@ -93,9 +92,9 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(server, connection, gen, name)
-    if "copy" in name or isinstance(gen.gi_frame.f_locals.get("self"), _NO_GATE):
-        place.run.error = Broken(f"no gate for psycopg's pipeline mode, executemany() and COPY ({name})")
-        raise psycopg.NotSupportedError(str(place.run.error))
+    if error := beyond(gen, name):
+        place.run.error = error
+        raise psycopg.NotSupportedError(str(error))
     try:
         return _live(place, connection, gen, name, status == TransactionStatus.IDLE)
     except Halt:  # no thread may leave its session inside a transaction

@@ -11,6 +11,7 @@ from psycopg import generators
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME
 
@@ -20,13 +21,38 @@ _CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", 
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
 
+_CLOCK = (
+    r"(?:(?:now|(?:clock|statement|transaction)_timestamp)\s*\(\s*\)|current_timestamp\b|localtimestamp\b)"
+)
+_BY_THE_CLOCK = re.compile(
+    rf"{_CLOCK}\s*(?:::\s*\w+\s*)?[-+<>]|[-+<>]=?\s*\(?\s*{_CLOCK}|\bbetween\s+{_CLOCK}"
+    r"|\bpg_sleep\w*\s*\(|\b(?:lock|statement|transaction|idle_in_transaction_session|idle_session)_timeout\b",
+    re.IGNORECASE,
+)
 _ROWS = (
     ExecStatus.TUPLES_OK,
     ExecStatus.SINGLE_TUPLE,
     ExecStatus.TUPLES_CHUNK,
 )  # the last two: Cursor.stream()
 
+BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
+
 Send = Callable[[PGconn], None]
+
+
+NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
+NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
+
+
+def beyond(gen: Any, name: str) -> Broken | None:
+    """Why the explorer cannot vouch for this command, if it cannot."""
+    values = gen.gi_frame.f_locals
+    if "copy" in name or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
+        return Broken(f"{NO_GATE} ({name.strip('_')})")
+    query = values.get("query", "")
+    text = query.decode() if isinstance(query, bytes) else str(query)
+    found = _BY_THE_CLOCK.search(text)
+    return Broken(f"{NO_CLOCK} ({found[0].strip()} in {text[:80]})", BY_ANOTHER_CLOCK) if found else None
 
 
 def describe(gen: Any, name: str, idle: bool) -> Op:

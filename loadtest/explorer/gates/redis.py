@@ -138,6 +138,9 @@ def _receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **k
         raise
     if isinstance(reply, int) and op.identity.startswith(_TTL):
         reply = left(op.text, reply, gated.server.leases(), place.run.now)
+    if op.identity == b"TIME" and isinstance(reply, list):
+        told = [str(each) for each in gated.server.time_of_day(place.run.now)]
+        reply = [word.encode() for word in told] if isinstance(reply[0], bytes) else told
     exact = repr(reply).encode()
     _told(place, op, shown(reply), exact)
     place.run.heard(place.task, exact)

@@ -47,8 +47,13 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     return _packed([b"EVAL", _before(now, left) + known, *words[2:]])
 
 
+def time_of_day(now: int) -> tuple[int, int]:
+    """What `TIME` says, in seconds and µs; `now` as in `virtual`."""
+    return divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)
+
+
 def _before(now: int, left: Mapping[str, int]) -> bytes:
-    seconds, micros = divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)
+    seconds, micros = time_of_day(now)
     table = ", ".join(f"[{_quoted(key)}] = {each}" for key, each in sorted(left.items()))
     return (_BEFORE % (table, seconds, micros, NEAR_MS)).encode()
 

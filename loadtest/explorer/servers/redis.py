@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import shown
-from loadtest.explorer.gates.redis_scripts import virtual
+from loadtest.explorer.gates.redis_scripts import time_of_day, virtual
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
@@ -144,6 +144,10 @@ class RedisServer:
         """A command as it is to be sent: what a script in it asks of this server's clock is virtual."""
         left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
         return virtual(words, raw, now + self._ahead, left)
+
+    def time_of_day(self, now: int) -> tuple[int, int]:
+        """What `TIME` says: seconds and µs of this server's clock."""
+        return time_of_day(now + self._ahead)
 
     def advance(self, now: int) -> list[str]:
         self._now = now
