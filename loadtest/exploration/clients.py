@@ -7,8 +7,12 @@ from typing import Any
 from django_redis.pool import ConnectionFactory
 
 from ledger import resources
+from loadtest.explorer.gates import clocks
 from loadtest.explorer.gates.here import anywhere
 from loadtest.explorer.gates.patch import Patches
+
+#: modules of the ledger that write down when something was read and written, and decide nothing by it
+STAMPS = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
 
 
 class OwnClients:
@@ -46,6 +50,7 @@ class OwnClients:
                 pool.disconnect()
 
     def install(self, patches: Patches) -> None:
+        patches.method(clocks, "STAMPS", (*clocks.STAMPS, *STAMPS))
         patches.everywhere(resources.redis_client, self.redis_client)
 
         def get_or_create_connection_pool(factory: Any, params: dict[str, Any]) -> Any:

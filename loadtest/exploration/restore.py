@@ -14,7 +14,7 @@ from loadtest.explorer.servers.postgres import NAME
 #: what no strategy writes while it applies a posting
 _UNTOUCHED = ("ledger_book", "ledger_import")
 #: times of day and names of threads: told by clocks, no part of the books
-_LEFT_OUT = {"read_at", "written_at", "created", "worker", "holder", "until"}
+_LEFT_OUT = {"read_at", "written_at", "created", "updated", "worker", "holder", "until"}
 VACUUM_EVERY = 300
 
 

@@ -57,7 +57,12 @@ def fault_of(option: Option) -> Fault:
 def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool]]:
     """Yield each fault, and whether it must be offered at this very decision."""
     for worker in run.workers:
-        if worker.crashed or worker.paused or worker.main.due is None:
+        if worker.crashed or worker.paused:
+            continue
+        if run.looks and worker.main.state is State.READY:  # also before its first step: it may look right after
+            yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
+            yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
+        if worker.main.due is None:
             continue
         fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
         now = fresh or _seen_by_others(run, worker)
@@ -70,9 +75,6 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
         for task in others:
             if task.state is State.READY:
                 yield Option(Kind.RENEWAL_DIES, task.name), task.fresh
-        if run.wall_clock_read and worker.main.state is State.READY:
-            yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
-            yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
     for task in steppers:
         if task.op and task.op.server and not task.op.local:
             yield Option(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads

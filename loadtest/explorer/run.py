@@ -60,6 +60,7 @@ class Run(Baton):
         self.longest_lease = 0
         self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
         self.wall_clock_read = False
+        self.looks = False  # did a worker look at a wall clock in the runs before the search?
         self.applicable: set[Fault] = set()
         self.deadlock: list[Task] = []
         self.stuck = self.cut = False

@@ -84,6 +84,8 @@ class Search:
         result.schedules += 1
         result.steps += len(run.steps)
         result.applicable |= run.applicable
+        if run.wall_clock_read and not self.stage.looks:
+            raise Broken("a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT)
         if run.cut:
             return None
 

@@ -79,6 +79,8 @@ class Stage:
         self.patches = Patches()
         self.until = inf
         self.runs = 0
+        #: does a worker look at a wall clock? Before a search this is found out (waiters.py)
+        self.looks = False
         self.recording = Recording(bounds.workers) if bounds.recorded else None
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
@@ -117,7 +119,7 @@ class Stage:
             server.begin(known.get(server.name, -1))
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
-        run.trace, run.until = trace, self.until
+        run.trace, run.until, run.looks = trace, self.until, self.looks
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
         collects = gc.isenabled()

@@ -20,18 +20,22 @@ MOST_STEPS = 60
 
 
 def watch_waiters(stage: Stage) -> dict[bytes, int]:
-    """Return for how long each kind of poll was watched, in µs of virtual time."""
+    """Return for how long each kind of poll was watched, in µs of virtual time. The stage knows then whether anybody
+    looks at a wall clock."""
     watched: dict[bytes, int] = {}
+    stage.looks = looks = False
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
         stage.run(_quietest, {})
     for index in range(stage.bounds.workers):
         for steps in range(1, MOST_STEPS):
             stopped = _Stopped(index, steps)
             run = stage.run(stopped.choose, {})
+            looks |= run.wall_clock_read
             for kind, time in run.learned.items():
                 watched[kind] = max(watched.get(kind, 0), time)
             if not stopped.stands or len(run.learned) >= stage.bounds.workers - 1:
                 break
+    stage.looks = looks
     return watched
 
 

@@ -121,6 +121,21 @@ def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("unbroken", True)
 
 
+def test_who_decides_by_now_can_be_touched_by_a_clock_that_jumps(explore: Explore) -> None:
+    """A lease in a row, by the clients' clocks: whoever's clock jumps ahead takes it from its holder."""
+
+    def lease(own: bank.Bank, amount: int) -> str:
+        own.read()
+        now = datetime.datetime.now(datetime.UTC).timestamp()
+        taken = "UPDATE account SET version = %s WHERE id = 2 AND version < %s"
+        if not own.sql.execute(taken, [int(now) - 1_900_000_000 + 10, int(now) - 1_900_000_000 + 1]).rowcount:
+            raise bank.GaveUp
+        return bank.add(own, amount)
+
+    result = explore(lease, faults=1, kinds=frozenset({Fault.CLOCK_JUMP}))
+    assert (result.under(None), result.under(Fault.CLOCK_JUMP), result.exhausted) == ("stalled", "lost", True)
+
+
 def test_what_a_lease_has_left_is_virtual_to_the_millisecond(explore: Explore) -> None:
     """A watchdog that extends below 1,000 ms reads 1,000, or 999, as the server's own clock has it."""
 

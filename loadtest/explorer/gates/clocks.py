@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as _datetime
 import os
 import random
+import sys
 import time
 import uuid
+from types import FrameType
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +19,8 @@ from loadtest.explorer.playing import LOOK, STAMP, WALL
 #: what the clocks show at the start of every run
 EPOCH = 1_900_000_000.0
 MONOTONIC = 1_000.0
+#: modules (how their names begin) that only write down what time it is; the subject's own come from its gates
+STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
@@ -79,16 +83,18 @@ class _Meta(type):
 
 
 class Datetime(_real_datetime, metaclass=_Meta):
-    """datetime whose `now` is the worker's. It makes plain datetimes. Only stamps: not counted as a clock read,
-    because whoever decides by it compares it with what a server said, and that is in the history."""
+    """datetime whose `now` is the worker's. It makes plain datetimes. A look at the wall clock, but for those who only
+    write it down."""
 
     @classmethod
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
-        if place := here():
-            _noted(place, STAMP)
-            offset = place.run.now + place.task.worker.offset
-            return _real_datetime.fromtimestamp(EPOCH + offset / 1e6, tz)
-        return _real_datetime.now(tz)
+        place = here()
+        if place is None:
+            return _real_datetime.now(tz)
+        if not _stamps(sys._getframe(1)):
+            return _real_datetime.fromtimestamp(wall(), tz)
+        _noted(place, STAMP)
+        return _real_datetime.fromtimestamp(EPOCH + (place.run.now + place.task.worker.offset) / 1e6, tz)
 
     @classmethod
     def today(cls) -> Any:
@@ -97,6 +103,13 @@ class Datetime(_real_datetime, metaclass=_Meta):
     @classmethod
     def utcnow(cls) -> Any:
         return cls.now(_datetime.UTC).replace(tzinfo=None)
+
+
+def _stamps(frame: FrameType | None) -> bool:
+    """Does nobody decide by the time that is asked for there? `timezone.now` is Django's name for `datetime.now`."""
+    if frame and frame.f_globals["__name__"] == "django.utils.timezone":
+        frame = frame.f_back
+    return frame is not None and frame.f_globals["__name__"].startswith(STAMPS)
 
 
 def urandom(size: int) -> bytes:
