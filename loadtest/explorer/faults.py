@@ -59,7 +59,9 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
     for worker in run.workers:
         if worker.crashed or worker.paused:
             continue
-        if run.looks and worker.main.state is State.READY:  # also before its first step: it may look right after
+        if (
+            run.looks and worker.main.state is State.READY
+        ):  # also before its first step: it may look right after
             yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
             yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
         if worker.main.due is None:

@@ -85,7 +85,9 @@ class Search:
         result.steps += len(run.steps)
         result.applicable |= run.applicable
         if run.wall_clock_read and not self.stage.looks:
-            raise Broken("a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT)
+            raise Broken(
+                "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
+            )
         if run.cut:
             return None
 

@@ -15,6 +15,10 @@ from tests.explorer.story import Story
 
 #: name → the story, and the word that it comes to
 CASES: dict[str, tuple[Story, str]] = {
+    "fair-lock: a dead waiter is handed nothing": (
+        Story("fair-lock", (("A", "SELECT"), ("B", "EVALSHA"), ("B", "crash"), ("A", "COMMIT")), faults=1),
+        "unbroken",
+    ),
     "nobody locks: both read 100": (
         Story("no-lock", (("A", "SELECT"), ("B", "COMMIT"), ("A", "COMMIT"))),
         "lost",
@@ -264,6 +268,7 @@ CASES: dict[str, tuple[Story, str]] = {
 
 #: what the proof must say of it
 SAYS = {
+    "fair-lock: a dead waiter is handed nothing": ":000000000000001:10000 and hears 1",  # 2: it was handed over
     "get, then set: both find no lock": "over the one that A had set",
     "setnx-ttl: a late delete lets a third one in": "A sends DEL A0001 and hears 1: it was B's",
     "setnx-ttl: an interrupted waiter deletes the holder's lock": "B sends DEL A0001 and hears 1: it was A's",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.here import Active, Here, here
+from loadtest.explorer.gates.here import Active, Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import shown, split, time_out
 from loadtest.explorer.gates.redis_connections import (
@@ -24,6 +24,7 @@ from loadtest.explorer.gates.redis_connections import (
     gate_of,
     known,
 )
+from loadtest.explorer.gates.redis_scripts import time_of_day
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
@@ -78,6 +79,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     if place is None:
         if Active.run is not None:
             Active.stranger("a command to Redis")
+        connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
         _send(connection, command, check_health)
         return
     if place.run.ending:
@@ -87,6 +89,11 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         connection.check_health()
     gated.outbox.extend(split(command))
     _live(place, connection, gated)
+
+
+def _subscribes(command: Any) -> bool:
+    """Of a handshake, which is no step."""
+    return any(words[0].upper() == b"SUBSCRIBE" for words, _ in split(command)) if anywhere() else False
 
 
 def _live(place: Here, connection: Any, gated: Gated) -> None:
@@ -139,7 +146,7 @@ def _receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **k
     if isinstance(reply, int) and op.identity.startswith(_TTL):
         reply = left(op.text, reply, gated.server.leases(), place.run.now)
     if op.identity == b"TIME" and isinstance(reply, list):
-        told = [str(each) for each in gated.server.time_of_day(place.run.now)]
+        told = [str(each) for each in time_of_day(place.run.now + gated.server.ahead)]
         reply = [word.encode() for word in told] if isinstance(reply[0], bytes) else told
     exact = repr(reply).encode()
     _told(place, op, shown(reply), exact)

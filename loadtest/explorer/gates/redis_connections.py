@@ -32,6 +32,8 @@ class Gated:
     op: Op | None = None
     #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
     mode: bytes = b""
+    #: subscribed in its handshake: as long as it lives, messages reach somebody
+    listens: bool = False
     #: the command that was sent last, as it was recorded
     recorded: Any = None
     #: fresh from the pool, nothing sent yet
@@ -43,6 +45,7 @@ def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
     if connection._sock:  # a pool asks each time: whether it is still good shows when something is sent
         return
     with connecting(), beside():
+        connection.explorer_listens = False
         _connect(connection, *args, **keywords)
         _note(connection)
 
@@ -87,7 +90,10 @@ def gate_of(place: Here, connection: Any) -> Gated:
                 connection.connect()
             if not hasattr(connection, "explorer_number"):
                 _note(connection)
-        found = Gated(_server(place, connection), connection.explorer_number, checked_out=True)
+        listens = getattr(connection, "explorer_listens", False)
+        found = Gated(
+            _server(place, connection), connection.explorer_number, checked_out=True, listens=listens
+        )
         connection.explorer, connection.explorer_socket = found, connection._sock
     place.task.worker.sessions.setdefault(found.server.name, {})[connection] = place.task
     return found

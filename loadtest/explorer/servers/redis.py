@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import shown
-from loadtest.explorer.gates.redis_scripts import time_of_day, virtual
+from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
@@ -52,7 +52,7 @@ class RedisServer:
         self._contents = b""
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
         self._stepped: float | None = None  # when the first step after the last look began
-        self._ahead = 0  # how far this server's clock was moved
+        self.ahead = 0  # how far this server's clock was moved
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over = True
@@ -75,7 +75,7 @@ class RedisServer:
         self._leases, self._expire_at = {}, {}
         self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
         self.version, self._looked, self._lasting = 0, -1, True
-        self._now, self._ask, self.changed, self._ahead, self._stepped = 0, True, False, 0, None
+        self._now, self._ask, self.changed, self.ahead, self._stepped = 0, True, False, 0, None
         self.replica.begin()
 
     def touched(self) -> None:
@@ -143,11 +143,7 @@ class RedisServer:
     def clocked(self, words: Sequence[bytes], raw: bytes, now: int) -> bytes:
         """A command as it is to be sent: what a script in it asks of this server's clock is virtual."""
         left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
-        return virtual(words, raw, now + self._ahead, left)
-
-    def time_of_day(self, now: int) -> tuple[int, int]:
-        """What `TIME` says: seconds and µs of this server's clock."""
-        return time_of_day(now + self._ahead)
+        return virtual(words, raw, now + self.ahead, left)
 
     def advance(self, now: int) -> list[str]:
         self._now = now
@@ -193,7 +189,7 @@ class RedisServer:
         ended only if its client shall notice (`cut`): to connect again costs more than a schedule."""
         for connection in sessions:
             gated = getattr(connection, "explorer", None)
-            if gated and gated.number > 0 and (cut or gated.op or gated.mode):
+            if gated and gated.number > 0 and (cut or gated.op or gated.mode or gated.listens):
                 with suppress(redis.ResponseError):
                     self.ask("CLIENT", "KILL", "ID", gated.number)
                 gated.number = -1
@@ -204,7 +200,8 @@ class RedisServer:
         return op.reads or not any(getattr(s, "explorer", None) and s.explorer.mode for s in (*own, *others))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(getattr(s, "explorer", None) and s.explorer.mode == b"SUBSCRIBE" for s in sessions)
+        gates = [s.explorer for s in sessions if getattr(s, "explorer", None)]
+        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in gates)
 
     # -- the replica ----------------------------------------------------------------------------------------------
 
@@ -228,7 +225,7 @@ class RedisServer:
         gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
         for key in self._leases:
             self._leases[key] -= ahead
-        self._ahead += ahead
+        self.ahead += ahead
         self._pin()
         self.touched()
         self._ask = True
