@@ -17,6 +17,7 @@ from django.core.management import CommandError, call_command
 from ledger.addresses import BASE_DIR
 from ledger.models import Book
 from loadtest.bench import lock_tables, strategies
+from loadtest.bench.__main__ import gravest
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.measured import Measured, failed, not_run
 from loadtest.bench.parts import PARTS
@@ -131,6 +132,11 @@ def test_a_contender_of_the_lock_tables_that_fails_has_a_reason(monkeypatch: pyt
     its = [row for row in found.results if row["strategy"] == "centre-lock"]
     assert {row["reason"] for row in its} == {"KeyError: 'centre-lock'"}
     assert all(row["per_s"] and "ratio" not in row for row in found.results if row not in its)
+
+
+@pytest.mark.parametrize(("codes", "code"), [([0, 0], 0), ([0, 3], 3), ([3, 1], 1), ([2, 3], 2)])
+def test_make_bench_ends_with_the_gravest_code(codes: list[int], code: int) -> None:
+    assert gravest(codes) == code
 
 
 @pytest.mark.usefixtures("committed_db")

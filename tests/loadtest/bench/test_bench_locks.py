@@ -268,6 +268,7 @@ def test_other_programs_are_told_from_our_own():
                 pass
             assert neighbours._ours() > 0.1
             time.sleep(0.3)
+        assert "busy before the run" in str(neighbours.before())
     finally:
         spinning.kill()
         spinning.wait()
