@@ -8,11 +8,13 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import LockError
 
+from locks.fair_lock_home import Begun
 from locks.fenced import FencedLock
 from locks.server import LuaScript
 from locks.setnx import SetnxLock
 from locks.timing import poll_until
 from locks.token_lock import TokenLock
+from tests.contract.warm import WarmFairLock
 
 
 class SetnxThenExpire(SetnxLock):
@@ -90,9 +92,22 @@ class RawErrors(TokenLock):
         super().release()
 
 
+class QueuedIsInside(WarmFairLock):
+    """Its short way takes a place in the queue for the lock; its long way is right."""
+
+    slug = "control-queued-is-inside"
+
+    def _acquire(self, timeout: float | None, begun: Begun | None = None) -> bool:
+        if begun is None:
+            return super()._acquire(timeout)
+        self._home.client.give_back(begun[0])
+        return True
+
+
 #: case → a lock that must break it
 CONTROLS: dict[str, type[Any]] = {
     "crash-in-acquire": SetnxThenExpire,
+    "lease-expiry": QueuedIsInside,
     "waiter-crash": StuckQueue,
     "noscript": NoFallBack,
     "fencing": ForgetfulFence,
