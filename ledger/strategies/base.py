@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ledger.models import Book
-from ledger.posting import Applied, Posting, Snapshot
+from ledger.posting import Applied, Busy, Posting, Snapshot
 from ledger.stores import Store, store_of
 from locks.hazards import Hazard
 
@@ -88,6 +88,10 @@ def _span(name: str, value: Any) -> tuple[float, float]:
     return span
 
 
+class Outrun(Exception):
+    """Somebody was faster: nothing of this attempt is written, and the next one begins anew."""
+
+
 class Strategy(ABC):
     """One way to apply postings to the accounts of one book."""
 
@@ -117,6 +121,19 @@ class Strategy(ABC):
     def apply(self, posting: Posting) -> Applied:
         """Apply `posting`, or raise: Refused and Busy (certainly not applied), KeyTaken (another request with
         this key came first), anything else (unknown)."""
+
+    def insist(self, attempt: Callable[[int], Applied], met: str) -> Applied:
+        """Return what `attempt(number)` returns, and try again while it raises Outrun, up to `retries` times. Raises
+        Busy, which says what they all `met`: who gives up does not wait first."""
+        for number in range(self.settings.retries):
+            try:
+                return attempt(number)
+            except Outrun:
+                self.back_off()
+        try:
+            return attempt(self.settings.retries)
+        except Outrun as error:
+            raise Busy(f"{self.settings.retries + 1} attempts {met}") from error
 
     def order(self, posting: Posting) -> list[str]:
         """Return the posting's accounts in the order in which they are locked. Without one order for everyone

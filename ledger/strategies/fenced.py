@@ -28,18 +28,15 @@ from typing import Any, ClassVar
 from django.db import transaction
 
 from ledger.models import Account
-from ledger.posting import Applied, Busy, Change, Posting, Refused, Snapshot, compute
+from ledger.posting import Applied, Change, Posting, Refused, Snapshot, compute
 from ledger.stores.rows import snapshot
 from ledger.stores.sql import SqlStore
+from ledger.strategies.base import Outrun
 from ledger.strategies.locked import Locked
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks import LockFactory
 from locks.fenced import FencedLock
 from locks.hazards import Hazard
-
-
-class Overtaken(Exception):
-    """The account has seen a newer number than this holder's. Nothing of this attempt is written."""
 
 
 class Fenced(Locked):
@@ -57,12 +54,10 @@ class Fenced(Locked):
     store: SqlStore
 
     def apply(self, posting: Posting) -> Applied:
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return replace(super().apply(posting), retries=attempt)
-            except Overtaken:
-                self.back_off()
-        raise Busy(f"{self.settings.retries + 1} holdings were each overtaken by a newer one")
+        once = super().apply
+        return self.insist(
+            lambda number: replace(once(posting), retries=number), "were each overtaken by a newer holder"
+        )
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
         holders = dict(zip(self.order(posting), taken, strict=True))
@@ -78,7 +73,7 @@ class Fenced(Locked):
         return changes
 
     def register(self, number: str, lock: Any) -> Snapshot:
-        """Shut out every older holder of this account, then read it. Raises Overtaken by a newer or equal number."""
+        """Shut out every older holder of this account, then read it. Raises Outrun by a newer or equal number."""
         rows = Account.objects.using(self.store.db).filter(book_id=self.book.pk, number=number)
         with transaction.atomic(using=self.store.db):
             registered = rows.filter(fence__lt=lock.fencing_token).update(fence=lock.fencing_token)
@@ -87,12 +82,12 @@ class Fenced(Locked):
             raise Refused(f"no account {number} in this book")
         if not registered:
             lock.seen(account.fence)
-            raise Overtaken
+            raise Outrun
         return snapshot(account)
 
     def write_if_newest(self, change: Change, lock: Any) -> None:
-        """UPDATE … WHERE fence = the registered number. Raises Overtaken when somebody registered since."""
+        """UPDATE … WHERE fence = the registered number. Raises Outrun when somebody registered since."""
         rows = Account.objects.using(self.store.db).filter(pk=change.before.pk, fence=lock.fencing_token)
         written = rows.update(balance=change.after, version=change.before.version + 1, head=change.entry)
         if not written:
-            raise Overtaken
+            raise Outrun

@@ -25,7 +25,8 @@ from typing import Any, ClassVar
 
 from ledger.models import Account
 from ledger.posting import Change, Line, Posting, Snapshot
-from ledger.strategies.fenced import Fenced, Overtaken
+from ledger.strategies.base import Outrun
+from ledger.strategies.fenced import Fenced
 from locks.hazards import Hazard
 from locks.token_lock import TokenLock
 
@@ -44,7 +45,7 @@ class FencedAtWrite(Fenced):
         return self.store.read(Posting("", (Line(number, 0),)))[number]
 
     def write_if_newest(self, change: Change, lock: Any) -> None:
-        """UPDATE … WHERE fence < this holder's number. Raises Overtaken when the ledger has seen it or a newer one."""
+        """UPDATE … WHERE fence < this holder's number. Raises Outrun when the ledger has seen it or a newer one."""
         rows = Account.objects.using(self.store.db).filter(pk=change.before.pk)
         written = rows.filter(fence__lt=lock.fencing_token).update(
             balance=change.after,
@@ -54,4 +55,4 @@ class FencedAtWrite(Fenced):
         )
         if not written:
             lock.seen(rows.get().fence)
-            raise Overtaken
+            raise Outrun

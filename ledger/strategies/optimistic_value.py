@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ledger.models import Account
-from ledger.posting import Change
-from ledger.strategies.optimistic_version import OptimisticVersion, Stale
+from ledger.strategies.optimistic_version import OptimisticVersion
 from locks.hazards import Hazard
 
 
@@ -36,13 +34,4 @@ class OptimisticValue(OptimisticVersion):
     breaks_when = "the balance goes away and comes back (ABA)"
     round_trips = "1 read, then 4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
-
-    def write_if_unchanged(self, change: Change) -> None:
-        """UPDATE … WHERE balance = the one that was read. Raises Stale when it is another."""
-        written = (
-            Account.objects.using(self.db)
-            .filter(pk=change.before.pk, balance=change.before.balance)
-            .update(balance=change.after, version=change.before.version + 1, head=change.entry)
-        )
-        if not written:
-            raise Stale
+    compared = "balance"  # UPDATE … WHERE balance = the one that was read

@@ -16,18 +16,17 @@ Source       Kung & Robinson 1981; Django documents it as `filter(version=…).u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from django.db import transaction
 
 from ledger.models import Account
-from ledger.posting import Applied, Busy, Change, Posting, applied, compute
+from ledger.posting import Applied, Change, Posting, applied, compute
+from ledger.stores.sql import SqlStore
+from ledger.strategies.base import Outrun
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
-
-
-class Stale(Exception):
-    """The version had moved on: the attempt's transaction is rolled back."""
 
 
 class OptimisticVersion(SqlStrategy):
@@ -40,29 +39,27 @@ class OptimisticVersion(SqlStrategy):
     breaks_when = "one UPDATE forgets the version; a hot account costs retries"
     round_trips = "1 read, then 4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    #: what the UPDATE compares with what was read: a column of the account
+    compared = "version"
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        for attempt in range(self.settings.retries + 1):
-            changes = compute(posting, self.store.read(posting))
-            self.think()
-            try:
-                with transaction.atomic(using=self.db):
-                    for change in sorted(changes, key=lambda c: c.before.number):  # one order: no deadlock
-                        self.write_if_unchanged(change)
-                    self.store.record(changes)
-            except Stale:
-                self.back_off()
-                continue
-            return applied(changes, retries=attempt)
-        raise Busy(f"{self.settings.retries + 1} attempts met a newer version each time")
+        return self.insist(lambda number: self.attempt(posting, number), f"met another {self.compared} each")
 
-    def write_if_unchanged(self, change: Change) -> None:
-        """UPDATE … WHERE version = the one that was read. Raises Stale when that row is gone."""
-        written = (
-            Account.objects.using(self.db)
-            .filter(pk=change.before.pk, version=change.before.version)
-            .update(balance=change.after, version=change.before.version + 1, head=change.entry)
-        )
-        if not written:
-            raise Stale
+    def attempt(self, posting: Posting, retries: int) -> Applied:
+        changes = compute(posting, self.store.read(posting))
+        self.think()
+        put_if_unchanged(self.store, changes, self.compared)
+        return applied(changes, retries)
+
+
+def put_if_unchanged(store: SqlStore, changes: Sequence[Change], compared: str = "version") -> None:
+    """UPDATE … WHERE version = the one that was read, in one transaction with the entries. Raises Outrun when that row
+    is gone: nothing is written then."""
+    with transaction.atomic(using=store.db):
+        for change in sorted(changes, key=lambda c: c.before.number):  # one order for everyone: no deadlock
+            read = {compared: getattr(change.before, compared)}
+            row = Account.objects.using(store.db).filter(pk=change.before.pk, **read)
+            if not row.update(balance=change.after, version=change.before.version + 1, head=change.entry):
+                raise Outrun
+        store.record(changes)

@@ -18,14 +18,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from django.db import transaction
 from redis.exceptions import RedisError
 
-from ledger.models import Account
-from ledger.posting import Applied, Busy, Change, Posting, compute
+from ledger.posting import Applied, Change, Posting, compute
 from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
-from ledger.strategies.optimistic_version import Stale
+from ledger.strategies.optimistic_version import put_if_unchanged
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks import LockUnavailable
 from locks.hazards import Hazard
@@ -47,12 +45,8 @@ class RedisThenDatabase(Locked):
     store: SqlStore
 
     def apply(self, posting: Posting) -> Applied:
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return replace(super().apply(posting), retries=attempt)
-            except Stale:
-                self.back_off()
-        raise Busy(f"{self.settings.retries + 1} attempts met a newer version each time")
+        once = super().apply
+        return self.insist(lambda number: replace(once(posting), retries=number), "met another version each")
 
     def take(self, number: str) -> Any:
         """Take the lock, or go on without it when its server cannot be asked."""
@@ -64,15 +58,5 @@ class RedisThenDatabase(Locked):
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
         changes = compute(posting, self.store.read(posting))
         self.think()
-        with transaction.atomic(using=self.store.db):
-            for change in sorted(
-                changes, key=lambda c: c.before.number
-            ):  # one order for everyone: no deadlock
-                rows = Account.objects.using(self.store.db)
-                written = rows.filter(pk=change.before.pk, version=change.before.version).update(
-                    balance=change.after, version=change.before.version + 1, head=change.entry
-                )
-                if not written:
-                    raise Stale
-            self.store.record(changes)
+        put_if_unchanged(self.store, changes)
         return changes

@@ -9,8 +9,9 @@ Guarantees   no lost update among the clients: a transaction on a stale read is 
              value counts as a touch, so there is no ABA.
 Breaks when  the server forgets (see `redis-atomic`); when the read comes before WATCH; when the client library
              reconnects in between and the watch is gone. On a hot account most attempts are for nothing; who
-             used up the retries gets "busy".
-Costs        WATCH, read, and the transaction in one: 3 round trips for each attempt.
+             used up the retries gets "busy". A reply of EXEC that is lost looks to redis-py as if somebody had been
+             faster: the next attempt finds the key, and after the last one it is unknown.
+Costs        WATCH, look for the key, read, and the transaction in one: 4 round trips for each attempt.
 Source       Redis, "Transactions: optimistic locking using check-and-set".
 """
 
@@ -18,11 +19,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from redis.exceptions import WatchError
+from redis.exceptions import ConnectionError, RedisError, TimeoutError, WatchError
 
 from ledger.posting import Applied, Busy, Posting, applied, compute
 from ledger.stores import KeyTaken
 from ledger.stores.redis_entries import as_json, record_of
+from ledger.strategies.base import Outrun
 from ledger.strategies.redis_store import REDIS_HAZARDS, RedisStrategy
 from locks.hazards import Hazard
 
@@ -40,12 +42,22 @@ class RedisWatch(RedisStrategy):
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        for attempt in range(self.settings.retries + 1):
+        lost: list[RedisError] = []
+
+        def attempt(number: int) -> Applied:
             try:
-                return self.attempt(posting, attempt)
-            except WatchError:
-                self.back_off()
-        raise Busy(f"{self.settings.retries + 1} attempts met a touched account each time")
+                return self.attempt(posting, number)
+            except WatchError as error:
+                if isinstance(error.__context__, ConnectionError | TimeoutError):
+                    lost.append(error.__context__)
+                raise Outrun from error
+
+        try:
+            return self.insist(attempt, "met a touched account each")
+        except Busy:
+            if lost:
+                raise lost[0] from None  # EXEC may have been carried out: nobody knows
+            raise
 
     def attempt(self, posting: Posting, retries: int) -> Applied:
         record, *names = self.store.keys(posting.key, posting.accounts)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.db import DatabaseError, connections, transaction
+from django.db import connections, transaction
 
-from ledger.posting import Applied, Busy, Posting, applied, compute
-from ledger.strategies.sql import DATABASE_HAZARDS, START_AGAIN, SqlStrategy, code_of
+from ledger.posting import Applied, Posting, applied, compute
+from ledger.strategies.sql import DATABASE_HAZARDS, START_AGAIN, SqlStrategy, outrun_by
 from locks.hazards import Hazard
 
 
@@ -39,22 +39,14 @@ class RepeatableRead(SqlStrategy):
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return self.attempt(posting, attempt)
-            except DatabaseError as error:
-                if code_of(error) not in START_AGAIN:
-                    raise
-            self.back_off()
-        raise Busy(f"{self.settings.retries + 1} attempts could not be serialized")
+        return self.insist(lambda number: self.attempt(posting, number), "could not be serialized")
 
     def attempt(self, posting: Posting, retries: int) -> Applied:
         mysql = connections[self.db].vendor == "mysql"
         if mysql:
             self.set_level()  # there it is for the next transaction, and an error inside one
-        with transaction.atomic(
-            using=self.db, durable=True
-        ):  # a level cannot be had inside another's transaction
+        # durable: a level cannot be had inside another's transaction
+        with outrun_by(START_AGAIN), transaction.atomic(using=self.db, durable=True):
             if not mysql:
                 self.set_level()  # for this transaction; must come before its first query
             changes = compute(posting, self.store.read(posting))

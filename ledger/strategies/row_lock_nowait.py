@@ -18,16 +18,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.db import DatabaseError, transaction
-
-from ledger.models import Account
-from ledger.posting import Applied, Busy, Posting, applied, compute
-from ledger.stores.rows import snapshot
-from ledger.strategies.sql import DATABASE_HAZARDS, LOCKED, SqlStrategy, code_of
+from ledger.posting import Applied, Posting
+from ledger.strategies.select_for_update import SelectForUpdate
+from ledger.strategies.sql import DATABASE_HAZARDS, LOCKED, outrun_by
 from locks.hazards import Hazard
 
 
-class RowLockNowait(SqlStrategy):
+class RowLockNowait(SelectForUpdate):
     """`select-for-update` that never waits in the database."""
 
     slug = "row-lock-nowait"
@@ -37,24 +34,12 @@ class RowLockNowait(SqlStrategy):
     breaks_when = "never for the money; a stampede or a paused holder uses up retries"
     round_trips = "5, and 3 for each attempt that met a lock"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.STAMPEDE, Hazard.PAUSE}
+    nowait = True
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        for attempt in range(self.settings.retries + 1):
-            try:
-                return self.attempt(posting, attempt)
-            except DatabaseError as error:
-                if code_of(error) not in LOCKED:
-                    raise
-            self.back_off()
-        raise Busy(f"{self.settings.retries + 1} attempts met a locked row each time")
+        return self.insist(lambda number: self.attempt(posting, number), "met a locked row each")
 
-    def attempt(self, posting: Posting, retries: int) -> Applied:
-        with transaction.atomic(using=self.db):
-            rows = Account.objects.using(self.db).select_for_update(nowait=True)
-            rows = rows.filter(book_id=self.book.pk, number__in=posting.accounts).order_by("number")
-            read = self.store.complete(posting, {row.number: snapshot(row) for row in rows})
-            changes = compute(posting, read)
-            self.think()
-            self.store.put(changes)
-        return applied(changes, retries)
+    def attempt(self, posting: Posting, retries: int = 0) -> Applied:
+        with outrun_by(LOCKED):
+            return super().attempt(posting, retries)

@@ -38,20 +38,26 @@ class SelectForUpdate(SqlStrategy):
     breaks_when = "somebody reads before locking, or locks rows in no fixed order"
     round_trips = "5, in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    nowait = False  # a locked row is waited for
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
+        return self.attempt(posting)
+
+    def attempt(self, posting: Posting, retries: int = 0) -> Applied:
         with transaction.atomic(using=self.db):
             read = self.store.complete(posting, {row.number: snapshot(row) for row in self.lock(posting)})
             changes = compute(posting, read)
             self.think()
             self.store.put(changes)
-        return applied(changes)
+        return applied(changes, retries)
 
     def lock(self, posting: Posting) -> Iterable[Account]:
         """Lock the posting's rows, in one statement and one order for everyone: no deadlock. With `ordered: false`
         one row after the other, as the posting has them."""
-        rows = Account.objects.using(self.db).select_for_update().filter(book_id=self.book.pk)
+        rows = (
+            Account.objects.using(self.db).select_for_update(nowait=self.nowait).filter(book_id=self.book.pk)
+        )
         if self.settings.ordered:
             return rows.filter(number__in=posting.accounts).order_by("number")
         return [row for number in self.order(posting) for row in rows.filter(number=number)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from django.db import DatabaseError
@@ -10,7 +10,7 @@ from django.db import DatabaseError
 from ledger.models import Book
 from ledger.posting import Posting, Refused
 from ledger.stores.sql import SqlStore
-from ledger.strategies.base import Strategy
+from ledger.strategies.base import Outrun, Strategy
 from locks.hazards import Hazard
 
 #: The lock and the balance live and die together: nothing that happens to a client, to Redis or to a clock
@@ -41,6 +41,17 @@ def code_of(error: BaseException) -> str | int | None:
     """Return the SQLSTATE (PostgreSQL) or the error number (MariaDB) of Django's database `error`, or None."""
     first = error.args[0] if error.args else None
     return first if isinstance(first, int) else getattr(error.__cause__, "sqlstate", None)
+
+
+@contextmanager
+def outrun_by(codes: Collection[str | int]) -> Iterator[None]:
+    """Raise Outrun for the database's errors with these codes. Around the attempt's transaction: it is rolled back."""
+    try:
+        yield
+    except DatabaseError as error:
+        if code_of(error) in codes:
+            raise Outrun(str(error)) from error
+        raise
 
 
 @contextmanager
