@@ -9,6 +9,7 @@ from tests.test_house import ROOT, sources, tracked
 
 NAMED = re.compile(r"(docs/[\w/.-]+?\.md)(?:, '([^']+)')?")
 CODE = re.compile(r"```.*?```", re.DOTALL)
+ANCHOR = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -37,6 +38,34 @@ def test_links_lead_somewhere() -> None:
         if not (path.parent / to).exists()
     ]
     assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    heads = re.findall(r"^#+ (.+)$", CODE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_links_to_headings_lead_somewhere() -> None:
+    broken = [
+        f"{path.relative_to(ROOT)}: {to}#{heading}"
+        for path in tracked("*.md")
+        for to, heading in ANCHOR.findall(CODE.sub("", path.read_text()))
+        if heading not in anchors(path.parent / to if to else path)
+    ]
+    assert not broken
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop().resolve()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        ahead += [page.parent / to for to in LINK.findall(CODE.sub("", page.read_text()))]
+    pages = [path for path in tracked("*.md") if path.is_relative_to(ROOT / "docs")]
+    assert {str(path) for path in pages if path.parent.name != "decisions"} <= {str(path) for path in reached}
 
 
 def test_a_page_that_is_not_there_is_seen() -> None:
