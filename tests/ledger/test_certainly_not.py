@@ -16,6 +16,7 @@ from ledger.books import open_book, post
 from ledger.models import Account, Book
 from ledger.posting import BIGINT, Busy, Line, Posting, Refused
 from ledger.stores import store_of
+from ledger.strategies import find
 from tests.ledger.test_api import send
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -39,6 +40,16 @@ def test_a_balance_beyond_bigint_is_refused(strategy: str, store: str, lines: li
     with pytest.raises(Refused, match="range of BIGINT"):
         post(book, Posting("k", tuple(Line(*line) for line in lines)))
     assert balances(book) == [100, BIGINT]
+
+
+@BOTH
+def test_what_was_checked_and_does_not_fit_any_more_is_refused(store: str) -> None:
+    book = open_book("check-then-decrement", [("A", BIGINT - 5, 0), ("B", 0, 0)], store=store)
+    late, other = find(book.strategy)(book), find("atomic-update")(book)
+    late.think = lambda: other.apply(Posting("k1", (Line("A", 4),)))  # type: ignore[assignment, method-assign]
+    with pytest.raises(Refused, match="range of BIGINT"):
+        late.apply(Posting("k2", (Line("A", 4),)))
+    assert balances(book) == [BIGINT - 1, 0]
 
 
 @contextmanager
