@@ -19,6 +19,7 @@ from loadtest.bench.explorer_peer import PEER
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS, Part
 from loadtest.claims import Exit
+from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
 from loadtest.servers import ServerError
 from loadtest.subjects import usage
@@ -43,6 +44,7 @@ class Command(BaseCommand):
         was to be measured failed, or came to no verdict."""
         part, found = PARTS[options["part"]], Measured()
         plan = part.plan(options)
+        end_as_ctrl_c()
         try:
             with Console(stderr=True).status("starting") as status:
                 part.run(plan, found, lambda text: status.update(escape(text)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,6 +78,26 @@ def test_what_was_measured_before_a_run_ended_early_is_kept(
     written = json.loads((tmp_path / "bench.json").read_text())
     assert [row["strategy"] for row in written["results"]] == ["a"]
     assert "ended early" in written["notes"]["locks"][0]
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path, running: Callable[[str, Run], None]) -> None:
+    """What it has measured is kept, and its servers end."""
+
+    def run(plan: Any, found: Measured, told: Callable[[str], None]) -> None:
+        found.results.append({"measure": "limit", "strategy": "a", "pinned": True, **not_run("x")})
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def die(*_: Any) -> None:
+        raise SystemExit("as a program dies that hears nothing of it")
+
+    running("locks", run)
+    before = signal.signal(signal.SIGTERM, die)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            bench(tmp_path, "locks")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (tmp_path / "bench.json").exists()
 
 
 def test_a_run_that_measured_nothing_leaves_the_last_one(
