@@ -12,6 +12,7 @@ import io
 import json
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Response, make_response, request
 from locust.argument_parser import ui_extra_args_dict
@@ -63,7 +64,7 @@ def guard(environment: Any) -> Any:
     """Refuse a /swarm that would spoil the running test, or that asks for what there is not."""
     if request.path.rstrip("/") != "/swarm" or request.method != "POST":
         return None
-    if request.headers.get("Origin", request.host_url).rstrip("/") != request.host_url.rstrip("/"):
+    if urlsplit(request.headers.get("Origin", request.host_url)).netloc != request.host:
         return _no(403, "another site's page cannot start a test")
     state = environment.runner.state
     if state in (STATE_STOPPING, STATE_CLEANUP):
