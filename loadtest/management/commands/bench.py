@@ -21,7 +21,7 @@ from loadtest.bench.parts import PARTS, Part
 from loadtest.claims import Exit
 from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
-from loadtest.servers import ServerError
+from loadtest.servers import ServerError, embedded
 from loadtest.subjects import usage
 
 
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         plan = part.plan(options)
         end_as_ctrl_c()
         try:
-            with Console(stderr=True).status("starting") as status:
+            with embedded.held(), Console(stderr=True).status("starting") as status:
                 part.run(plan, found, lambda text: status.update(escape(text)))
         except BaseException as error:
             if found.results:  # what was measured before is no less true
