@@ -9,6 +9,6 @@ import pymysql
 
 
 def database(url: str) -> dict[str, Any]:
-    """Return the entry of Django's DATABASES for `url`, e.g. mysql://user:password@host/name."""
+    """Return the entry of Django's DATABASES for `url`, e.g. mysql://lab@127.0.0.1/lab."""
     pymysql.install_as_MySQLdb()  # Django's backend asks for mysqlclient, which needs a compiler to install
     return {**environ.Env.db_url_config(url), "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
