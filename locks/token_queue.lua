@@ -24,12 +24,12 @@ local function hand_over()
         if not first then
             return nil
         end
-        local until_when = redis.call('ZSCORE', living, first)
+        local lives_until = tonumber(redis.call('ZSCORE', living, first) or 0)
         forget(first)
-        if until_when and tonumber(until_when) >= now then
-            redis.call('SET', lock, first, 'PX', lease)
+        if lives_until > now then -- two thirds of its own lease at least, if it sleeps; it takes a whole one as it wakes
+            redis.call('SET', lock, first, 'PX', lives_until - now)
             redis.call('RPUSH', wake .. first, 1)
-            redis.call('PEXPIRE', wake .. first, lease)
+            redis.call('PEXPIRE', wake .. first, lives_until - now)
             return first
         end
     end

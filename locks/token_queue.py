@@ -11,8 +11,8 @@
     B: write 110                                                                  C's 20 are gone
 
 Guarantees   what `token` does; waiters are served in the order they came. A waiter that crashed or gave up
-             delays nobody longer than one lease and a third: it is dropped when it was not heard of for a lease,
-             and a lock handed to it just before ends with that lease.
+             delays nobody longer than one lease, its own: it is dropped when it was not heard of for a lease, and a
+             lock handed to it before ends at the same moment.
 Breaks when  what breaks `token`.
 Costs        1 round trip to acquire, 1 to release; a waiter 3 (enter, BLPOP, enter) and 2 each third of a lease.
 Source       ours, after MCS queue locks; `fair-lock` is its fast sister.

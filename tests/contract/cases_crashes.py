@@ -44,9 +44,9 @@ def crash_in_acquire(arena: Arena, lock: Any) -> None:
 
 @case("waiter-crash")
 def waiter_crash(arena: Arena, lock: Any) -> None:
-    """A waiter's process is killed: the holder keeps the lock, and after its release others are delayed by a
-    lease and a third at most."""
-    with arena.fight(lock, lease=UNHURRIED) as fight:
+    """A waiter's process is killed: the holder keeps the lock, and after its release others are delayed by
+    its lease at most."""
+    with arena.fight(lock, lease=2.0) as fight:
         holder, waiter = _held_and_awaited(fight)
         waiter.dies()
         _goes_on(fight, holder)
@@ -55,7 +55,7 @@ def waiter_crash(arena: Arena, lock: Any) -> None:
 @case("waiter-cancelled")
 def waiter_cancelled(arena: Arena, lock: Any) -> None:
     """A waiter is interrupted (SIGINT, so KeyboardInterrupt in its acquire): the same."""
-    with arena.fight(lock, lease=UNHURRIED) as fight:
+    with arena.fight(lock, lease=2.0) as fight:
         holder, waiter = _held_and_awaited(fight)
         waiter.signal(signal.SIGINT)
         try:
@@ -67,7 +67,7 @@ def waiter_cancelled(arena: Arena, lock: Any) -> None:
 
 def _held_and_awaited(fight: Fight) -> tuple[Party, Worker]:
     waiter = fight.process()  # its start may take longer than a lease
-    holder = fight.holder()
+    holder = fight.holder(lease=UNHURRIED)
     waiter.begins("__enter__")
     waiter.waits(fight.arena.admins[0])
     return holder, waiter
@@ -76,7 +76,7 @@ def _held_and_awaited(fight: Fight) -> tuple[Party, Worker]:
 def _goes_on(fight: Fight, holder: Any) -> None:
     fight.closed("somebody got in beside the holder")
     holder.leaves()
-    fight.opens_within(fight.lease * 4 / 3 + 1, "the holder released it, and it is not free")
+    fight.opens_within(fight.lease + 1, "the holder released it, and it is not free")
 
 
 @case("waiter-gives-up")

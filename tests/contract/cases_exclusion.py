@@ -10,12 +10,13 @@ from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken, demand
+from tests.contract.site import UNHURRIED
 
 
 @case("mutual-exclusion")
 def mutual_exclusion(arena: Arena, lock: Any) -> None:
     """Two processes: while one is inside the other is refused; afterwards it gets in."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         first, second = fight.process(), fight.process()
         demand(first.asks("takes"), "nobody else wanted it, and it was not granted")
         demand(not second.asks("acquire", 0), "a second process got in while the first was inside")
@@ -49,7 +50,7 @@ def race(arena: Arena, lock: Any) -> None:
 
 def _overtaken(fight: Fight, step: int) -> bool:
     """Returns False when an acquire has no such step."""
-    slow, fast = fight.party(), fight.party()
+    slow, fast = fight.party(lease=UNHURRIED), fight.party(lease=UNHURRIED)
     acquiring = slow.begins(slow.gets_in, stop_before=step)
     came = slow.stands_at_the_gate(acquiring)
     inside = came and fast.gets_in()
@@ -91,7 +92,7 @@ def dies_in_acquire(party: Party, step: int) -> bool:
 @case("reentrancy")
 def reentrancy(arena: Arena, lock: Any) -> None:
     """Two threads share one object: the second does not enter the first one's section."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         shared = fight.holder()  # this thread is inside
         try:
             entered = shared.begins(shared.gets_in, 0.05).result()  # and this is another

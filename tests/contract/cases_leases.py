@@ -34,7 +34,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
 @case("renewal")
 def renewal(arena: Arena, lock: Any) -> None:
     """Ten leases long, by renewal of its own or by `extend`, the lock stays its holder's."""
-    with arena.fight(lock, **({} if lock.renews else {"lease": UNHURRIED})) as fight:
+    with arena.fight(lock, lease=3.0 if lock.renews else UNHURRIED) as fight:
         holder = fight.holder()
         if lock.renews:
             _renewed_by_itself(fight, holder)

@@ -7,12 +7,13 @@ from typing import Any
 from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.promises import demand
+from tests.contract.site import UNHURRIED
 
 
 @case("foreign-release")
 def foreign_release(arena: Arena, lock: Any) -> None:
     """One who never held it releases it: the holder keeps it."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         fight.holder()
         fight.party().leaves()
         fight.closed("one who never held it released it, and somebody got in beside the holder")
@@ -21,7 +22,7 @@ def foreign_release(arena: Arena, lock: Any) -> None:
 @case("release-after-loss")
 def release_after_loss(arena: Arena, lock: Any) -> None:
     """A's lease is over, B got in, A releases: B keeps it."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         late = fight.holder()
         fight.forgets()
         fight.holder()
@@ -34,7 +35,7 @@ def release_overtaken(arena: Arena, lock: Any) -> None:
     """The same, with A stopped before each further command of its release when the lease ends and B gets in."""
     step = 1
     while True:
-        with arena.fight(lock, lease=2.0) as fight:
+        with arena.fight(lock, lease=UNHURRIED) as fight:
             late = fight.party()
             demand(late.begins(late.takes).result(), "nobody else wants it, and it was not granted")
             releasing = late.begins(late.leaves, stop_before=step)

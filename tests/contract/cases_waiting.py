@@ -9,7 +9,7 @@ from typing import Any
 from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.promises import Broken, demand, wait_until
-from tests.contract.site import FEW
+from tests.contract.site import FEW, UNHURRIED
 
 WAIT, TOLERANCE, TRIES = 0.4, 0.1, 8
 
@@ -47,7 +47,7 @@ def fairness(arena: Arena, lock: Any) -> None:
     """One waits; the holder releases and comes straight back: it does not overtake the one who waits."""
     with arena.fight(lock, lease=5.0) as fight:
         name = f"waiter-{fight.name}"
-        holder, waiter = fight.holder(), fight.party(fight.site.named(name))
+        holder, waiter = fight.holder(lease=UNHURRIED), fight.party(fight.site.named(name))
         waiting = waiter.begins(waiter.lock.acquire)
         # It asked once at least, and what it asks now it asks by waiting. A subscription alone says nothing: some
         # locks have it before they ask. Twice: the first time the server may not know the script.
