@@ -63,9 +63,10 @@ def post(book: Book, posting: Posting) -> Applied:
     """Apply `posting` by the book's strategy, once for its key.
 
     A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
-    leaves it unknown whether the posting was applied: ask again with the same key. (Two postings with one key to
-    different accounts, at the same moment, are a mistake that only the Redis store sees for certain.)
+    leaves it unknown whether the posting was applied: ask again with the same key.
     """
+    if len(posting.lines) > len(set(posting.accounts)):
+        raise Refused("an account comes twice in this posting")
     applied = _post(book, posting)
     return applied if len(posting.lines) == 1 else _as_asked(applied, posting)
 

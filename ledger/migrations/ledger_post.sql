@@ -26,9 +26,9 @@ BEGIN
         END IF;
         UPDATE ledger_account a SET balance = balance_after, version = account.version + 1, head = entry
             WHERE a.id = account.id;
-        INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
+        INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amount, balance_before, balance_after,
                                   parent, worker, read_at, written_at)
-            VALUES (entry, the_book, account.id, the_key, the_fingerprint, amount, balance_before, balance_after,
+            VALUES (entry, the_book, account.id, the_key, the_fingerprint, i - 1, amount, balance_before, balance_after,
                     account.head, the_worker, read_at, clock_timestamp());
         RETURN NEXT;
     END LOOP;

@@ -27,6 +27,9 @@ class Entry(models.Model):
     )
     key = models.CharField(max_length=100, help_text="the posting's idempotency key")
     fingerprint = models.CharField(max_length=64, help_text="hash of the request that came with the key")
+    place = models.PositiveSmallIntegerField(
+        db_default=0, editable=False, help_text="which of its posting's entries: 0, 1, …"
+    )
     amount = models.BigIntegerField(help_text="minor units")
     balance_before = models.BigIntegerField(help_text="what the writer had read")
     balance_after = models.BigIntegerField(help_text="what the writer wrote")
@@ -44,9 +47,8 @@ class Entry(models.Model):
     class Meta:
         ordering = ["written_at"]
         verbose_name_plural = "entries"
-        constraints = [
-            models.UniqueConstraint(fields=["book", "key", "account"], name="a_key_once_for_each_account")
-        ]
+        # not (book, key, account): one key may come with other accounts, or to another row of a split account
+        constraints = [models.UniqueConstraint(fields=["book", "key", "place"], name="a_key_once_in_a_book")]
 
     def __str__(self) -> str:
         return f"{self.balance_before} {self.amount:+d} → {self.balance_after}"

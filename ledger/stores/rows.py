@@ -27,14 +27,15 @@ def snapshot(account: Account) -> Snapshot:
     )
 
 
-def entry(change: Change, book: Book) -> Entry:
-    """Return the unsaved entry that explains `change`."""
+def entry(change: Change, book: Book, place: int) -> Entry:
+    """Return the unsaved entry that explains `change`, which has this place in its posting."""
     return Entry(
         id=change.entry,
         book_id=book.pk,
         account_id=change.before.pk,
         key=change.key,
         fingerprint=change.fingerprint,
+        place=place,
         amount=change.amount,
         balance_before=change.before.balance,
         balance_after=change.after,
@@ -51,7 +52,7 @@ def key_taken(key: str) -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        if "a_key_once_for_each_account" in str(error):
+        if "a_key_once_in_a_book" in str(error):
             raise KeyTaken(key) from error
         raise
 

@@ -71,7 +71,7 @@ class SqlStore(Store):
         with transaction.atomic(using=self.db):
             self.put(changes)
 
-    def put(self, changes: Sequence[Change]) -> None:
+    def put(self, changes: Sequence[Change], first: int = 0) -> None:
         """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken, and Refused for an account
         that was deleted after it was read."""
         if self.book.settings.get("ordered", True):  # one order for everyone: no deadlock
@@ -80,13 +80,14 @@ class SqlStore(Store):
             row = Account.objects.using(self.db).filter(pk=change.before.pk)
             if not row.update(balance=change.after, version=change.before.version + 1, head=change.entry):
                 raise Refused(f"no account {change.before.number} in this book")
-        self.record(changes)
+        self.record(changes, first)
 
-    def record(self, changes: Sequence[Change]) -> None:
-        """Insert the entries; the caller's transaction holds the balances. Raises KeyTaken."""
+    def record(self, changes: Sequence[Change], first: int = 0) -> None:
+        """Insert the entries; the caller's transaction holds the balances. Raises KeyTaken. `first`: the place of the
+        first one in its posting."""
         with key_taken(changes[0].key):
-            for change in changes:
-                entry(change, self.book).save(using=self.db, force_insert=True)
+            for place, change in enumerate(changes, first):
+                entry(change, self.book, place).save(using=self.db, force_insert=True)
 
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
         entries = Entry.objects.using(self.db).filter(book_id=self.book.pk, key=key)

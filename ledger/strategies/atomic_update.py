@@ -38,10 +38,10 @@ WITH written AS (
     WHERE {which} AND (%(amount)s >= 0 OR floor IS NULL OR balance + %(amount)s >= floor)
     RETURNING id, number, old.balance AS balance_before, new.balance AS balance_after, old.head AS parent
 )
-INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
-                          parent, worker, read_at, written_at)
-SELECT %(entry)s, %(book)s, id, %(key)s, %(fingerprint)s, %(amount)s, balance_before, balance_after,
-       parent, %(worker)s, clock_timestamp(), clock_timestamp()
+INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amount, balance_before,
+                          balance_after, parent, worker, read_at, written_at)
+SELECT %(entry)s, %(book)s, id, %(key)s, %(fingerprint)s, %(place)s, %(amount)s, balance_before,
+       balance_after, parent, %(worker)s, clock_timestamp(), clock_timestamp()
 FROM written
 RETURNING id, (SELECT number FROM written), balance_before, balance_after
 """
@@ -67,18 +67,22 @@ class AtomicUpdate(SqlStrategy):
                 return Applied(self.add(posting, posting.lines[0]))
             with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
                 lines = sorted(posting.lines, key=lambda line: line.account)
-                return Applied(tuple(stored for line in lines for stored in self.add(posting, line)))
+                stored: tuple[Stored, ...] = ()
+                for line in lines:
+                    stored += self.add(posting, line, len(stored))
+                return Applied(stored)
 
-    def add(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
-        return (increment(self.store, posting, line),)
+    def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
+        """`place`: of the line's first entry in the posting."""
+        return (increment(self.store, posting, line, place),)
 
 
-def increment(store: SqlStore, posting: Posting, line: Line) -> Stored:
+def increment(store: SqlStore, posting: Posting, line: Line, place: int = 0) -> Stored:
     """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then."""
     connection = connections[store.db]
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
-        return in_one_transaction(store, posting, line)
-    stored = in_one_statement(store, posting, line, THIS_ONE)
+        return in_one_transaction(store, posting, line, place)
+    stored = in_one_statement(store, posting, line, THIS_ONE, place=place)
     if stored is None:
         raise _refused(store, line)
     return stored
@@ -87,8 +91,8 @@ def increment(store: SqlStore, posting: Posting, line: Line) -> Stored:
 def in_one_statement(
     store: SqlStore, posting: Posting, line: Line, which: str, **given: object
 ) -> Stored | None:
-    """Add to the row `which` (SQL, with its parameters `given`) and record it. None: there is no such row, or the
-    floor would break."""
+    """Add to the row `which` (SQL, with its parameters `given`) and record it, in the `place` that is given, too.
+    None: there is no such row, or the floor would break."""
     given |= {
         "entry": uuid4(),
         "book": store.book.pk,
@@ -105,7 +109,9 @@ def in_one_statement(
     return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None
 
 
-def in_one_transaction(store: SqlStore, posting: Posting, line: Line, checked: bool = True) -> Stored:
+def in_one_transaction(
+    store: SqlStore, posting: Posting, line: Line, place: int = 0, checked: bool = True
+) -> Stored:
     """The same by F(), where there is no UPDATE … RETURNING old: the row's lock holds the rest together. `checked`:
     the floor is a condition of the UPDATE."""
     rows = Account.objects.using(store.db).filter(book_id=store.book.pk, number=line.account)
@@ -118,7 +124,7 @@ def in_one_transaction(store: SqlStore, posting: Posting, line: Line, checked: b
         before = replace(after, balance=after.balance - line.amount, version=after.version - 1)
         change = Change(before, line.amount, after.balance, posting.key, posting.fingerprint)
         rows.update(head=change.entry)
-        store.record([change])
+        store.record([change], place)
     return applied([change]).entries[0]
 
 

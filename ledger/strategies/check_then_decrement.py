@@ -43,5 +43,8 @@ class CheckThenDecrement(SqlStrategy):
         with in_range(posting), transaction.atomic(using=self.db):  # one order for everyone: no deadlock
             lines = sorted(posting.lines, key=lambda line: line.account)
             return Applied(
-                tuple(in_one_transaction(self.store, posting, line, checked=False) for line in lines)
+                tuple(
+                    in_one_transaction(self.store, posting, line, place, checked=False)
+                    for place, line in enumerate(lines)
+                )
             )

@@ -9,8 +9,8 @@ Guarantees   what `atomic-update` guarantees, for each row; so the sum is right.
              their order, and takes from several.
 Breaks when  somebody decides on the sum without locking all rows: it is a sum of balances at different moments.
              Reading costs 8 rows. Withdrawals near the floor are slow: they empty row after row.
-             The row must follow from the posting's key: by chance, a request that was sent twice would be
-             applied twice, in two rows, and no constraint over one row would see it.
+             A constraint over account and key does not see a request that was sent twice and went to two rows:
+             the entries' is over the book and the key.
 Costs        1 round trip for a deposit, as `atomic-update`, but only every eighth meets a lock.
 Source       the sharded counter (Google App Engine, 2008); PostgreSQL has a row's lock, not a column's.
 
@@ -70,17 +70,17 @@ class SegmentedBalance(AtomicUpdate):
                     floor=account.floor if account.floor is None or segment == 0 else 0,
                 )
 
-    def add(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
+    def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         try:
             with self.holding_nothing_in_vain(line):
-                return (increment(self.store, posting, replace(line, account=home(posting, line))),)
+                return (increment(self.store, posting, replace(line, account=home(posting, line)), place),)
         except Refused:
             if line.amount >= 0:
                 self.store.read(
                     Posting("", (line,))
                 )  # no such account: by its own name, not by that of a row
                 raise
-            return self.gather(posting, line)
+            return self.gather(posting, line, place)
 
     def holding_nothing_in_vain(self, line: Line) -> AbstractContextManager[None]:
         """A withdrawal that waited for a row, and then found too little in it, has that row locked: all rows are to be
@@ -88,18 +88,15 @@ class SegmentedBalance(AtomicUpdate):
         inside = connections[self.db].in_atomic_block and line.amount < 0
         return transaction.atomic(using=self.db) if inside else nullcontext()
 
-    def gather(self, posting: Posting, line: Line) -> tuple[Stored, ...]:
-        """Withdraw from several rows. Raises Refused when all of them together have not enough.
-
-        The key's home row gets an entry in any case, if need be of 0: whoever comes later with this key meets it.
-        """
+    def gather(self, posting: Posting, line: Line, place: int) -> tuple[Stored, ...]:
+        """Withdraw from several rows. Raises Refused when all of them together have not enough."""
         with transaction.atomic(using=self.db):
             rows = Account.objects.using(self.db).select_for_update()
             rows = rows.filter(book_id=self.book.pk, number__startswith=line.account + SEGMENT)
             read = {each.number: snapshot(each) for each in rows.order_by("number")}
             if not read:
                 raise Refused(f"no account {line.account} in this book")
-            amounts, missing = {home(posting, line): 0}, -line.amount
+            amounts, missing = dict[str, int](), -line.amount
             for number, before in read.items():
                 taken = min(missing, before.balance - (before.floor or 0))
                 if taken > 0:
@@ -109,10 +106,10 @@ class SegmentedBalance(AtomicUpdate):
                 raise Refused(f"account {line.account}: {line.amount} would break its floor")
             lines = tuple(Line(number, amount) for number, amount in amounts.items())
             changes = compute(replace(posting, lines=lines), read)
-            self.store.put([replace(change, fingerprint=posting.fingerprint) for change in changes])
+            self.store.put([replace(change, fingerprint=posting.fingerprint) for change in changes], place)
         return applied(changes).entries
 
 
 def home(posting: Posting, line: Line) -> str:
-    """Return the row that a posting goes to. By its key: the same request sent twice at once meets itself there."""
+    """Return the row that a posting goes to: by its key, which is as good as chance."""
     return row_of(line.account, crc32(posting.key.encode()) % SEGMENTS)

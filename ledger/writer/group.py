@@ -23,15 +23,15 @@ WITH owner AS (
     FROM owner, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[]) AS a (pk, balance, version, head)
     WHERE id = a.pk RETURNING id
 ), entry AS (
-    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, amount, balance_before, balance_after,
-                              parent, worker, read_at, written_at)
+    INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amount, balance_before,
+                              balance_after, parent, worker, read_at, written_at)
     SELECT e.id, owner.book_id,
            CASE WHEN (SELECT count(*) FROM account) = cardinality($5::bigint[]) THEN e.account END,
-           e.key, e.fingerprint, e.amount, e.after - e.amount, e.after, e.parent, e.worker,
+           e.key, e.fingerprint, e.place, e.amount, e.after - e.amount, e.after, e.parent, e.worker,
            $4::timestamptz, clock_timestamp()
     FROM owner, unnest($9::uuid[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[],
-                       $15::uuid[], $16::text[])
-         WITH ORDINALITY AS e (id, account, key, fingerprint, amount, after, parent, worker, n)
+                       $15::uuid[], $16::text[], $17::smallint[])
+         WITH ORDINALITY AS e (id, account, key, fingerprint, amount, after, parent, worker, place, n)
     ORDER BY e.n
 )
 SELECT count(*) FROM owner
@@ -67,6 +67,7 @@ class Group:
     after: list[str] = field(default_factory=list)
     parent: list[str] = field(default_factory=list)
     worker: list[str] = field(default_factory=list)
+    place: list[str] = field(default_factory=list)
 
     def values(self, book: Book, fence: int, lease: float) -> list[str]:
         """Return the parameters of COMMIT."""
@@ -88,6 +89,7 @@ class Group:
             plain(self.after),
             plain(self.parent),
             quoted(self.worker),
+            plain(self.place),
         ]
 
 
@@ -175,7 +177,7 @@ class Books:
     def _apply(self, request: Request, worker: str, window: str, number: int, group: Group) -> list[int]:
         key, balances = request.key, []
         group.keys[key] = f"{window}{number:08x}", balances
-        for account, amount in request.lines:
+        for place, (account, amount) in enumerate(request.lines):
             state = self.accounts[account]
             entry = f"{window}{number:08x}"
             number += 1
@@ -188,6 +190,7 @@ class Books:
             group.after.append(str(after))
             group.parent.append(state.head)
             group.worker.append(worker)
+            group.place.append(str(place))
             state.version += 1
             state.head = entry
             group.touched[account] = state

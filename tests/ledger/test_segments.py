@@ -13,7 +13,6 @@ from ledger.reconcile import Books, Operation, Outcome, reconcile_book
 from ledger.stores import KeyTaken
 from ledger.stores.segments import row_of, spread
 from ledger.strategies import find, segmented_balance, skip_locked
-from ledger.strategies.skip_locked import SkipLocked
 from loadtest.history import Call, History
 from loadtest.trial import Trial, Witness, run
 from loadtest.words import Word
@@ -38,7 +37,7 @@ def books(asked: int, *entries: tuple[str, int], outcome: Outcome = OK) -> Books
     [
         (10, [("X/2", 10)]),
         (-10, [("X/0", -4), ("X/1", -6)]),
-        (-10, [("X/3", 0), ("X/0", -4), ("X/1", -6)]),  # its home row has an entry in any case
+        (-10, [("X/3", 0), ("X/0", -4), ("X/1", -6)]),
     ],
 )
 def test_what_was_asked_for_may_come_in_shares(asked: int, entries: list[tuple[str, int]]) -> None:
@@ -89,9 +88,12 @@ def sent_twice(trial: Trial, book: Book) -> Witness:
 @pytest.mark.parametrize("slug", ["segmented-balance", "skip-locked"])
 @pytest.mark.parametrize("word", [Word.KEPT, Word.CREATED])
 def test_a_trial_sees_what_was_applied_twice(slug: str, word: Word, monkeypatch: pytest.MonkeyPatch) -> None:
-    if word is Word.CREATED:  # the key decides nothing any more: neither the row nor who waits
-        places = count()
-        monkeypatch.setattr(segmented_balance, "home", lambda _, line: row_of(line.account, next(places)))
+    if (
+        word is Word.CREATED
+    ):  # the key decides nothing any more: neither the row nor whether it was there before
+        rows, places, strategy = count(), count(), find(slug)
+        monkeypatch.setattr(segmented_balance, "home", lambda _, line: row_of(line.account, next(rows)))
         monkeypatch.setattr(skip_locked, "ANY_FREE", skip_locked.ANY_FREE.replace("BY number", "BY version"))
-        monkeypatch.setattr(SkipLocked, "guard", lambda *_: None)
+        add = strategy.add
+        monkeypatch.setattr(strategy, "add", lambda it, posting, line: add(it, posting, line, next(places)))
     assert run(Trial(strategy=slug, workload=Deposits()), sent_twice, Word.LOST).verdict.word is word

@@ -1,0 +1,93 @@
+"""A key is one posting in its book, whichever accounts it names."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from ledger.books import KeyReused, open_book, post
+from ledger.models import Book, Entry
+from ledger.posting import Line, Posting, Refused
+from ledger.stores import KeyTaken, store_of
+from ledger.stores.sql import ALIASES
+from ledger.strategies import find
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+STRATEGIES = [
+    "no-lock",
+    "select-for-update",
+    "select-for-update-function",
+    "atomic-update",
+    "optimistic-version",
+    "segmented-balance",
+    "skip-locked",
+    "check-then-decrement",
+    "single-writer",
+    "redis-atomic",
+]
+FIRST, OTHER = Posting("k", (Line("A1", 10),)), Posting("k", (Line("A2", 20),))
+BETWEEN = Posting("k", (Line("A1", -1), Line("A2", 1)))
+
+
+def book_of(strategy: str, store: str = "postgres") -> Book:
+    store = store if store in find(strategy).stores else find(strategy).stores[0]
+    return open_book(strategy, [("A1", 100, 0), ("A2", 100, 0)], store=store, values={"think": [0, 0]})
+
+
+def balances(book: Book) -> list[int]:
+    return [row.balance for row in store_of(book).whole_accounts()]
+
+
+@pytest.mark.parametrize("second", [OTHER, BETWEEN], ids=["other", "transfer"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_two_requests_with_one_key_to_different_accounts_are_not_both_applied(strategy, second, monkeypatch):
+    book = book_of(strategy)
+    kind = find(strategy)
+    apply = kind.apply
+
+    def after_the_other(self, posting):
+        """Both have looked for the key, and found nothing."""
+        apply(self, FIRST)
+        return apply(self, posting)
+
+    monkeypatch.setattr(kind, "apply", after_the_other)
+    with pytest.raises(KeyReused):
+        post(book, second)
+    assert balances(book) == [110, 100]
+
+
+@pytest.mark.parametrize("store", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("strategy", ["select-for-update", "atomic-update", "segmented-balance"])
+def test_so_it_is_on_mariadb(strategy, store):
+    book = book_of(strategy, store)
+    post(book, FIRST)
+    with pytest.raises(KeyTaken):
+        find(strategy)(book).apply(BETWEEN)
+    assert balances(book) == [110, 100]
+
+
+@pytest.mark.parametrize("strategy", ["no-lock", "atomic-update", "single-writer", "redis-atomic"])
+def test_an_account_that_comes_twice_in_a_posting_is_refused(strategy):
+    """Its second line would go by what was read before the first."""
+    book = book_of(strategy)
+    with pytest.raises(Refused, match="twice"):
+        post(book, Posting("k", (Line("A1", 1), Line("A1", 2))))
+    assert balances(book) == [100, 100]
+
+
+@pytest.mark.parametrize("store", ["postgres", "mariadb"], indirect=True)
+def test_the_migration_numbers_the_entries_that_are_there(store):
+    book = book_of("select-for-update", store)
+    post(book, BETWEEN)
+    post(book, Posting("alone", (Line("A2", 5),)))
+    connection = connections[ALIASES[store]]
+    before, after = "0012_exact_keys_on_mariadb", "0013_a_key_once_in_a_book"
+    try:
+        MigrationExecutor(connection).migrate([("ledger", before)])
+    finally:
+        MigrationExecutor(connection).migrate([("ledger", after)])
+    entries = Entry.objects.using(connection.alias).filter(book_id=book.pk).order_by("seq")
+    assert list(entries.values_list("key", "place")) == [("k", 0), ("k", 1), ("alone", 0)]
+    with pytest.raises(Exception, match="append-only"):
+        entries.update(place=7)
