@@ -22,7 +22,7 @@ UPDATE ledger_entry SET place = numbered.place FROM ({NUMBERED.format(key="key")
 ALTER TABLE ledger_entry ENABLE TRIGGER entry_append_only;
 """  # noqa: S608  (our own column names)
 MARIADB = (
-    "DROP TRIGGER entry_no_update",
+    "DROP TRIGGER IF EXISTS entry_no_update",
     f"UPDATE ledger_entry JOIN ({NUMBERED.format(key='`key`')}) AS numbered ON numbered.id = ledger_entry.id"  # noqa: S608
     " SET ledger_entry.place = numbered.place WHERE numbered.place > 0",
     guard.MARIADB[0],
@@ -37,13 +37,23 @@ def number(apps, schema_editor):
         schema_editor.execute(POSTGRES, params=None)
 
 
+def forget(apps, schema_editor):
+    """Backwards: the function of before names no place."""
+    if schema_editor.connection.vendor == "postgresql":
+        text = function.FUNCTION.read_text(encoding="utf-8")
+        for named in ("place, ", "i - 1, "):
+            assert text.count(named) == 1
+            text = text.replace(named, "")
+        schema_editor.execute(text, params=None)
+
+
 class Migration(migrations.Migration):
     dependencies = [("ledger", "0012_exact_keys_on_mariadb")]
     operations = [
         migrations.AddField(
             "entry",
             "place",
-            models.PositiveSmallIntegerField(
+            models.PositiveIntegerField(
                 db_default=0, editable=False, help_text="which of its posting's entries: 0, 1, …"
             ),
         ),
@@ -55,5 +65,5 @@ class Migration(migrations.Migration):
             models.UniqueConstraint(fields=["book", "key", "place"], name="a_key_once_in_a_book"),
         ),
         migrations.RemoveConstraint("entry", "a_key_once_for_each_account"),
-        migrations.RunPython(function.create, migrations.RunPython.noop),
+        migrations.RunPython(function.create, forget),
     ]

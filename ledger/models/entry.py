@@ -27,7 +27,7 @@ class Entry(models.Model):
     )
     key = models.CharField(max_length=100, help_text="the posting's idempotency key")
     fingerprint = models.CharField(max_length=64, help_text="hash of the request that came with the key")
-    place = models.PositiveSmallIntegerField(
+    place = models.PositiveIntegerField(
         db_default=0, editable=False, help_text="which of its posting's entries: 0, 1, …"
     )
     amount = models.BigIntegerField(help_text="minor units")

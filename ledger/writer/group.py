@@ -30,7 +30,7 @@ WITH owner AS (
            e.key, e.fingerprint, e.place, e.amount, e.after - e.amount, e.after, e.parent, e.worker,
            $4::timestamptz, clock_timestamp()
     FROM owner, unnest($9::uuid[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::bigint[],
-                       $15::uuid[], $16::text[], $17::smallint[])
+                       $15::uuid[], $16::text[], $17::int[])
          WITH ORDINALITY AS e (id, account, key, fingerprint, amount, after, parent, worker, place, n)
     ORDER BY e.n
 )

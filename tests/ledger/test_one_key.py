@@ -76,6 +76,22 @@ def test_an_account_that_comes_twice_in_a_posting_is_refused(strategy):
     assert balances(book) == [100, 100]
 
 
+MANY = 32_800  # an all-or-nothing file is one posting; a smallint ends before
+
+
+@pytest.mark.parametrize("strategy", ["segmented-balance", "single-writer"])
+def test_a_posting_may_have_very_many_lines(strategy):
+    numbers = [f"A{number}" for number in range(MANY)]
+    accounts = [(number, 0, None) for number in numbers]
+    if strategy == "segmented-balance":  # as if so many had gone before it
+        book = open_book(strategy, accounts[:1], values={"think": [0, 0]})
+        find(strategy)(book).add(Posting("k", (Line("A0", 1),)), Line("A0", 1), MANY)
+    else:
+        book = open_book(strategy, accounts, values={"think": [0, 0], "timeout": 60.0})
+        post(book, Posting("k", tuple(Line(number, 1) for number in numbers)))
+    assert sum(balances(book)) == Entry.objects.filter(book_id=book.pk).count()
+
+
 @pytest.mark.parametrize("store", ["postgres", "mariadb"], indirect=True)
 def test_the_migration_numbers_the_entries_that_are_there(store):
     book = book_of("select-for-update", store)
