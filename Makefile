@@ -79,6 +79,7 @@ lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 
 .PHONY: secrets
 secrets: $(VENV)/dev.stamp  ## nothing in the repository looks like a password, key or token (as pre-commit asks)
+	@git ls-files --error-unmatch Makefile >/dev/null  # without git there would be no file to look at
 	git ls-files -z ':!requirements' | xargs -0 $(VENV)/bin/detect-secrets-hook
 
 .PHONY: audit

@@ -10,10 +10,15 @@ import pytest
 import redis
 from django.core.management import call_command
 from django.db import connections
+from hypothesis import HealthCheck, settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.servers import Postgres, Valkey
+
+# a machine that stood still for 0.2 s has found no fault of a property
+settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lab")
 
 #: They are begun first, so that at the end no worker of `make test` is busy alone with one of them. Beside the faults,
 #: whose verdicts are `inconclusive` on a machine that is overrun (loadtest/faults/cell.py), those that mostly wait.

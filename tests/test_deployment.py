@@ -72,12 +72,30 @@ def test_the_dockerfile_has_no_complaint() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_nothing_is_published_beyond_loopback_and_nothing_runs_as_root() -> None:
+def test_nothing_is_published_beyond_loopback_and_nothing_of_ours_runs_as_root() -> None:
     services = compose()["services"]
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_the_proxy_serves_a_name_that_browsers_send_and_the_ledger_trusts() -> None:
+    """For an address they send none, and caddy has no certificate for the container's own address."""
+    services = compose()["services"]
+    origin = re.search(r"--from (https://\S+)", services["proxy"]["command"])
+    assert origin
+    assert origin[1] == services["web"]["environment"]["CSRF_TRUSTED_ORIGINS"] == "https://localhost:8443"
+
+
+def test_postgres_is_ready_when_it_can_be_asked_from_other_containers() -> None:
+    assert "-h 127.0.0.1" in compose()["services"]["postgres"]["healthcheck"]["test"][1]
+
+
+def test_locust_is_given_the_token_of_the_api_and_no_other_secret() -> None:
+    services = compose()["services"]
+    for name in ("locust-master", "locust-worker"):
+        assert services[name]["environment"].keys() == {"API_TOKEN"}
 
 
 def test_check_deploy_is_clean_under_the_environment_of_compose() -> None:

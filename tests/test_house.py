@@ -26,8 +26,10 @@ def tracked(*patterns: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    names = listed.stdout.split() or [str(p.relative_to(ROOT)) for x in patterns for p in ROOT.rglob(x)]
-    return [path for name in names if (path := ROOT / name).is_file()]
+    names = listed.stdout.split() or [
+        str(p.relative_to(ROOT)) for x in patterns or "*" for p in ROOT.rglob(x)
+    ]
+    return [path for name in names if (path := ROOT / name).is_file() and ".venv" not in path.parts]
 
 
 def sources() -> list[Path]:
