@@ -12,64 +12,66 @@ from ledger.reconcile.account import AccountBooks
 from ledger.reconcile.book import Books
 
 ROWS = 20
-COLUMNS = (
-    "account",
-    "opening",
-    "expected",
-    "final",
-    "drift",
-    "lost",
-    "updates lost",
-    "created",
-    "forks",
-    "entries",
-)
+WIDEST = 1000
+#: what there is of an account, and whether it is told only where it is not 0
+COLUMNS = {
+    "opening": ("opening", False),
+    "expected": ("expected", False),
+    "final": ("final", False),
+    "drift": ("drift", True),
+    "lost": ("lost_amount", True),
+    "updates lost": ("lost_updates", True),
+    "created": ("created_amount", True),
+    "forks": ("forks", True),
+    "entries": ("entries", False),
+}
 
 
 def show(console: Console, title: str, books: Books | AccountBooks) -> None:
     """Print the table of `books`, then one sentence for each thing that went wrong."""
-    console.print(_table(title, books))
+    table = _table(title, books)
+    whole = console.options.update(
+        max_width=WIDEST
+    )  # no figure is ever cut: a narrow terminal breaks the lines
+    console.width = max(console.width, console.measure(table, options=whole).maximum)
+    console.print(table)
     for sentence in sentences(books):
         console.print(f"• {escape(sentence)}", highlight=False)
     console.print()
 
 
 def _table(title: str, books: Books | AccountBooks) -> Table:
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name == "account" else "right", no_wrap=True)
+    """One row for an account; of many accounts, for those that are wrong."""
     accounts = books.accounts if isinstance(books, Books) else (books,)
-    for each in sorted(accounts, key=_gravity, reverse=True)[:ROWS]:
-        table.add_row(*_cells(escape(each.number), each), style=_style(each))
-    if len(accounts) > ROWS:
-        table.add_row(f"… and {len(accounts) - ROWS} that lost less or nothing")
+    worst = sorted(accounts, key=_gravity, reverse=True)[:ROWS]
+    shown = worst if len(accounts) <= ROWS else [each for each in worst if not each.right]
+    figures = {
+        name: figure
+        for name, (figure, only_wrong) in COLUMNS.items()
+        if not only_wrong or any(getattr(each, figure) for each in (*accounts, books))
+    }
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    for name in ("account", *figures):
+        table.add_column(name, justify="left" if name == "account" else "right", no_wrap=True)
+
+    def row(name: str, each: Books | AccountBooks) -> None:
+        cells = (f"{getattr(each, figure):,}" for figure in figures.values())
+        table.add_row(name, *cells, style="" if each.right else "red")
+
+    for each in shown:
+        row(escape(each.number), each)
+    if rest := len(accounts) - len(shown):
+        wrong = sum(not each.right for each in accounts) - len(shown)
+        others = f"… and {rest:,}" if shown else f"{rest:,} accounts"
+        table.add_row(f"{others}, of which {wrong:,} are wrong" if wrong else f"{others} that balance")
     if len(accounts) > 1:
         table.add_section()
-        table.add_row(*_cells("all", books), style=_style(books))
+        row("all", books)
     return table
 
 
 def _gravity(books: AccountBooks) -> tuple[int, ...]:
     return (books.created_amount, books.lost_amount, books.lost_updates, not books.balanced)
-
-
-def _style(books: Books | AccountBooks) -> str:
-    return "" if books.right else "red"
-
-
-def _cells(name: str, books: Books | AccountBooks) -> tuple[str, ...]:
-    numbers = (
-        books.opening,
-        books.expected,
-        books.final,
-        books.drift,
-        books.lost_amount,
-        books.lost_updates,
-        books.created_amount,
-        books.forks,
-        books.entries,
-    )
-    return (name, *(f"{number:,}" for number in numbers))
 
 
 def sentences(books: Books | AccountBooks) -> Iterator[str]:

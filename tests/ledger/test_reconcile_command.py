@@ -104,8 +104,8 @@ def test_no_book_at_all(monkeypatch: pytest.MonkeyPatch):
     assert run() == (2, "no book has been opened yet: `make demo` opens some")
 
 
-def shown(*histories: History) -> str:
-    console = Console(file=StringIO(), width=160)
+def shown(*histories: History, width: int = 160) -> str:
+    console = Console(file=StringIO(), width=width)
     rows = [(each.account, each.entries) for each in histories]
     show(console, "title", reconcile_book(rows, {each.number: each.operations for each in histories}))
     return console.file.getvalue()  # type: ignore[attr-defined]
@@ -138,6 +138,23 @@ def test_a_book_of_many_accounts_shows_the_worst_and_counts_the_rest():
         history.write("a", number, None, outcome=Outcome.OK)
         history.write("b", 0, None, outcome=Outcome.OK)
     out = shown(*histories)
-    assert "… and 10 that lost less or nothing" in out
+    assert "… and 10, of which 10 are wrong" in out
     assert " A29 " in out
     assert " A5 " not in out
+
+
+def test_what_balances_is_a_line_where_it_is_many():
+    out = shown(*(History(number=f"A{number}") for number in range(30)))
+    assert "30 accounts that balance" in out
+    assert " A5 " not in out
+    assert " drift " not in out, "nothing drifted"
+
+
+def test_no_figure_is_cut_on_a_narrow_terminal():
+    history = History(opening=9_000_000_000_000_000, number="a-number-of-as-many-characters-as-there-may-be")
+    history.write("a", 123_456_789_012_345, None, outcome=Outcome.OK)
+    history.write("b", 1, None, outcome=Outcome.OK)
+    out = shown(history, width=40)
+    assert "…" not in out.split("•")[0]
+    for figure in ("9,000,000,000,000,000", "9,123,456,789,012,346", "123,456,789,012,345", "updates lost"):
+        assert figure in out

@@ -43,7 +43,7 @@ class Command(BaseCommand):
             results = [{**_about(each), **books.as_json()} for each, books in found]
             self.stdout.write(json.dumps({"right": _right(found), "results": results}, indent=2))
         else:
-            console = Console(file=self.stdout, soft_wrap=True)
+            console = Console(file=self.stdout, soft_wrap=True, emoji=False)
             for each, books in found:
                 show(console, f"{each.name or 'book'} {each.pk}: {each.strategy} on {each.store}", books)
         if not _right(found):
