@@ -65,6 +65,8 @@ def post(book: Book, posting: Posting) -> Applied:
     A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
     leaves it unknown whether the posting was applied: ask again with the same key.
     """
+    if not posting.lines:
+        raise Refused("this posting has no line")
     if len(posting.lines) > len(set(posting.accounts)):
         raise Refused("an account comes twice in this posting")
     applied = _post(book, posting)

@@ -10,10 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from ledger.books import KeyReused, post
-from ledger.imports.chunks import renew
+from ledger.imports.chunks import claimed, kept, renew
 from ledger.models import ImportChunk, ImportLine
 from ledger.posting import BIGINT, Busy, Line, Posting, Refused, worker
 from ledger.reconcile.rows import account_of
@@ -23,15 +24,17 @@ State = ImportLine.State
 #: a line that finds its account busy, or gets an error, is tried this often, then left to "try again"
 MAX_ATTEMPTS = 5
 REPORT_EVERY = 0.5  # seconds
-RESULT_FIELDS = ("state", "problem", "attempts", "entry", "worker", "started", "ended")
+RESULT_FIELDS = ("state", "problem", "attempts", "doubt", "entry", "worker", "started", "ended")
+IN_DOUBT = "an earlier request may yet be applied; the last answer was: "
 
 
 def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
     """Post the chunk's waiting lines. True: some still wait (busy accounts, `stop`, or the lease was lost)."""
     lines = list(chunk.lines.filter(state=State.WAITING).order_by("number"))
     if chunk.batch.posting_key:
-        _post_together(chunk, lines)
-        report(chunk, lines)
+        with kept(chunk):
+            _post_together(chunk, lines)
+            report(chunk, lines)
         return any(line.state == State.WAITING for line in lines)
     tried: list[ImportLine] = []
     reported = time.monotonic()
@@ -52,8 +55,11 @@ def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
 def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> None:
     """All or nothing: the file is one posting, with the sum of its lines for each account.
 
-    The strategy applies a posting whole or not at all, so no crash and no refusal leaves half a file.
+    The strategy applies a posting whole or not at all, so no crash and no refusal leaves half a file. Without lines
+    nothing is posted: a worker that was killed had reported them all, and the file's key must stay free.
     """
+    if not lines:
+        return
     sums: dict[str, int] = defaultdict(int)
     for line in lines:
         sums[line.account] += line.amount or 0
@@ -61,16 +67,23 @@ def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> None:
 
 
 def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[str, int]) -> None:
-    """Ask the ledger for one posting, and write on each of `lines` what came of it."""
+    """Ask the ledger for one posting, and write on each of `lines` what came of it.
+
+    "Refused" and "busy" say that this request is certainly not applied. Of a line in doubt (an earlier request for it
+    was never answered, and may still be on its way) they leave it unknown. But a key that is another posting's can
+    never become this one's.
+    """
     asked: dict[str, Any] = {"started": timezone.now(), "worker": worker()}
     entries: dict[str, UUID] = {}
-    state, problem = State.POSTED, ""
+    state, problem, certain = State.POSTED, "", False
     try:
         if any(abs(amount) > BIGINT for amount in amounts.values()):
             raise Refused("the sum of an account's lines leaves the range of BIGINT")
         done = post(chunk.batch.book, Posting(key, tuple(Line(*each) for each in amounts.items())))
         entries = {account_of(entry.account): entry.entry for entry in done.entries}
-    except (Refused, KeyReused) as error:
+    except KeyReused as error:
+        state, problem, certain = State.REFUSED, str(error), True
+    except Refused as error:
         state, problem = State.REFUSED, str(error)
     except Busy as error:
         state, problem = State.BUSY, str(error)
@@ -80,7 +93,10 @@ def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[s
     for line in lines:
         line.attempts += 1
         again = state in (State.BUSY, State.UNKNOWN) and line.attempts < MAX_ATTEMPTS
-        line.state, line.problem = (State.WAITING if again else state), problem.replace("\0", "")[:300]
+        doubted = line.doubt and not certain and state in (State.REFUSED, State.BUSY)
+        line.doubt |= state == State.UNKNOWN
+        line.state = State.WAITING if again else State.UNKNOWN if doubted else state
+        line.problem = (f"{IN_DOUBT}{problem}" if doubted else problem).replace("\0", "")[:300]
         line.entry, line.ended = entries.get(line.account), timezone.now()
         line.started, line.worker = asked["started"], asked["worker"]
 
@@ -89,14 +105,15 @@ def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
     """Write what came of the lines.
 
     "Posted" is a fact, whoever says it. Anything else counts only from the worker whose claim is the current
-    one: the next worker may have posted the very line meanwhile.
+    one: the next worker may have posted the very line meanwhile. Who takes the chunk over, or stops it, waits for
+    this report, or this one for them.
     """
     posted = [line for line in lines if line.state == State.POSTED]
     others = [line for line in lines if line.state != State.POSTED]
     if posted:
         ImportLine.objects.exclude(state=State.POSTED).bulk_update(posted, RESULT_FIELDS, batch_size=500)
     if others:
-        # by the line's own columns, not by a join: a stop at this moment is seen after the wait for its row
-        claimed = ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token)
-        mine = ImportLine.objects.filter(state=State.WAITING, chunk__in=claimed)
-        mine.bulk_update(others, RESULT_FIELDS, batch_size=500)
+        with transaction.atomic():
+            if claimed(chunk):
+                mine = ImportLine.objects.filter(state=State.WAITING)
+                mine.bulk_update(others, RESULT_FIELDS, batch_size=500)

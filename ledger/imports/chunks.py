@@ -5,21 +5,27 @@
 
 The lease saves work, it protects nothing: if A was only slow, A and B meet on one line, and the line's key
 decides (`ledger.books.post` answers the second one with the first one's entry). What A says of the chunk is
-ignored once B has claimed it (the token moved on); what A says of a line is a fact and is kept.
+ignored once B has claimed it (the token moved on); that A has posted a line is a fact and is kept. So whatever B is
+told of the lines that A may yet post, they are in doubt until they are posted.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import Error, connections, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
 from ledger.posting import worker
 
+log = logging.getLogger(__name__)
 State = ImportChunk.State
 #: the lane of the scheduled scan; files have the lanes from 1
 SCAN_LANE = 0
@@ -49,6 +55,8 @@ def claim(run_id: int, lane: int) -> ImportChunk | None:
         chunk = free.select_for_update(skip_locked=True, of=("self",)).first()
         if chunk is None:
             return None
+        if chunk.state == State.WORKING:  # its worker is dead, or only slow
+            chunk.lines.exclude(state=ImportLine.State.POSTED).update(doubt=True)
         chunk.token += 1
         ImportChunk.objects.filter(pk=chunk.pk).update(
             state=State.WORKING, lane=lane, worker=worker(), token=chunk.token, lease_until=_lease(chunk)
@@ -59,6 +67,36 @@ def claim(run_id: int, lane: int) -> ImportChunk | None:
 def renew(chunk: ImportChunk) -> bool:
     """Extend the lease. False: somebody else has claimed the chunk meanwhile."""
     return bool(ImportChunk.objects.filter(pk=chunk.pk, token=chunk.token).update(lease_until=_lease(chunk)))
+
+
+def claimed(chunk: ImportChunk) -> bool:
+    """Is the claim still the current one? It is until the end of the caller's transaction."""
+    mine = ImportChunk.objects.select_for_update().filter(pk=chunk.pk, token=chunk.token)
+    return mine.first() is not None
+
+
+@contextmanager
+def kept(chunk: ImportChunk) -> Iterator[None]:
+    """Renew the lease while the body works, however long one posting of a whole file takes: by a thread, with a
+    session of its own once a third of the lease is over."""
+    over = threading.Event()
+
+    def work() -> None:
+        try:
+            while not over.wait(settings.IMPORT_LEASE / 3) and renew(chunk):
+                pass
+        except Error:  # whoever takes the chunk over meanwhile finds its lines in doubt
+            log.warning("the claim of %s is not renewed any more", chunk, exc_info=True)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=work, name=f"claim-{chunk.pk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _lease(chunk: ImportChunk) -> Now:

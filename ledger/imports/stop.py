@@ -20,7 +20,13 @@ def stop(run: ImportRun) -> int:
         if ImportRun.objects.select_for_update().get(pk=run.pk).finished:
             return 0
         chunks = ImportChunk.objects.filter(batch__run=run).exclude(state=ImportChunk.State.DONE)
+        working = [
+            chunk.pk
+            for chunk in chunks.select_for_update(of=("self",))
+            if chunk.state == ImportChunk.State.WORKING
+        ]
         chunks.update(state=ImportChunk.State.DONE, lane=None, lease_until=None, token=F("token") + 1)
+        ImportLine.objects.filter(chunk__in=working).exclude(state=ImportLine.State.POSTED).update(doubt=True)
         # by the line's own columns, not by a join: what a worker reports at this moment is looked at again then
         waiting = ImportLine.objects.filter(batch__in=run.batches.all(), state=ImportLine.State.WAITING)
         left = waiting.update(state=ImportLine.State.STOPPED)

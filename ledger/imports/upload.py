@@ -15,7 +15,7 @@ from ledger.books import open_book
 from ledger.imports.csvfile import Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
-from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportRun
+from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
 from ledger.stores import store_of
 
 #: bad lines of a file that a refusal names
@@ -98,7 +98,7 @@ def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
     first = ImportBatch.objects.filter(book=run.book, file=file, state__in=ImportBatch.TAKEN).first()
     if first:
         batch.state, batch.duplicate_of = ImportBatch.State.DUPLICATE, first
-        batch.problem = f"the same file was imported before ({first.run}, {first.name}): nothing is posted"
+        batch.problem = _came_before(first)
         batch.save()
         return
     parsed = upload.parsed
@@ -111,6 +111,13 @@ def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
         batch.posting_key = f"import-file/{file.sha256[:40]}"
     batch.save()
     _save(batch, lines)
+
+
+def _came_before(first: ImportBatch) -> str:
+    where = f"({first.run}, {first.name})"
+    if not first.run.finished or first.lines.filter(state=ImportLine.State.POSTED).exists():
+        return f"the same file was imported before {where}: nothing is posted"
+    return f"the same file was uploaded before {where}, and no line of it is posted: press “Try again” there"
 
 
 def _spoiled(run: ImportRun, lines: list[Line]) -> str:

@@ -25,7 +25,7 @@ class ImportLine(models.Model):
         POSTED = "posted", "posted"
         REFUSED = "refused", "refused"  # by the business: certainly not applied
         BUSY = "busy", "busy"  # the strategy gave up, each time: certainly not applied
-        UNKNOWN = "unknown", "unknown"  # an error each time: whether it was applied is not known
+        UNKNOWN = "unknown", "unknown"  # an error each time, or refused or busy while in `doubt`
         STOPPED = "stopped", "stopped"  # before there was an answer: it may have been applied
 
     TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
@@ -46,6 +46,12 @@ class ImportLine(models.Model):
     state = models.CharField(max_length=7, choices=State, default=State.WAITING)
     problem = models.CharField(max_length=300, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
+    doubt = models.BooleanField(
+        db_default=False,
+        editable=False,
+        help_text="a request for it was never answered, and may yet be applied: until it is posted, nothing else is "
+        "certain",
+    )
     entry = models.UUIDField(null=True, help_text="the entry that posted it")
     worker = models.CharField(max_length=100, blank=True)
     started = models.DateTimeField(null=True)
