@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from django.core.management import CommandError
 
-from ledger.strategies import CONTROL, find
+from ledger.strategies import CONTROL, find, known
 from loadtest.claims import Exit
 
 
@@ -27,15 +29,40 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="MODULE:CALLABLE",
         help="your own lock, under the plain strategy; may be repeated. Without --strategy only it and the control run",
     )
+    add_output(parser)
+    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
+
+
+def add_output(parser: ArgumentParser) -> None:
+    """Add --output; who takes it asks `writable` before the work begins."""
     parser.add_argument(
         "--output", type=Path, default=Path("report"), metavar="DIR", help="where the results go (report/)"
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
+
+
+def writable(folder: Path, option: str = "--output") -> None:
+    """Make `folder`, and see that a file can be written there: a run of minutes is not to find out at its end.
+    Raises CommandError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = f"nothing can be written there ({error.strerror or error})"
+        raise usage(f"{option} {folder}: {why}: give a folder, it is made if it is missing") from error
 
 
 def usage(message: object) -> CommandError:
     """Return the error for bad usage: exit code 2, with a message that says what to do."""
     return CommandError(str(message), returncode=int(Exit.USAGE))
+
+
+def unknown(kind: str, name: str, names: Iterable[str]) -> CommandError:
+    """Return the error for a `name` that is none of `names`: first the one that was probably meant."""
+    names = tuple(names)
+    meant = get_close_matches(name, names, 1)
+    guess = f": did you mean {meant[0]}?" if meant else "."
+    return usage(f"no {kind} {name!r}{guess} Known: {', '.join(names)}")
 
 
 def subjects(options: dict[str, Any], default: Sequence[str]) -> tuple[str, ...]:
@@ -46,14 +73,27 @@ def subjects(options: dict[str, Any], default: Sequence[str]) -> tuple[str, ...]
 def wanted(options: dict[str, Any]) -> tuple[str, ...]:
     """Return what --strategy and --lock name, each once; what they name is there. Raises CommandError."""
     for spec in options["lock"]:
-        if ":" not in spec:
-            raise usage(f"--lock {spec}: write module:callable, for example mylocks.redis:lock")
+        if wrong := _misspelt(spec):
+            raise usage(f"--lock {spec}: {wrong}")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a stranger's module lies where the command was given
     named = tuple(dict.fromkeys([*options["strategy"], *options["lock"]]))
     for slug in named:
+        if ":" not in slug and slug not in known():
+            raise unknown("strategy", slug, known())
         try:
             find(slug)
         except LookupError as error:
             raise usage(error) from error
     return named
+
+
+def _misspelt(spec: str) -> str:
+    """Return what is wrong with how a lock is named, or ""."""
+    module, colon, path = spec.partition(":")
+    if not (module and colon and path):
+        return "write module:callable, for example mylocks.redis:lock"
+    if os.sep in module or module.startswith(".") or module.endswith(".py"):
+        parts = [part for part in Path(module.removesuffix(".py")).parts if part.isidentifier()]
+        return f"write {'.'.join(parts) or 'mylocks'}:{path}, the module as an import names it, without .py or a path"
+    return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management import BaseCommand
@@ -22,7 +21,7 @@ from loadtest.claims import Exit
 from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show
 from loadtest.servers import ServerError, embedded
-from loadtest.subjects import usage
+from loadtest.subjects import add_output, usage, writable
 
 
 class Command(BaseCommand):
@@ -33,9 +32,7 @@ class Command(BaseCommand):
         for name, part in PARTS.items():
             own = parts.add_parser(name, help=part.about, description=part.about)
             part.add_arguments(own)
-            own.add_argument(
-                "--output", type=Path, default=Path("report"), help="folder of bench.json (report)"
-            )
+            add_output(own)
             own.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,6 +41,7 @@ class Command(BaseCommand):
         was to be measured failed, or came to no verdict."""
         part, found = PARTS[options["part"]], Measured()
         plan = part.plan(options)
+        writable(options["output"])
         end_as_ctrl_c()
         try:
             with embedded.held(), Console(stderr=True).status("starting") as status:

@@ -93,6 +93,9 @@ class Command(BaseCommand):
                 Settings.of(plan.settings)
         except ValueError as error:
             raise subjects.usage(error) from error
+        subjects.writable(options["output"])
+        if options["history"]:
+            subjects.writable(options["history"], "--history")
         end_as_ctrl_c()
         try:
             with embedded.held():

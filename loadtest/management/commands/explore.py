@@ -77,6 +77,7 @@ class Command(BaseCommand):
             campaign = Campaign(_jobs(options), options["lanes"] or os.cpu_count() or 1)
         except ValueError as error:
             raise subjects.usage(error) from error
+        subjects.writable(options["output"])
         try:
             report = self._explore(campaign, options["output"])
         except ServerError as error:

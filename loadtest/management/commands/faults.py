@@ -45,6 +45,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         plan = _plan(options)
+        subjects.writable(options["output"])
         end_as_ctrl_c()
         try:
             report, stopped = self.measure(plan, options)
@@ -99,7 +100,7 @@ class Command(BaseCommand):
 def _plan(options: dict[str, Any]) -> Plan:
     for name in options["hazard"]:
         if name not in HAZARDS:
-            raise subjects.usage(f"no hazard {name!r}. Known: {', '.join(HAZARDS)}")
+            raise subjects.unknown("hazard", name, HAZARDS)
     seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
     return Plan(
         strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),

@@ -8,15 +8,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from loadtest.report.page import NoEvidence, write
+from loadtest.subjects import add_output
 
 
 class Command(BaseCommand):
     help = "Write DIR/index.html, one self-contained page, from the evidence files in DIR."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--output", type=Path, default=Path("report"), metavar="DIR", help="default: report/"
-        )
+        add_output(parser)
 
     def handle(self, *args: Any, output: Path, **options: Any) -> None:
         try:

@@ -1,0 +1,38 @@
+"""Where the results go is looked at before the work, not after it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "compare": ([], {"strategy": ["no-lock"], "users": 1, "seconds": 0.2}),
+    "faults": ([], {"strategy": ["no-lock"], "hazard": ["crash-holding"]}),
+    "explore": ([], {"strategy": ["no-lock"], "faults": 0}),
+    "bench": (["lock-tables"], {"quick": True}),
+}
+
+
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("below", ["", "folder"])
+def test_a_folder_that_cannot_be_written_to_is_bad_usage(
+    command: str, below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "afile"
+    file.write_text("mine")
+    arguments, options = COMMANDS[command]
+    with pytest.raises(CommandError, match=rf"--output {file / below}: nothing can be written") as raised:
+        call_command(command, *arguments, output=file / below, **options)
+    assert raised.value.returncode == 2
+    assert file.read_text() == "mine"
+    assert not capsys.readouterr().out, "it had begun"
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_nor_one_for_the_histories(tmp_path: Path) -> None:
+    file = tmp_path / "afile"
+    file.touch()
+    with pytest.raises(CommandError, match=r"--history .*afile: nothing can be written"):
+        call_command("compare", output=tmp_path, history=file, strategy=["no-lock"], users=1, seconds=0.2)
