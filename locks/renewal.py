@@ -20,6 +20,9 @@ from redis.exceptions import RedisError
 from locks.fair_lock_grant import Grant, Grants
 from locks.wire import Wire
 
+#: what is held is renewed so often within a lease
+TURNS = 3
+
 
 class Renewal:
     """The locks of one Redis client that were taken lately, and the thread that renews those that are held. It
@@ -62,7 +65,7 @@ class Renewal:
     def _run(self) -> None:
         try:
             wire = self._new_wire()
-            pause = self._shortest / 3  # nothing is due before; and not a thread for each short section
+            pause = self._shortest / TURNS  # nothing is due before; and not a thread for each short section
             while True:
                 self._changed.wait(pause)
                 self._changed.clear()
@@ -98,7 +101,7 @@ class Renewal:
 
     def _round(self, wire: Wire) -> float:
         """Renew what is due; return the seconds until something can be due again."""
-        pause = self._shortest / 3  # what is granted meanwhile is not due before
+        pause = self._shortest / TURNS  # what is granted meanwhile is not due before
         for grants in list(self._watched):
             for grant in list(grants.values()):
                 pause = min(pause, self._look_after(wire, grants, grant))
@@ -110,7 +113,7 @@ class Renewal:
         if grant.lost:
             return lease
         over = grant.since + lease
-        due = grant.since + lease / 3 if grant.renewable else over
+        due = grant.since + lease / TURNS if grant.renewable else over
         if now >= over:
             grant.lose()
             return lease
@@ -118,13 +121,13 @@ class Renewal:
 
     def _renew(self, wire: Wire, grants: Grants, grant: Grant) -> float:
         """Return the seconds until this grant is due again."""
-        third, asked = grants.lease / 3, time.monotonic()
+        turn, asked = grants.lease / TURNS, time.monotonic()
         try:
-            mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=third)
+            mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=turn)
         except RedisError:
-            return third / 4  # again soon; `lose` follows when the lease is over
+            return turn / 4  # again soon; `lose` follows when the lease is over
         if mine:
             grant.renewed(asked)
         elif grants.get(grant.thread) is grant:  # else it was released meanwhile
             grant.lose()
-        return third
+        return turn

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,35 @@ from locks.fair_lock import FairLock
 
 from .actor import client, eventually
 
-LEASE = 0.3
+LEASE = 0.3  # seconds: where the lease is to end
+
+
+@pytest.fixture
+def lease(monkeypatch):
+    """30 s, renewed each 0.1 s: no slow machine is late by a whole one."""
+    monkeypatch.setattr("locks.renewal.TURNS", 300)
+    return 30.0
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """`passes(20)`: by the clock of this process 20 s have passed."""
+    now = SimpleNamespace(ahead=0.0)
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + now.ahead)
+    for module in ("renewal", "fair_lock", "fair_lock_attempt", "fair_lock_grant", "fair_lock_home"):
+        monkeypatch.setattr(f"locks.{module}.time", clock)
+    monkeypatch.setattr("locks.fair_lock_short.monotonic", clock.monotonic)
+
+    def passes(seconds):
+        now.ahead += seconds
+
+    return passes
+
+
+def is_renewed(redis, name):
+    """By the server's clock 20 s of the 30 s pass; then a whole lease is ahead again."""
+    assert redis.pexpire(name, 10_000), "it is held"
+    eventually(lambda: redis.pttl(name) > 20_000, f"{name} is renewed")
 
 
 @pytest.fixture
@@ -32,17 +61,16 @@ def threads():
     ]
 
 
-def test_a_lock_is_held_for_ten_leases(fresh):
-    with FairLock("x", redis=fresh, lease=LEASE) as lock:
-        until = time.monotonic() + 10 * LEASE
-        while time.monotonic() < until:
+def test_a_lock_is_held_for_ten_leases(fresh, lease):
+    with FairLock("x", redis=fresh, lease=lease) as lock:
+        for _ in range(15):
+            is_renewed(fresh, "x")
             assert fresh.get("x") == lock.token
             assert lock.held
-            time.sleep(0.01)
 
 
-def test_one_thread_for_a_client_and_none_when_nothing_is_held(fresh, threads):
-    locks = [FairLock(f"n{i}", redis=fresh, lease=LEASE) for i in range(30)]
+def test_one_thread_for_a_client_and_none_when_nothing_is_held(fresh, threads, lease):
+    locks = [FairLock(f"n{i}", redis=fresh, lease=lease) for i in range(30)]
     for lock in locks:
         lock.acquire()
     assert len(threads()) == 1
@@ -53,11 +81,11 @@ def test_one_thread_for_a_client_and_none_when_nothing_is_held(fresh, threads):
         assert len(threads()) == 1
 
 
-def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, threads, monkeypatch):
+def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, threads, monkeypatch, lease):
     def refused(self):
         raise RuntimeError("can't start new thread")
 
-    lock = FairLock("x", redis=fresh, lease=LEASE)
+    lock = FairLock("x", redis=fresh, lease=lease)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refused)
         with pytest.raises(RuntimeError):
@@ -66,9 +94,9 @@ def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, thread
         assert len(threads()) == 1
 
 
-def test_an_acquire_while_the_thread_ends_is_renewed_by_one_thread(fresh, threads, monkeypatch):
+def test_an_acquire_while_the_thread_ends_is_renewed_by_one_thread(fresh, threads, monkeypatch, lease):
     """The thread has found nothing held, and disconnects: at this moment somebody acquires."""
-    lock, other = FairLock("x", redis=fresh, lease=LEASE), FairLock("y", redis=fresh, lease=LEASE)
+    lock, other = FairLock("x", redis=fresh, lease=lease), FairLock("y", redis=fresh, lease=lease)
     renewal = lock._home.client.renewal
     new_wire, ending, acquired = renewal._new_wire, threading.Event(), threading.Event()
 
@@ -95,9 +123,13 @@ def test_an_acquire_while_the_thread_ends_is_renewed_by_one_thread(fresh, thread
             assert len(threads()) == 1
 
 
-def test_a_shorter_lease_that_comes_later_is_renewed_in_time(fresh):
-    with FairLock("long", redis=fresh, lease=60), FairLock("short", redis=fresh, lease=0.2) as short:
-        time.sleep(0.6)
+def test_a_shorter_lease_that_comes_later_is_renewed_in_time(fresh, lease):
+    """The thread sleeps for 100 s when it comes."""
+    with (
+        FairLock("long", redis=fresh, lease=1000 * lease),
+        FairLock("short", redis=fresh, lease=lease) as short,
+    ):
+        is_renewed(fresh, "short")
         assert short.held
 
 
@@ -123,14 +155,20 @@ def test_renewal_ends_with_the_release(fresh):
     eventually(lambda: not fresh.exists("x"), "the lease of the next holder ends, nobody extends it")
 
 
-def test_renewal_ends_at_the_cap(fresh):
+def test_renewal_ends_at_the_cap(fresh, lease, passes):
     lost = []
-    lock = FairLock("x", redis=fresh, lease=LEASE, cap=2 * LEASE, on_lost=lost.append)
-    started = time.monotonic()
+    lock = FairLock("x", redis=fresh, lease=lease, cap=35.0, on_lost=lost.append)
     lock.acquire()
+    passes(20)
+    is_renewed(fresh, "x")
+    passes(20)
+    assert lock.held
+    fresh.pexpire("x", int(LEASE * 1000))
+    eventually(lambda: not fresh.exists("x"), "its lease ends, nobody extends it")
+    assert not lost
+    passes(lease)
     eventually(lambda: lost, "the holder is told")
     assert lost == [lock]
-    assert 2 * LEASE < time.monotonic() - started < 3 * LEASE + 1.5
     assert not lock.held
     with pytest.raises(LockLost):
         lock.release()
@@ -138,14 +176,12 @@ def test_renewal_ends_at_the_cap(fresh):
         lock.release()
 
 
-def test_extend_starts_the_time_to_the_cap_anew(fresh):
-    lock = FairLock("x", redis=fresh, lease=LEASE, cap=0.0)
-    lock.acquire()
-    for _ in range(4):
-        time.sleep(LEASE / 3)
-        lock.extend()
-        assert lock.held
-    lock.release()
+def test_extend_starts_the_time_to_the_cap_anew(fresh, lease, passes):
+    with FairLock("x", redis=fresh, lease=lease, cap=25.0) as lock:
+        for _ in range(3):
+            passes(15)
+            is_renewed(fresh, "x")
+            lock.extend()
 
 
 def test_without_renewal_the_lease_ends(fresh):
@@ -167,28 +203,27 @@ def test_the_holder_hears_that_the_server_forgot_its_lock(fresh):
         lock.release()
 
 
-def test_a_callback_that_fails_costs_the_other_locks_nothing(fresh):
+def test_a_callback_that_fails_costs_the_other_locks_nothing(fresh, lease):
     def fail(_):
         raise RuntimeError("on purpose")
 
-    with FairLock("other", redis=fresh, lease=LEASE) as other:
-        lock = FairLock("x", redis=fresh, lease=LEASE, on_lost=fail)
+    with FairLock("other", redis=fresh, lease=lease) as other:
+        lock = FairLock("x", redis=fresh, lease=lease, on_lost=fail)
         lock.acquire()
         fresh.delete("x")
         eventually(lambda: not lock.held, "the loss is noticed")
-        time.sleep(2 * LEASE)
+        is_renewed(fresh, "other")
         assert other.held
 
 
 def test_the_holder_hears_in_time_that_the_server_is_silent(valkey_server):
     server = valkey_server()
     lost = threading.Event()
-    lock = FairLock("x", redis=server.client(), lease=LEASE, on_lost=lambda _: lost.set())
+    patient = client(server.url, socket_timeout=3600)
+    lock = FairLock("x", redis=patient, lease=LEASE, on_lost=lambda _: lost.set())
     lock.acquire()
-    started = time.monotonic()
     server.pause()
-    assert lost.wait(10)
-    assert time.monotonic() - started < 2 * LEASE + 1.5  # not the client's 5 s
+    assert lost.wait(60), "by its lease, not by the client's hour"
     assert not lock.held
     server.resume()
     with pytest.raises(LockLost):
@@ -209,8 +244,8 @@ def test_the_lock_of_a_thread_that_died_holding_it_is_not_renewed(fresh):
     eventually(lambda: not fresh.exists("x"), "its lease ends")
 
 
-def test_a_forked_child_holds_nothing_and_can_lock(fresh):
-    lock = FairLock("x", redis=fresh, lease=LEASE)
+def test_a_forked_child_holds_nothing_and_can_lock(fresh, lease):
+    lock = FairLock("x", redis=fresh, lease=lease)
     lock.acquire()
     child = os.fork()
     if child == 0:
@@ -220,8 +255,8 @@ def test_a_forked_child_holds_nothing_and_can_lock(fresh):
             with pytest.raises(LockNotHeld):
                 lock.release()
             assert lock.acquire(timeout=0) is False
-            with FairLock("y", redis=fresh, lease=LEASE) as mine:
-                time.sleep(2 * LEASE)  # renewed by a thread of the child's own
+            with FairLock("y", redis=fresh, lease=lease) as mine:
+                is_renewed(fresh, "y")  # by a thread of the child's own
                 assert mine.held
         except BaseException as error:  # noqa: BLE001  nothing may get out into pytest's copy
             os.write(2, f"child: {error!r}\n".encode())
@@ -232,8 +267,10 @@ def test_a_forked_child_holds_nothing_and_can_lock(fresh):
     lock.release()
 
 
-def test_a_renewal_thread_that_died_is_missed_by_the_clock_and_replaced(fresh, threads, monkeypatch):
-    lock, other = FairLock("x", redis=fresh, lease=LEASE), FairLock("y", redis=fresh, lease=LEASE)
+def test_a_renewal_thread_that_died_is_missed_by_the_clock_and_replaced(
+    fresh, threads, monkeypatch, lease, passes
+):
+    lock, other = FairLock("x", redis=fresh, lease=lease), FairLock("y", redis=fresh, lease=lease)
     renewal = lock._home.client.renewal
     with monkeypatch.context() as dying:
         dying.setattr(threading, "excepthook", lambda _: None)
@@ -241,17 +278,19 @@ def test_a_renewal_thread_that_died_is_missed_by_the_clock_and_replaced(fresh, t
         lock.acquire()
         eventually(lambda: not threads(), "the thread died")
     assert lock.held
-    eventually(lambda: not lock.held, "the holder knows by its clock")
+    passes(lease)
+    assert not lock.held, "the holder knows by its clock"
+    fresh.pexpire("x", int(LEASE * 1000))
     eventually(lambda: not fresh.exists("x"), "and the server by its own")
     with pytest.raises(LockLost):
         lock.release()
     with other:
-        time.sleep(2 * LEASE)
+        is_renewed(fresh, "y")
         assert other.held
 
 
 def test_a_holder_paused_past_its_lease_knows_it_when_it_wakes(actor, redis_client):
-    paused, next_one = actor(lease=LEASE), actor(lease=LEASE)
+    paused, next_one = actor(lease=LEASE), actor(lease=30)
     paused.tell("acquire").answer()
     next_one.tell("acquire")
     paused.signal(signal.SIGSTOP)
