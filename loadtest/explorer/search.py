@@ -10,12 +10,14 @@ from math import inf
 
 from loadtest.explorer import state, timeline
 from loadtest.explorer.deciding import CUT
-from loadtest.explorer.endless import GATE_IT, REPORT_IT, Broken
+from loadtest.explorer.endless import GATE_IT, MORE_TIME, REPORT_IT, Broken
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.playing import Unknown
+from loadtest.explorer.replay import Diverged
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import Run
+from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Summaries, footprint
@@ -45,8 +47,8 @@ class Search:
     def explore(self) -> Result:
         result, begun = self.result, _now()
         gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
-        if self.bounds.budget:
-            self.stage.until = begun + self.bounds.budget
+        budget = self.bounds.budget or inf
+        self.stage.until = begun + budget * (1 - SHARE)
         try:
             self.waiters = watch_waiters(self.stage)
             if self.stage.recording:
@@ -55,6 +57,8 @@ class Search:
             result.exhausted = self._walk()
         except Broken as error:
             result.cause, result.remedy = str(error), error.remedy
+            if error.remedy == MORE_TIME:
+                self._scout(begun + budget)
         finally:
             self.stage.until = inf
             gc.unfreeze()
@@ -62,6 +66,21 @@ class Search:
             result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), GATE_IT
         result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
         return result
+
+    def _scout(self, until: float) -> None:
+        """What is still to be seen at a look, when there is no time for all."""
+        self.stage.until = until
+        with suppress(Broken, Diverged):
+            for found, run in scout(self.stage, self.waiters if self.full else {}):
+                self.result.schedules += 1
+                self.result.steps += len(run.steps)
+                self._judged(found, run)
+
+    def _judged(self, found: Found, run: Run) -> None:
+        self.result.fired.update(run.spent)
+        self.result.applicable |= run.applicable
+        self.result.finals.add(timeline.shared(run))
+        self.result.add(found)
 
     def _walk(self) -> bool:
         """Schedule after schedule. → was it all?"""
@@ -91,17 +110,15 @@ class Search:
         if run.cut:
             return None
 
-        result.fired.update(run.spent)
         if self.full and not run.stuck:
             end = state.moment(run)
             self._note(run, end)
             self.expanded.add(end.key)
         contents = timeline.shared(run)
         judgement = self.stage.subject.judge(run.endings, run.stuck, contents)
-        result.finals.add(contents)
         choices = tuple(branch.taken for branch in self.path)
         options = tuple(branch.options[branch.taken] for branch in self.path)
-        result.add(Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps)))
+        self._judged(Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps)), run)
         return None
 
     def _run(self) -> Run:

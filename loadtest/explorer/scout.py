@@ -1,0 +1,40 @@
+"""When a search runs out of time: the schedules that differ from the quiet one in a single decision.
+
+    quiet    A A A A A  B B B B B         whoever is at it goes on; nothing goes wrong
+    scouted  A A A †    B B …             at each decision in turn another option: B goes on, A crashes, a reply is lost
+             A A pause  B B B B B  A A
+
+A depth-first search comes to its first decisions last: a lock that a crash right after SET leaves for ever would be
+`inconclusive` when the time ends, though it takes one look. There are as many of these schedules as there are options
+on the way. They prove nothing where they find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadtest.explorer.options import Option
+from loadtest.explorer.replay import exactly, play
+from loadtest.explorer.result import Found
+from loadtest.explorer.run import Run
+from loadtest.explorer.stage import Stage
+
+#: of a search's budget, kept for this
+SHARE = 0.15
+
+
+def scout(stage: Stage, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]]:
+    """Yield each such schedule as it was executed, by real code, the quiet one first. Raises Broken when the time is
+    over."""
+    offered: list[int] = []
+    quietest = exactly(())
+
+    def noting(run: Run, options: Sequence[Option]) -> int:
+        choice = quietest(run, options)
+        offered.append(0 if choice else len(options))  # where a pause has to end there is nothing else to do
+        return choice
+
+    yield play(stage, watched, noting)
+    for depth, options in enumerate(offered.copy()):
+        for choice in range(1, options):
+            yield play(stage, watched, exactly([0] * depth + [choice]))

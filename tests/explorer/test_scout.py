@@ -1,0 +1,68 @@
+"""When the time ends: what one look shows is found all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from loadtest.explorer import search
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.endless import MORE_TIME, Broken
+from loadtest.explorer.replay import exactly, play
+from loadtest.explorer.result import Result
+from loadtest.explorer.scout import scout
+from loadtest.explorer.search import Search
+from loadtest.explorer.stage import Stage
+from tests.explorer import bank
+from tests.explorer.test_search import setnx
+
+LEFT_FOR_EVER = bank.locked_by(setnx)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search whose time ends after its first schedule."""
+
+    def walk(self: Search) -> bool:
+        self._one()
+        raise Broken("the budget ended", MORE_TIME)
+
+    monkeypatch.setattr(Search, "_walk", walk)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., Result]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=1)
+    assert (result.exhausted, result.cause) == (False, "the budget ended")
+    assert result.under(Fault.CRASH) == "stalled"
+    assert Fault.CRASH in result.fired
+
+
+@pytest.mark.usefixtures("short")
+def test_so_is_a_loss_without_a_fault(explore: Callable[..., Result]) -> None:
+    assert explore(bank.no_lock).under(None) == "lost"
+
+
+@pytest.mark.usefixtures("short")
+def test_without_a_scout_neither_is(explore: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "scout", lambda *_: iter(()))
+    assert explore(LEFT_FOR_EVER, faults=1).worst == explore(bank.no_lock).worst == "unbroken"
+
+
+def test_what_it_finds_is_a_schedule_like_any_other(stage: Callable[..., Stage]) -> None:
+    """The search finds the same words under the same faults, and each comes again when it is repeated."""
+    on = stage(LEFT_FOR_EVER, faults=1)
+    searched = Search(on)
+    result = searched.explore()
+    assert result.exhausted
+    scouted = [found for found, _ in scout(on, searched.waiters)]
+    assert {(found.word, found.faults) for found in scouted} <= result.found.keys()
+    for found in scouted:
+        assert play(on, searched.waiters, exactly(found.choices))[0].same_as(found)
+
+
+def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., Result]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=1, budget=60.0)
+    assert result.exhausted, "a search that comes to its end needs none"
+    assert result.schedules == explore(LEFT_FOR_EVER, faults=1).schedules
