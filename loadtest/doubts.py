@@ -58,6 +58,10 @@ def _books(evidence: Evidence) -> list[Doubt]:
             f"the books {books.acknowledged_operations}"
         )
         doubts.append(Doubt(cause, "reconcile with the operations of these very clients"))
+    if books.unreported:
+        entries = "1 entry is" if books.unreported == 1 else f"{books.unreported} entries are"
+        cause = f"{entries} in the books that no client asked for"
+        doubts.append(Doubt(cause, "reconcile with the operations of all who posted to the book"))
     return doubts
 
 

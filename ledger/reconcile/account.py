@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,18 +45,20 @@ def reconcile(
     account: AccountRow,
     entries: Iterable[Row],
     operations: Iterable[Operation] = (),
+    asked: Collection[str] = (),
 ) -> AccountBooks:
     """Return the books of `account`. Linear time; memory for the entries of this one account.
 
-    `entries`: all of its entries, in any order. `operations`: what the clients saw of this account. Without
-    any, every entry counts as acknowledged (the store's own view). With them, an entry on the chain that no
-    operation names counts as indeterminate.
+    `entries`: all of its entries, in any order. `operations`: what the clients saw of this account; `asked`: the keys
+    of all their operations, on whichever account. Without any, every entry counts as acknowledged (the store's own
+    view). With them, an entry on the chain that no operation names counts as indeterminate, or as created when its
+    operation names other accounts only.
     """
     chain = follow(account, entries)
     tally = Tally(chain)
     known = strongest(operations)
-    if known:
-        tally.judge_operations(known)
+    if known or asked:
+        tally.judge_operations(known, asked)
     else:
         tally.judge_entries()
     return AccountBooks(

@@ -101,13 +101,17 @@ def reconcile_book(
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
-    `operations`: the clients' operations, by account number. `find_legs` looks up the legs of postings, to
+    `operations`: the clients' operations, by account number; where there are any, they are all that was asked for, of
+    any account. `find_legs` looks up the legs of postings, to
     find torn ones; by default the operations tell. It is asked only for the keys that are off some chain, so
     memory stays at one account's entries plus what went wrong. `forgotten`: asked after `rows`, the numbers of
     accounts that their store has forgotten, besides those that only the operations name.
     """
     operations = operations or {}
-    accounts = [reconcile(account, entries, operations.get(account.number, ())) for account, entries in rows]
+    asked = frozenset(each.key for seen in operations.values() for each in seen)
+    accounts = [
+        reconcile(account, entries, operations.get(account.number, ()), asked) for account, entries in rows
+    ]
     gone = {*operations, *forgotten()} - {each.number for each in accounts}
     accounts += [_forgotten(number, operations.get(number, ())) for number in gone]
     accounts.sort(key=lambda each: each.number)

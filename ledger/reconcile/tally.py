@@ -1,15 +1,17 @@
 """What became of each operation: on the chain, off it, on it twice, gone without a trace.
 
-| the client saw | on the chain  | on it twice | off it, or no entry |
-|----------------|---------------|-------------|---------------------|
-| ok             | acknowledged  | created     | lost                |
-| info           | indeterminate | created     | as if never asked   |
-| fail           | created       | created     | as it should be     |
+| the client saw           | on the chain  | on it twice | off it, or no entry |
+|--------------------------|---------------|-------------|---------------------|
+| ok                       | acknowledged  | created     | lost                |
+| info                     | indeterminate | created     | as if never asked   |
+| fail                     | created       | created     | as it should be     |
+| the key, elsewhere only  | created       | created     | as it should be     |
+| nothing: `unreported`    | indeterminate | created     | as if never asked   |
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ledger.reconcile.chain import Chain, beyond_the_break, order
@@ -66,8 +68,9 @@ class Tally:
                 self._lose(key, row.amount, row, None)
         self.missing = frozenset(missing)
 
-    def judge_operations(self, known: dict[str, Operation]) -> None:
-        """The clients' view. An entry on the chain that no operation names counts as indeterminate."""
+    def judge_operations(self, known: dict[str, Operation], asked: Collection[str] = ()) -> None:
+        """The clients' view: `known`, the operations that name this account, and `asked`, the keys of those that name
+        any. An entry on the chain whose key nobody knows counts as indeterminate."""
         missing = []
         for key, operation in known.items():
             row = self._applied.get(key)
@@ -78,7 +81,14 @@ class Tally:
             self._present(operation, row)
         self.missing = frozenset(missing)
         for key, row in self._applied.items():
-            if key not in known:
+            if key in known:
+                continue
+            if key in asked:
+                number = self.chain.account.number
+                self._create(
+                    row, f"operation {key} does not name account {number}, and yet it is on its chain"
+                )
+            else:
                 self._unknown(row.amount)
                 self.unreported += 1
 

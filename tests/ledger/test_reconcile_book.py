@@ -125,3 +125,34 @@ def test_an_account_that_the_store_forgot():
     assert (books.lost_updates, books.lost_amount, books.lost_without_trace) == (1, 7, 1)
     assert (books.balanced, books.problem_count) == (False, 1)
     assert "account B is not in the store" in books.problems[0]
+
+
+def test_money_on_an_account_that_nobody_named_is_created():
+    a, b = History(number="A"), History(number="B")
+    a.write("k", 10, outcome=OK)
+    b.write("k", 10)  # nobody asked for it there
+    b.write("z", 5, outcome=OK)
+    books = book(a, b)
+    assert (books.right, books.created_updates, books.created_amount, books.unreported) == (False, 1, 10, 0)
+    assert "operation k does not name account B, and yet it is on its chain" in books.created[0]
+    assert (books.acknowledged, books.drift) == (15, 10)
+
+
+def test_an_account_without_operations_is_judged_by_those_of_the_book():
+    a, b = History(number="A"), History(number="B")
+    a.write("k", 10, outcome=OK)
+    b.write("k", 10)
+    books = book(a, b)
+    assert (books.right, books.created_updates, books.acknowledged_operations) == (False, 1, 1)
+    b.entries.clear()
+    b.head = None
+    b.write("other", 7)
+    books = book(a, b)
+    assert (books.right, books.unreported, books.acknowledged, books.indeterminate) == (True, 1, 10, 7)
+
+
+def test_without_any_operation_each_entry_counts():
+    a = History(number="A")
+    a.write("k", 10)
+    books = book(a, operations={"A": []})
+    assert (books.acknowledged, books.unreported, books.right) == (10, 0, True)

@@ -62,6 +62,12 @@ def drifting() -> Books:
     )
 
 
+def unasked() -> Books:
+    history = correct()
+    history.write("z", 5)
+    return reconcile_book([(history.account, history.entries)], {"A1": history.operations})
+
+
 MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "nothing acknowledged": (
         {"observed": Observed(overlaps=4), "books": Books()},
@@ -96,6 +102,10 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "clients know more than the books": (
         {"observed": Observed(acknowledged=5, overlaps=4)},
         "the clients know 5 acknowledged operations, the books 4",
+    ),
+    "the books know more than the clients": (
+        {"books": unasked()},
+        "1 entry is in the books that no client asked for",
     ),
     "unfinished workers": ({"unfinished": 3}, "3 workers had not finished"),
     "cut short": ({"doubts": (Doubt("the budget ended", "--budget 600"),)}, "the budget ended"),
