@@ -45,7 +45,6 @@ def measure(seconds: float | None) -> int:
         return error.returncode
     except SystemExit as ended:
         code = int(ended.code or 0)
-    call_command("report", output=output)
     name, password = demo_login()
     print(
         f"\nOpen {output / 'index.html'}. Then: make serve\n"

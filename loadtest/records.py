@@ -63,12 +63,14 @@ def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict
     return report
 
 
-def report_of(row: models.Trial, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the file of a command holds that ends now."""
+def report_of(row: models.Trial, results: list[dict[str, Any]], *, stopped: bool = False) -> dict[str, Any]:
+    """Return what the file of a command holds that ends now. `stopped`: before all was run; what is missing is among
+    the results, `not-run` because of STOPPED."""
     return {
         "command": row.command,
         "started": row.started.isoformat(),
         "ended": timezone.now().isoformat(),
+        "stopped": stopped,
         "environment": row.environment,
         "options": row.options,
         "results": results,

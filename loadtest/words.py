@@ -26,3 +26,7 @@ class Word(StrEnum):
     def breaks_the_law(self) -> bool:
         """Does this word say that money is wrong? Only then has a control shown that its trial can tell."""
         return self in (Word.CREATED, Word.LOST, Word.OVERSOLD)
+
+
+#: why something is `not-run` among the results of a run that did not come to its end
+STOPPED = "the run was stopped before it came to this"

@@ -1,20 +1,18 @@
-"""All explorations of one command: in lanes side by side, into explore.json."""
+"""All explorations of one command: in lanes side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest import records
 from loadtest.claims import Exit
 from loadtest.exploration.findings import finding, not_run, verdict_on
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
 from loadtest.exploration.reach import out_of_reach
-from loadtest.words import Word
+from loadtest.words import STOPPED, Word
 
 
 class Campaign:
@@ -24,12 +22,11 @@ class Campaign:
         if lanes < 1:
             raise ValueError(f"lanes: 1 or more, not {lanes}")
         self.jobs, self.lanes = list(jobs), lanes
-        self.stopped = False  # by Ctrl-C: some jobs have no result
 
-    def run(self, path: Path, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
-        """Explore everything and write the file, whole or not at all. Returns what it holds.
+    def run(self, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
+        """Explore everything. Returns what explore.json is to hold.
 
-        Ctrl-C keeps the results that there are (`stopped`).
+        Ctrl-C keeps the results that there are; what it did not come to is `not-run` then, and `stopped` is true.
         """
         started = datetime.now(UTC)
         lacking = {job.strategy: why for job in self.jobs if (why := out_of_reach(job))}
@@ -37,22 +34,22 @@ class Campaign:
             job.strategy: not_run(job, *lacking[job.strategy]) for job in self.jobs if job.strategy in lacking
         }
         environment: dict[str, Any] = {}
+        stopped = False
         try:
             for result in self._explored([j for j in self.jobs if j.strategy not in lacking], environment):
                 found[result["strategy"]] = result
                 tick(result)
         except KeyboardInterrupt:
-            self.stopped = True
-        report = {
+            stopped = True
+        return {
             "command": "explore",
             "started": started.isoformat(),
             "ended": datetime.now(UTC).isoformat(),
+            "stopped": stopped,
             "environment": environment,
             "options": self.jobs[0].as_json(),
-            "results": [found[job.strategy] for job in self.jobs if job.strategy in found],
+            "results": [found.get(job.strategy) or not_run(job, STOPPED) for job in self.jobs],
         }
-        records.write(report, path)
-        return report
 
     def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The results as they come, but none before the control's: nothing is judged without it."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
 from loadtest.explorer.shrink import TIMES
-from loadtest.report.terminal import STYLE
+from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.words import Word
 
 SHORT = {
@@ -79,6 +79,8 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
     told = []
     for result in results:
         name = result["strategy"]
+        if was_stopped(result):
+            continue
         if result["verdict"] in ("inconclusive", "not-run"):
             why = result.get("cause") or result.get("reason")
             told.append(f"{name}: {why}." + (f" Remedy: {result['remedy']}." if result.get("remedy") else ""))

@@ -1,11 +1,12 @@
-"""What a command prints when it has measured: tables, sentences, and where the files are."""
+"""What a command prints when it has measured: tables and sentences, or the results as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from django.core.management import BaseCommand
 from rich.console import Console
 from rich.markup import escape
 
@@ -21,9 +22,16 @@ def console(out: Any, width: int = WIDTH) -> Console:
     return drawn
 
 
-def show(on: Console, tables: Iterable[Any], sentences: Iterable[str], *written: Path) -> None:
-    """Print the tables, a line for each sentence (never broken, so that it can be searched), then the files."""
+def tell(command: BaseCommand, whole: Any, files: Iterable[str]) -> None:
+    """Print the results as JSON; where they were written goes to the other stream."""
+    command.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False))
+    for sentence in files:
+        command.stderr.write(sentence)
+
+
+def show(on: Console, tables: Iterable[Any], sentences: Iterable[str]) -> None:
+    """Print the tables, and a line for each sentence (never broken, so that it can be searched)."""
     for table in tables:
         on.print(table)
-    for sentence in (*sentences, *(f"Written: {path}" for path in written)):
+    for sentence in sentences:
         on.print(escape(sentence), soft_wrap=True, highlight=False)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from loadtest.report.terminal import STYLE
+from loadtest.report.terminal import STYLE, was_stopped
 
 #: so many strategies have room side by side; the many hazards stand down then
 FEW = 8
@@ -18,9 +18,8 @@ SHORT = {"inconclusive": "?", "not-run": "·", "stalled": "stall", "refused": "r
 
 def table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return the matrix; a `!` stands where the evidence contradicts the strategy's claim."""
-    title = (
-        "What happens to the money (kept, lost, …; ? inconclusive, · cannot touch it, ! against the claim)"
-    )
+    title = "What happens to the money (kept, lost, …; ? inconclusive, · cannot touch it, ! against the claim"
+    title += ", – stopped before)" if any(map(was_stopped, results)) else ")"
     found, hazards = rows(results), list(dict.fromkeys(each["hazard"] for each in results))
     if len(found) <= FEW:
         drawn = Table(title=title, title_justify="left")
@@ -76,6 +75,8 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def _cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
         return ""
+    if was_stopped(cell):
+        return "[dim]–[/]"
     word = cell["verdict"]
     mark = "!" if cell["agrees"] is False else ""
     return f"[{STYLE[word]}]{SHORT.get(word, word)}{mark}[/]"

@@ -32,7 +32,7 @@ VERDICTS = {
     "refused": "unavailable, but right",
     "inconclusive": "the run proves nothing: the cause and the remedy are given",
     "kept": "every acknowledged operation is in the balance exactly once, under contention that broke the control",
-    "not-run": "a server is missing, or the hazard cannot touch the subject",
+    "not-run": "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
 }
 
 
@@ -80,6 +80,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "environment": next(iter(evidence.values())).get("environment", {}),
         "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
         "commands": [EVIDENCE[name] for name in evidence],
+        "stopped": [EVIDENCE[name] for name, file in evidence.items() if file.get("stopped")],
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from loadtest.report.labels import labels
+from loadtest.words import STOPPED
 
 STYLE = {
     "created": "bold red",
@@ -36,6 +37,8 @@ COLUMNS = {
 #: what a terminal of 80 columns has no room for
 WIDE_ONLY = {"p95 ms", "p99 ms", "retries"}
 WIDE = 118
+#: so many of what a stopped run did not come to are named
+NAMED = 20
 
 
 def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
@@ -78,12 +81,30 @@ def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each result that needs one: why nothing was found out, where a claim fails."""
     told = []
     for name, result in zip(labels(results), results, strict=True):
+        if was_stopped(result):
+            continue
         if result["verdict"] in ("inconclusive", "not-run"):
             why, remedy = result.get("cause") or result.get("reason"), result.get("remedy")
             told.append(f"{name}: {why}." + (f" Remedy: {remedy}." if remedy else ""))
         elif result["agrees"] is False:
             told.append(f"{name} claims to withstand this, and does not: {result['cause']}")
     return told
+
+
+def was_stopped(result: Mapping[str, Any]) -> bool:
+    """Is it missing because the run was stopped? `stopped` tells of all of those at once."""
+    return result.get("reason") == STOPPED
+
+
+def stopped(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the sentence about what a stopped run did not come to; none if it came to its end."""
+    left = [
+        " × ".join(each[key] for key in ("strategy", "hazard") if key in each)
+        for each in results
+        if was_stopped(each)
+    ]
+    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    return [f"Stopped: not run: {', '.join(left[:NAMED])}{more}."] if left else []
 
 
 def _cell(result: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
@@ -20,6 +21,7 @@ from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port
 from loadtest.webserver import WebServer
+from loadtest.words import STOPPED
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),
@@ -201,11 +203,15 @@ def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureF
     asked_for = {"strategy": ["redis-watch"], "workload": ["deposits", "stock", "deposits"]}
     _, report = run_compare(tmp_path, **asked_for, users=4, seconds=0.2, store="postgres")
     told = [(each["workload"], each["strategy"], each["verdict"]) for each in report["results"]]
+    assert not report["stopped"]
     assert [(workload, strategy) for workload, strategy, _ in told] == [
         (workload, strategy) for workload in ("deposits", "stock") for strategy in ("no-lock", "redis-watch")
     ]
     assert {word for _, strategy, word in told if strategy == "redis-watch"} == {"not-run"}
     out = capsys.readouterr().out
+    for name in ("compare.json", "index.html"):
+        assert f"Written: {tmp_path / name}" in out
+    assert 'id="stock"' in (tmp_path / "index.html").read_text()
     assert "redis-watch, stock: it keeps its accounts only on redis" in out
     (row,) = (line for line in out.splitlines() if "│ redis-watch" in line)
     assert row.count("not-run") == 2
@@ -263,6 +269,24 @@ def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
     assert results[0]["strategy"] == "no-lock"
 
 
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_run_of_nothing_takes_no_earlier_results_away(
+    tmp_path: Path, as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)  # a machine without it
+    file = tmp_path / "compare.json"
+    file.write_text('{"results": ["of an earlier run"]}')
+    with pytest.raises(SystemExit) as ended:
+        call_command("compare", output=tmp_path, strategy=["redis-watch"], store="mariadb", json=as_json)
+    assert ended.value.code == 3
+    assert file.read_text() == '{"results": ["of an earlier run"]}'
+    told = capsys.readouterr()
+    words = f"Not written, because nothing was run: {file} stays as it was"
+    assert words in (told.err if as_json else told.out)
+    assert not as_json or {each["verdict"] for each in json.loads(told.out)["results"]} == {"not-run"}
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
     words = "--strategy", "select-for-update", "--users", "4", "--seconds", "1", "--output", str(tmp_path)
@@ -275,5 +299,10 @@ def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Sig
         _, told = command.communicate(timeout=200)
     assert command.returncode == 130, told
     assert f"What was measured is in {tmp_path / 'compare.json'}." in told
-    results = json.loads((tmp_path / "compare.json").read_text())["results"]
-    assert [each["strategy"] for each in results] == ["no-lock"]
+    report = json.loads((tmp_path / "compare.json").read_text())
+    assert report["stopped"]
+    assert [(each["strategy"], each.get("reason")) for each in report["results"]] == [
+        ("no-lock", None),
+        ("select-for-update", STOPPED),
+    ]
+    assert "was stopped before its end" in (tmp_path / "index.html").read_text()

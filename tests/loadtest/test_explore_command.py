@@ -16,6 +16,7 @@ import pytest
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
 from loadtest.management.commands.explore import Command
+from loadtest.words import STOPPED
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
 
@@ -138,12 +139,22 @@ def vars_of(job: Job) -> dict[str, Any]:
 def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
     words = "--strategy", "naive-lock", "--lanes", "1", "--output", str(tmp_path)
     with subprocess.Popen(
-        [sys.executable, "manage.py", "explore", *words], cwd=BASE_DIR, stderr=subprocess.PIPE, text=True
+        [sys.executable, "manage.py", "explore", *words],
+        cwd=BASE_DIR,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as command:
         assert command.stderr
         assert any("no-lock: lost" in line for line in command.stderr)  # the next search takes seconds
         command.send_signal(signal.SIGINT)
-        command.communicate(timeout=200)
+        told, _ = command.communicate(timeout=200)
     assert command.returncode == 130
-    results = json.loads((tmp_path / "explore.json").read_text())["results"]
-    assert [each["strategy"] for each in results] == ["no-lock"]
+    report = json.loads((tmp_path / "explore.json").read_text())
+    assert report["stopped"]
+    assert [(each["strategy"], each["verdict"], each.get("reason")) for each in report["results"]] == [
+        ("no-lock", "lost", None),
+        ("naive-lock", "not-run", STOPPED),
+    ]
+    assert "Stopped: not run: naive-lock." in told
+    assert "was stopped before its end" in (tmp_path / "index.html").read_text()

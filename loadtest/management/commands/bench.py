@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from typing import Any
 
@@ -19,7 +18,8 @@ from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS, Part
 from loadtest.claims import Exit
 from loadtest.program import end_as_ctrl_c
-from loadtest.report.console import console, show
+from loadtest.report.console import console, show, tell
+from loadtest.report.files import renew
 from loadtest.servers import ServerError, embedded
 from loadtest.subjects import add_output, usage, writable
 
@@ -67,8 +67,9 @@ class Command(BaseCommand):
         folder, goals = options["output"], list(part.judge(found.results))
         file = folder / "bench.json"
         whole = output.write(options["part"], found, goals, file)
-        drawings = list(part.drawn(found.results, folder))
+        drawings = part.drawn(found.results, folder)
+        files = [*(f"Written: {path}" for path in (file, *drawings)), *renew(folder)]
         if options["json"]:
-            self.stdout.write(json.dumps(whole, indent=1, ensure_ascii=False))
+            tell(self, whole, files)
         else:
-            show(console(self.stdout), part.all_tables(found, goals), found.notes, file, *drawings)
+            show(console(self.stdout), part.all_tables(found, goals), [*found.notes, *files])

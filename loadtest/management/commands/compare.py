@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,14 @@ from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
 from loadtest.presets import PRESETS
 from loadtest.program import end_as_ctrl_c
-from loadtest.report.console import console, show
+from loadtest.report.console import console, show, tell
+from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
-from loadtest.report.terminal import matrix, remarks, table
+from loadtest.report.terminal import matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
-from loadtest.words import Word
+from loadtest.trial import skipped
+from loadtest.words import STOPPED, Word
 from loadtest.workloads import WORKLOADS
 
 #: as a workload: all of them
@@ -40,6 +41,7 @@ EVERY = "all"
 class Command(BaseCommand):
     help = "Run a swarm against each strategy and compare what is left of the money."
     kept = "No results are written."
+    files: list[str]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
@@ -118,10 +120,10 @@ class Command(BaseCommand):
     def measure(self, plans: list[Plan], options: dict[str, Any]) -> dict[str, Any]:
         """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
+        left = [trial for plan in plans for trial in plan.trials()]
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
-            total = sum(len(list(plan.trials())) for plan in plans)
-            bar = progress.add_task("starting the web server", total=total)
+            bar = progress.add_task("starting the web server", total=len(left))
             results: list[dict[str, Any]] = []
 
             def tick(strategy: str, fraction: float) -> None:
@@ -132,25 +134,27 @@ class Command(BaseCommand):
                 try:
                     for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
                         results.append(records.record(row, result))
+                        left.pop(0)
                         told = f"  {escape(labels(results)[-1])}: {result.word}"
                         progress.console.print(told, highlight=False)
                 finally:
-                    if results:
-                        report = records.report_of(row, results)
-                        records.write(report, file)
+                    rest = [skipped(trial, STOPPED).as_json() for trial in left]
+                    report = records.report_of(row, results + rest, stopped=bool(rest))
+                    self.files = keep(report, file)
+                    if measured(report):
                         self.kept = f"What was measured is in {file}."
                         records.close(row)  # the database may be why it was cut short
         return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
         if options["json"]:
-            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            tell(self, report, self.files)
             return
         on = console(self.stdout)
         results = report["results"]
         several = len({each["workload"] for each in results}) > 1
         drawn = matrix(results) if several else table(results, on.width)
-        show(on, [drawn], remarks(results), options["output"] / "compare.json")
+        show(on, [drawn], [*remarks(results), *stopped(results), *self.files])
 
 
 def _plans(options: dict[str, Any]) -> list[Plan]:

@@ -8,7 +8,6 @@ import shutil
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -26,8 +25,9 @@ from loadtest.exploration.matrix import matrix, remarks
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
 from loadtest.program import end_as_ctrl_c
-from loadtest.report.console import console, show
-from loadtest.report.page import NoEvidence, write
+from loadtest.report.console import console, show, tell
+from loadtest.report.files import keep
+from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 
 
@@ -79,16 +79,16 @@ class Command(BaseCommand):
             raise subjects.usage(error) from error
         subjects.writable(options["output"])
         try:
-            report = self._explore(campaign, options["output"])
+            report = self._explore(campaign)
         except ServerError as error:
             raise subjects.usage(error) from error
-        self._show(report, self._page(options["output"]), options)
-        if campaign.stopped:
+        self._show(report, keep(report, options["output"] / "explore.json"), options)
+        if report["stopped"]:
             raise SystemExit(130)
         if code := campaign.exit_code(report["results"]):
             raise SystemExit(int(code))
 
-    def _explore(self, campaign: Campaign, output: Path) -> dict[str, Any]:
+    def _explore(self, campaign: Campaign) -> dict[str, Any]:
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(campaign.jobs))
@@ -99,22 +99,16 @@ class Command(BaseCommand):
                 told = f"  {escape(result['strategy'])}: {result['verdict']} ({cost})"
                 progress.console.print(told, highlight=False)
 
-            return campaign.run(output / "explore.json", tick)
+            return campaign.run(tick)
 
-    def _page(self, output: Path) -> list[Path]:
-        """Write index.html and the pages to step through. What was explored stays when they cannot be written."""
-        try:
-            return [write(output)]
-        except NoEvidence as error:
-            self.stderr.write(f"no index.html: {error}")
-            return []
-
-    def _show(self, report: dict[str, Any], pages: list[Path], options: dict[str, Any]) -> None:
+    def _show(self, report: dict[str, Any], files: list[str], options: dict[str, Any]) -> None:
         if options["json"]:
-            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            tell(self, report, files)
             return
-        results, file = report["results"], options["output"] / "explore.json"
-        show(console(self.stdout, width=160), [matrix(results)], remarks(results), file, *pages)
+        results = report["results"]
+        show(
+            console(self.stdout, width=160), [matrix(results)], [*remarks(results), *stopped(results), *files]
+        )
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
         """Print the verdict's word, and the schedule above it."""

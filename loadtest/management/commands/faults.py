@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from argparse import ArgumentParser
 from typing import Any
@@ -18,17 +17,22 @@ from loadtest import records, subjects
 from loadtest.arguments import whole_number
 from loadtest.claims import exit_code
 from loadtest.faults import HAZARDS
+from loadtest.faults.cell import as_json
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
 from loadtest.program import end_as_ctrl_c
 from loadtest.report import faults as drawn
-from loadtest.report.console import console, show
+from loadtest.report.console import console, show, tell
+from loadtest.report.files import keep
+from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
-from loadtest.words import Word
+from loadtest.trial import skipped
+from loadtest.words import STOPPED, Word
 
 
 class Command(BaseCommand):
     help = "Do every hazard to every strategy, on servers of its own, and show what was left of the money."
+    files: list[str]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
@@ -48,23 +52,22 @@ class Command(BaseCommand):
         subjects.writable(options["output"])
         end_as_ctrl_c()
         try:
-            report, stopped = self.measure(plan, options)
+            report = self.measure(plan, options)
         except ServerError as error:
             raise subjects.usage(error) from error
         except KeyboardInterrupt:  # before the first cell: later ones keep what was measured
             raise CommandError("stopped. No results are written.", returncode=130) from None
         self.show(report, options)
-        if stopped:
+        if report["stopped"]:
             raise SystemExit(130)
         code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
         if code:
             raise SystemExit(int(code))
 
-    def measure(self, plan: Plan, options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    def measure(self, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
         """Run all cells, with a progress bar on the terminal. Ctrl-C keeps what was measured."""
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        results: list[dict[str, Any]] = []
-        stopped = False
+        found: dict[tuple[str, str], dict[str, Any]] = {}
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
             with private_servers(*plan.servers()) as site:
@@ -76,25 +79,38 @@ class Command(BaseCommand):
                 )
                 try:
                     for data in matrix(plan, site, told):
-                        results.append(data)
+                        found[data["strategy"], data["hazard"]] = data
                         progress.advance(bar)
                         if data["verdict"] != "not-run":
                             line = f"  {data['strategy']} × {data['hazard']}: {data['verdict']}"
                             progress.console.print(escape(line), highlight=False)
                 except KeyboardInterrupt:
-                    stopped = True
+                    progress.console.print("  stopped", highlight=False)
                 connections.close_all()  # PostgreSQL may have been restarted
-                order = {(c.strategy, c.hazard.slug): n for n, c in enumerate(plan.cells())}
-                results.sort(key=lambda each: order[each["strategy"], each["hazard"]])
-                return records.finish(row, results, options["output"] / "faults.json"), stopped
+                results = _in_order(plan, found)
+                report = records.report_of(row, results, stopped=len(found) < len(results))
+                self.files = keep(report, options["output"] / "faults.json")
+                records.close(row)
+                return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
         if options["json"]:
-            self.stdout.write(json.dumps(report, indent=2, ensure_ascii=False))
+            tell(self, report, self.files)
             return
         results = report["results"]
-        file = options["output"] / "faults.json"
-        show(console(self.stdout), [drawn.table(results)], drawn.remarks(results), file)
+        show(
+            console(self.stdout),
+            [drawn.table(results)],
+            [*drawn.remarks(results), *stopped(results), *self.files],
+        )
+
+
+def _in_order(plan: Plan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects of all cells of the plan; of those that a stopped run did not come to, that they were not run."""
+    return [
+        found.get((cell.strategy, cell.hazard.slug)) or as_json(cell, skipped(cell.trial(), STOPPED), [])
+        for cell in plan.cells()
+    ]
 
 
 def _plan(options: dict[str, Any]) -> Plan:

@@ -12,10 +12,12 @@ import psutil
 import pytest
 
 from ledger.addresses import BASE_DIR
+from ledger.strategies import CARD
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
+from loadtest.words import STOPPED
 
 #: hazard → strategy → what must come out: controls that must fail, and what must not
 CELLS = {
@@ -132,7 +134,16 @@ def test_ctrl_c_leaves_nothing_and_keeps_what_was_measured(tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=280)
     assert process.returncode == 130, told
-    assert json.loads((tmp_path / "faults.json").read_text())["results"]
+    report = json.loads((tmp_path / "faults.json").read_text())
+    assert report["stopped"]
+    assert len(report["results"]) == 2 * len(CARD)
+    left = {each["strategy"] for each in report["results"] if each.get("reason") == STOPPED}
+    assert left
+    assert "Stopped: not run: " in told
+    assert "stopped before)" in told
+    for name in ("faults.json", "index.html"):
+        assert f"Written: {tmp_path / name}" in told
+    assert "was stopped before its end" in (tmp_path / "index.html").read_text()
     _, left = psutil.wait_procs(family, timeout=60)
     assert not left
 
