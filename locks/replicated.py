@@ -28,6 +28,7 @@ from redis.exceptions import RedisError
 
 from locks.errors import LockUnavailable
 from locks.hazards import Hazard
+from locks.server import one_session
 from locks.timing import milliseconds
 from locks.token_lock import TokenLock
 
@@ -60,8 +61,7 @@ class ReplicatedLock(TokenLock):
         self.replicas, self.confirm = replicas, milliseconds(confirm)
 
     def _attempt(self, token: bytes) -> bool:
-        # WAIT speaks of what its own connection wrote
-        with self.redis.client() as connection:  # type: ignore[no-untyped-call]
+        with one_session(self.redis) as connection:  # WAIT speaks of what its own session wrote
             asked = time.monotonic()
             if not connection.set(self.name, token, nx=True, px=self.lease):
                 return False
@@ -80,7 +80,7 @@ class ReplicatedLock(TokenLock):
     def _start_anew(self, token: bytes) -> bool:
         """As TokenLock. Raises LockUnavailable when it was not confirmed: then a server that takes over knows the lease
         as it was, and so does `held`."""
-        with self.redis.client() as connection:  # type: ignore[no-untyped-call]
+        with one_session(self.redis) as connection:
             extended = self.extend_script(connection, [self.name], [token, self.lease])
             if extended and not self._confirmed(connection):
                 raise LockUnavailable(f"{self.name}: {self._refusal()}; the lease is what it was")

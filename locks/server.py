@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection
 from redis.exceptions import (
     ClusterDownError,
@@ -23,6 +24,7 @@ from redis.exceptions import (
     ResponseError,
 )
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
 
 from locks.errors import LockUnavailable, LockUnsupported
 
@@ -52,6 +54,20 @@ class LuaScript:
             return redis.evalsha(self.sha, len(keys), *keys, *args)
         except NoScriptError:
             return redis.eval(self.text, len(keys), *keys, *args)
+
+
+@contextmanager
+def one_session(redis: Redis) -> Iterator[Redis]:
+    """A client on one connection that is never made anew: what a server says of a session (WAIT: "what it wrote has
+    arrived") is said of the session that wrote, or not at all. redis-py's usual client would connect again, and repeat
+    the question in a session that wrote nothing: that is always confirmed."""
+    with redis.client() as client:  # type: ignore[no-untyped-call]
+        connection = client.connection
+        usual, connection.retry = connection.retry, Retry(NoBackoff(), 0)
+        try:
+            yield client
+        finally:
+            connection.retry = usual
 
 
 def command(redis: Redis, *words: bytes | str | int) -> Any:

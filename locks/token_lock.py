@@ -14,6 +14,8 @@ Guarantees   mutual exclusion while the section is shorter than the lease and th
 Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock, and
              nothing in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a
              second holder in. A jump of the server's clock ends the lease early. Waiters are served by luck.
+             A client that repeats by itself (redis-py's usual one) after a lost reply meets what it did itself: an
+             acquire waits for its own lease, a release that went through says LockLost. No money is lost by that.
 Costs        1 round trip to acquire (again every `poll` while waiting), 1 to release, 1 to extend.
 Source       the Redis manual, "Distributed Locks with Redis": the correct single-instance lock.
 """

@@ -26,7 +26,7 @@ local function hand_over()
         end
         local lives_until = tonumber(redis.call('ZSCORE', living, first) or 0)
         forget(first)
-        if lives_until > now then -- two thirds of its own lease at least, if it sleeps; it takes a whole one as it wakes
+        if lives_until > now then -- about two thirds of its own lease, if it sleeps; it takes a whole one as it wakes
             redis.call('SET', lock, first, 'PX', lives_until - now)
             redis.call('RPUSH', wake .. first, 1)
             redis.call('PEXPIRE', wake .. first, lives_until - now)

@@ -11,8 +11,9 @@
     B: write 110                                                                  C's 20 are gone
 
 Guarantees   what `token` does; waiters are served in the order they came. A waiter that crashed or gave up
-             delays nobody longer than one lease, its own: it is dropped when it was not heard of for a lease, and a
-             lock handed to it before ends at the same moment.
+             delays nobody who comes for longer than one lease, its own (it is dropped when it was not heard of for a
+             lease, and a lock handed to it before ends at the same moment), and who sleeps behind it for a third of
+             the sleeper's lease more: nobody wakes it then.
 Breaks when  what breaks `token`.
 Costs        1 round trip to acquire, 1 to release; a waiter 3 (enter, BLPOP, enter) and 2 each third of a lease.
 Source       ours, after MCS queue locks; `fair-lock` is its fast sister.

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
 
 from loadtest.servers import Valkey
 from locks import LOCKS, LockUnavailable, LockUnsupported
@@ -107,6 +109,28 @@ def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -
         with pytest.raises(LockUnavailable):
             fight.party(alone).gets_in()
         assert fight.party().gets_in(), "with its replica there, at once"
+
+
+@pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)
+@pytest.mark.parametrize("step", ["acquire", "extend"])
+def test_a_client_that_connects_again_does_not_confirm_what_another_session_wrote(
+    arena: Arena, lock: Any, step: str
+) -> None:
+    """Such a session wrote nothing, and all that it wrote is everywhere. redis-py's usual client asks in it."""
+    with arena.fight(lock, lease=30.0, confirm=20.0) as fight:
+        name = f"again-{fight.name}"
+        party = fight.party(fight.site.named(name))
+        party.lock.redis.set_retry(Retry(NoBackoff(), 3))
+        if step == "extend":
+            assert party.gets_in()
+        asking = party.begins(getattr(party.lock, step), stop_before=1)
+        assert party.stands_at_the_gate(asking)  # before WAIT
+        for each in arena.clients(name):
+            arena.admins[0].client_kill_filter(each["id"])
+        party.gate.open()
+        with pytest.raises(LockUnavailable):
+            asking.result()
+        assert party.lock.redis.get_retry().get_retries() == 3
 
 
 def test_durable_needs_an_append_only_file(arena: Arena, alone: Site) -> None:
