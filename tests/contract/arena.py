@@ -35,7 +35,7 @@ class Arena:
         self.workers = servers.enter_context(Workers())
         self.site = Site(str(self.main.socket), tuple(str(node.socket) for node in self.nodes))
         self.admins = [each.client() for each in (self.main, *self.nodes)]
-        self.outcomes: dict[Any, dict[Any, bool]] = {}  # of what strikes all locks at once
+        self.outcomes: dict[Any, dict[Any, tuple[bool, bool]]] = {}  # of what strikes all locks at once
         in_step(self.main)
 
     @contextmanager
@@ -55,9 +55,10 @@ class Arena:
         return [(admin, key) for admin in self.admins for key in admin.scan_iter(f"*{name}", count=1000)]
 
 
-def renewers(target: str) -> int:
-    """How many threads of this process run the method `target` (Python names a thread after it)."""
-    return sum(f"({target})" in thread.name for thread in threading.enumerate())
+def renewers(target: str) -> set[threading.Thread]:
+    """The threads of this process that run the method `target` (Python names a thread after it). Earlier cases'
+    may be among them: one that sleeps finds only when it wakes that its client is dead."""
+    return {thread for thread in threading.enumerate() if f"({target})" in thread.name}
 
 
 def in_step(primary: Valkey) -> None:

@@ -11,7 +11,7 @@ from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.cases_exclusion import dies_in_acquire
 from tests.contract.fight import Fight
-from tests.contract.party import Party
+from tests.contract.party import Party, within
 from tests.contract.promises import Broken, demand
 from tests.contract.site import FEW, UNHURRIED
 from tests.contract.workers import Worker
@@ -86,7 +86,7 @@ def waiter_gives_up(arena: Arena, lock: Any) -> None:
         holder, waiter = fight.holder(), fight.party()
         waiting = waiter.begins(_enter, waiter.lock)
         try:
-            waiting.result(3.0)
+            within(3.0, waiting)
         except LockTimeout:
             pass
         except StillWaiting:

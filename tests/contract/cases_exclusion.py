@@ -106,7 +106,7 @@ def reentrancy(arena: Arena, lock: Any) -> None:
 @case("endurance")
 def endurance(arena: Arena, lock: Any) -> None:
     """One client takes and releases it 12 times."""
-    with arena.fight(lock) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         party = fight.party()
         for turn in range(12):
             try:

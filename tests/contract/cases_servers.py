@@ -12,14 +12,16 @@ from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken, demand, wait_until
-from tests.contract.site import FEW, Site
+from tests.contract.site import FEW, UNHURRIED, Site
 from tests.contract.workers import asks_a_server
+
+LEFT = 0.4  # seconds of a lease that is about to end
 
 
 @case("noscript")
 def noscript(arena: Arena, lock: Any) -> None:
     """The servers have forgotten every script (as after a restart), also while it is held: it works on."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         party = fight.holder()
         party.lock.release()
         try:
@@ -51,7 +53,7 @@ def lost_reply(arena: Arena, lock: Any) -> None:
 
 
 def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
-    party, newcomer = fight.party(site), fight.party()
+    party, newcomer = fight.party(site, lease=UNHURRIED), fight.party()
     acquiring = party.begins(party.takes, stop_before=step)
     if not party.stands_at_the_gate(acquiring):
         return False
@@ -62,7 +64,7 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
         party.gate.open()
     except Exception:  # noqa: BLE001  (published locks raise anything)
         party.dies()  # its client gives up; it may have a thread that goes on
-        fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
+        _ends_with_its_lease(fight, told)
         return True
     if granted:
         demand(not newcomer.gets_in(), f"{told}; it said yes, and so it did to the next one")
@@ -72,7 +74,7 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
 
 
 def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
-    party = fight.party(site)
+    party = fight.party(site, lease=UNHURRIED)
     demand(party.begins(party.takes).result(), "nobody else wants it, and it was not granted")
     releasing = party.begins(party.leaves, stop_before=step)
     if not party.stands_at_the_gate(releasing):
@@ -82,8 +84,14 @@ def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     party.gate.open()
     demand(not party.lock.held, "it was released without a reply, and believes that it holds it")
     told = f"the reply to command {step + 1} of release got lost"
-    fight.opens_within(fight.lease + 1, f"{told}; it is not free when its lease is over")
+    _ends_with_its_lease(fight, told)
     return True
+
+
+def _ends_with_its_lease(fight: Fight, told: str) -> None:
+    demand(fight.remains() <= UNHURRIED, f"{told}; it stays for longer than its lease")
+    fight.passes_time(left=LEFT)
+    fight.opens_within(LEFT + 1, f"{told}; it is not free when its lease is over")
 
 
 def _loses_the_reply(party: Party, proxy: Proxy) -> None:
@@ -97,7 +105,7 @@ def _loses_the_reply(party: Party, proxy: Proxy) -> None:
 @case("typed-errors")
 def typed_errors(arena: Arena, lock: Any) -> None:
     """Each thing that can go wrong has its error."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         party = fight.holder()
         party.lock.release()
         _raises(LockNotHeld, "release without holding", party.lock.release)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from redis.retry import Retry
 from locks import LockFactory, build
 from tests.contract.gates import Gate, GatedPort, GatedSocket
 
-#: polls and looks scaled down; `build` takes what a lock understands
-SCALED: dict[str, Any] = {"poll": 0.02, "look": 0.03, "confirm": 0.5, "pool_wait": 0.2, "wait": 20.0}
+#: polls and looks scaled down; `build` takes what a lock understands. `confirm` must be less than a client's 5 s
+SCALED: dict[str, Any] = {"poll": 0.02, "look": 0.03, "confirm": 4.0, "pool_wait": 0.2, "wait": 20.0}
 
 #: seconds: a lease within which any machine does what has to come before its end; for whoever need not wait for it
 UNHURRIED = 30.0
@@ -52,7 +53,10 @@ def _client(address: str | int, gate: Gate, name: str | None) -> Redis:
 
 
 def lease_of(factory: Any) -> float:
-    """Seconds: short; whole where the lock knows whole ones only; longer where a thread must be in time for it."""
+    """Seconds: short; whole where the lock knows whole ones only; longer where a thread must be in time for it, and
+    where a replica or a disk must."""
+    if "confirm" in inspect.signature(factory).parameters:
+        return 4.0
     return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 or getattr(factory, "renews", False) else 0.4
 
 

@@ -20,7 +20,7 @@ def _counted(arena: Arena, lock: Any) -> int:
         processes = [fight.process() for _ in range(PROCESSES)]
         counter = str(arena.main.socket), f"counter:{fight.name}:"
         for process in processes:
-            process.begins("counts", *counter, SECTIONS)
+            process.begins("counts", *counter, SECTIONS, PROCESSES)
         for process in processes:
             process.answers()
         return int(arena.admins[0].get(counter[1]) or 0)

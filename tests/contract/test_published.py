@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 from locks import LOCKS
 from tests.contract.arena import Arena, renewers
 from tests.contract.promises import wait_until
+from tests.contract.site import UNHURRIED
 
 COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter"], LOCKS["timestamp"], LOCKS["reentrant"]
 WATCHDOG, WATCHDOG_LUA, SETNX_TTL = LOCKS["watchdog"], LOCKS["watchdog-lua"], LOCKS["setnx-ttl"]
@@ -82,42 +83,42 @@ def test_setnx_ttl_lets_a_third_one_in(arena: Arena) -> None:
 
 def test_watchdog_lua_leaves_an_orphan(arena: Arena) -> None:
     """Its thread is stopped by a successful release only; then it serves every successor."""
-    with arena.fight(WATCHDOG_LUA, lease=1.0) as fight:
+    with arena.fight(WATCHDOG_LUA, lease=60.0) as fight:
         before = renewers("_watch")
         punctual = fight.holder()
         punctual.lock.release()
-        wait_until(lambda: renewers("_watch") <= before)
+        wait_until(lambda: not renewers("_watch") - before)
         before = renewers("_watch")
         late = fight.holder()
         fight.forgets()
         late.lock.release()
-        arena.admins[0].set(fight.name, "successor", px=200)
-        wait_until(lambda: fight.remains() > 0.5)
+        arena.admins[0].set(fight.name, "successor", px=30_000)
+        wait_until(lambda: fight.remains() > 50)
         late.gate.kill()
-        wait_until(lambda: renewers("_watch") <= before)
+        wait_until(lambda: not renewers("_watch") - before)
 
 
 def test_watchdog_extends_whatever_lock_is_there(arena: Arena) -> None:
-    with arena.fight(WATCHDOG, lease=5.0, below=1.0) as fight:
+    with arena.fight(WATCHDOG, lease=60.0, below=50.0) as fight:
         fight.holder()
-        arena.admins[0].set(fight.name, "successor", px=500)
-        wait_until(lambda: fight.remains() > 4)
+        arena.admins[0].set(fight.name, "successor", px=30_000)
+        wait_until(lambda: fight.remains() > 55)
 
 
 def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) -> None:
-    with arena.fight(REENTRANT, lease=0.8) as fight:
+    with arena.fight(REENTRANT, lease=4.0) as fight:
         before = renewers("_renew")
         party = fight.holder()
         for _ in range(4):
             assert party.gets_in()
-        assert renewers("_renew") == before + 5
+        assert len(renewers("_renew") - before) == 5
         for _ in range(4):
             party.lock.release()
-        assert renewers("_renew") == before + 5, "it is held once, by five threads"
-        fight.passes_time(0.6)
-        wait_until(lambda: fight.remains() > 0.65)
+        assert len(renewers("_renew") - before) == 5, "it is held once, by five threads"
+        arena.admins[0].pexpire(fight.name, 30_000)
+        wait_until(lambda: 0 < fight.remains() <= fight.lease)  # they set it to a whole lease
         party.lock.release()
-        wait_until(lambda: renewers("_renew") == before)
+        wait_until(lambda: not renewers("_renew") - before)
 
 
 @pytest.mark.parametrize("unit", ["milliseconds", "seconds"])
@@ -129,20 +130,20 @@ def test_reentrant_ignores_the_unit(arena: Arena, unit: str) -> None:
 
 def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
     """Ten leases after its death the lock is still there, by an instance that another client carries."""
-    with arena.fight(LOCKS["renewal-service"], lease=1.0) as fight:
+    with arena.fight(LOCKS["renewal-service"], lease=UNHURRIED) as fight:
         holder, _bystander = fight.process(), fight.party()
         assert holder.asks("acquire", 1)
         holder.dies()
         passed, started = 0.0, time.monotonic()
-        while passed + time.monotonic() - started < 10.0:
-            passed += fight.passes_time(0.5)
-            wait_until(lambda: fight.remains() > 0.5)
+        while passed + time.monotonic() - started < 10 * fight.lease:
+            passed += fight.passes_time(left=15.0)
+            wait_until(lambda: fight.remains() > 15.0)
         arena.admins[0].delete("renewal-service:locks")
 
 
 def test_renewal_service_forgets_a_successor(arena: Arena) -> None:
     """A is stopped between the two commands of its release; B acquires; A goes on: nobody renews B's lock."""
-    with arena.fight(LOCKS["renewal-service"], lease=1.0) as fight:
+    with arena.fight(LOCKS["renewal-service"], lease=UNHURRIED) as fight:
         slow, successor = fight.holder(), fight.party()
         slow.lock.release()  # the server knows its script from now on
         assert slow.gets_in()
@@ -151,7 +152,8 @@ def test_renewal_service_forgets_a_successor(arena: Arena) -> None:
         assert successor.gets_in()
         slow.gate.open()
         releasing.result()
-        fight.opens_within(fight.lease + 1, "somebody renews the successor's lock")
+        fight.passes_time(left=0.4)
+        fight.opens_within(1.4, "somebody renews the successor's lock")
         assert successor.lock.held
 
 

@@ -16,7 +16,7 @@ from loadtest.servers import Valkey
 from locks import LOCKS, LockUnavailable, LockUnsupported
 from tests.contract.arena import Arena
 from tests.contract.promises import wait_until
-from tests.contract.site import Site
+from tests.contract.site import UNHURRIED, Site
 
 AS_PUBLISHED, REPLICATED, DURABLE = LOCKS["replicated-as-published"], LOCKS["replicated"], LOCKS["durable"]
 
@@ -58,7 +58,7 @@ def test_the_connection_that_waits_is_the_one_that_wrote(arena: Arena, lock: Any
 def test_as_published_raises_where_the_client_waits_no_longer_than_the_server(
     arena: Arena, alone: Site
 ) -> None:
-    with arena.fight(AS_PUBLISHED, lease=5.0, confirm=5.0) as fight:
+    with arena.fight(AS_PUBLISHED, lease=UNHURRIED, confirm=5.0) as fight:
         party = fight.party(alone)
         party.lock.redis.connection_pool.connection_kwargs["socket_timeout"] = 0.1
         with pytest.raises(RedisTimeoutError):
@@ -75,7 +75,7 @@ def test_as_published_waits_until_its_lease_is_over(arena: Arena, alone: Site) -
         wait_until(lambda: second.lock.redis.exists(fight.name))
         started = time.monotonic()
         while not second.gets_in():
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 60
         assert acquiring.result()
         assert first.lock.held
         assert second.lock.held
@@ -91,14 +91,15 @@ def test_replicated_is_deleted_when_unconfirmed(arena: Arena, alone: Site) -> No
 
 
 def test_replicated_an_unconfirmed_extension_is_none(arena: Arena) -> None:
-    with arena.fight(REPLICATED, lease=5.0, confirm=0.2) as fight:
+    with arena.fight(REPLICATED, lease=UNHURRIED) as fight:
         holder = fight.holder()
         until = holder.lock._valid_until
+        enough, holder.lock.confirm = holder.lock.confirm, 200
         holder.lock.replicas = 2  # there is one
         with pytest.raises(LockUnavailable, match="the lease is what it was"):
             holder.lock.extend()
         assert holder.lock._valid_until == until
-        holder.lock.replicas = 1
+        holder.lock.replicas, holder.lock.confirm = 1, enough
         holder.lock.extend()
         assert holder.lock._valid_until > until
 
@@ -108,7 +109,7 @@ def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -
     with arena.fight(REPLICATED, lease=0.2, confirm=0.4) as fight:
         with pytest.raises(LockUnavailable):
             fight.party(alone).gets_in()
-        assert fight.party().gets_in(), "with its replica there, at once"
+        assert fight.party(lease=UNHURRIED, confirm=4.0).gets_in(), "with its replica there, at once"
 
 
 @pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)

@@ -17,6 +17,7 @@ from locks.direct_wire import DirectWire
 from tests.contract.arena import Arena, renewers
 from tests.contract.fight import Fight
 from tests.contract.promises import wait_until
+from tests.contract.site import UNHURRIED
 from tests.contract.warm import WarmFairLock
 
 SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
@@ -70,9 +71,9 @@ def test_mended_a_nested_acquire_finds_out_that_the_lock_was_lost(arena: Arena) 
 def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:
     """Each permit has a lease of its own: one that is extended outlives one that is not."""
     with arena.fight(SEMAPHORE, permits=2, lease=0.4) as fight:
-        kept, forgotten = fight.holder(), fight.holder()
+        kept, forgotten = fight.holder(lease=UNHURRIED), fight.holder()
         newcomer = fight.party()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not newcomer.gets_in():
             kept.lock.extend()
             assert time.monotonic() < deadline
@@ -88,7 +89,7 @@ def test_mended_nests_and_counts(arena: Arena) -> None:
         party = fight.holder()
         for _ in range(4):
             assert party.gets_in()
-        assert renewers("_renew") == before + 1, "one renewal thread, whatever the depth"
+        assert len(renewers("_renew") - before) == 1, "one renewal thread, whatever the depth"
         for _ in range(4):
             party.lock.release()
             fight.closed("it was left once too seldom, and it is free")
@@ -96,7 +97,7 @@ def test_mended_nests_and_counts(arena: Arena) -> None:
         fight.opens_within(1, "it was left as often as it was entered")
         with pytest.raises(LockNotHeld):
             party.lock.release()
-        wait_until(lambda: renewers("_renew") == before)
+        wait_until(lambda: not renewers("_renew") - before)
 
 
 def test_mended_renewal_ends_with_its_cap_and_with_its_thread(arena: Arena) -> None:
@@ -134,9 +135,9 @@ def test_pubsub_wakes_at_the_release(arena: Arena) -> None:
         assert waiter.gate.sent <= sent + 4, "one attempt, and the end of the subscription"
 
 
-@pytest.mark.parametrize("timeout", [0.3, None])
+@pytest.mark.parametrize(("timeout", "limit"), [(3.0, 60.0), (None, 0.5)])
 def test_pubsub_a_server_that_falls_silent_before_the_subscription(
-    arena: Arena, valkey_server: Callable[..., Valkey], timeout: float | None
+    arena: Arena, valkey_server: Callable[..., Valkey], timeout: float | None, limit: float
 ) -> None:
     """The wait time is kept; without one, the client's socket time-out."""
     server = valkey_server()
@@ -144,7 +145,7 @@ def test_pubsub_a_server_that_falls_silent_before_the_subscription(
         site = replace(fight.site, redis=str(server.socket))
         assert fight.party(site).gets_in()
         waiter = fight.party(site)
-        waiter.lock.redis.connection_pool.connection_kwargs["socket_timeout"] = 0.5
+        waiter.lock.redis.connection_pool.connection_kwargs["socket_timeout"] = limit
         waiting = waiter.begins(waiter.lock.acquire, timeout, stop_before=1)
         assert waiter.stands_at_the_gate(waiting), "it was refused, and is about to subscribe"
         server.pause()
@@ -152,9 +153,9 @@ def test_pubsub_a_server_that_falls_silent_before_the_subscription(
         try:
             if timeout is None:
                 with pytest.raises(LockUnavailable, match="not confirmed"):
-                    waiting.result(10)
+                    waiting.result(30)
             else:
-                assert waiting.result(10) is False
+                assert waiting.result(30) is False
         finally:
             server.resume()
             waiter.gate.kill()
@@ -187,14 +188,12 @@ def _queues(fight: Fight, party: Any, number: int, served: list[int]) -> None:
 
 def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) -> None:
     with arena.fight(QUEUE, lease=1.5) as fight:
-        holder = fight.holder()
+        holder = fight.holder(lease=UNHURRIED)
         dead = fight.process()
         dead.begins("acquire")
         dead.waits(arena.admins[0])
         dead.dies()
-        for _ in range(6):  # as long as it counts as living; the holder goes on holding
-            time.sleep(0.3)
-            holder.lock.extend()
+        time.sleep(1.2 * fight.lease)  # it counts as living no more
         holder.lock.release()
         fight.opens_within(1.0, "a waiter that is long dead was handed the lock")  # for a lease of 1.5 s
 

@@ -132,9 +132,12 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
-def _counts(lock: Any, path: str, key: str, sections: int) -> None:
-    """In each section: read a number, and write it back one higher."""
+def _counts(lock: Any, path: str, key: str, sections: int, processes: int) -> None:
+    """In each section: read a number, and write it back one higher. The processes begin together."""
     with Redis(unix_socket_path=path) as redis:
+        redis.incr(f"{key}ready")
+        while int(redis.get(f"{key}ready") or 0) < processes:
+            time.sleep(0.001)
         for _ in range(sections):
             with lock:
                 number = int(redis.get(key) or 0)
