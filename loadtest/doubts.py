@@ -19,7 +19,10 @@ def doubts_about(evidence: Evidence) -> list[Doubt]:
 def _operations(evidence: Evidence) -> list[Doubt]:
     doubts = []
     if not evidence.observed.acknowledged:
-        doubts.append(Doubt("no operation was acknowledged", "look at the errors that the clients saw"))
+        told = "".join(f" ({count} × {error})" for error, count in list(evidence.errors.items())[:1])
+        doubts.append(
+            Doubt(f"no operation was acknowledged{told}", "look at the errors that the clients saw")
+        )
     if not evidence.observed.overlaps:
         doubts.append(
             Doubt(

@@ -39,7 +39,8 @@ class Evidence:
     same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `refused`:
     operations turned away because a lock or a server was not available (not those that the business refuses,
     such as "out of stock"). `unavailable`: a sentence, if the trial saw the subject unavailable. `covered`: a
-    sentence, if the trial was a search: what it went through.
+    sentence, if the trial was a search: what it went through. `errors`: what the clients were told, with how often,
+    the most frequent first.
     """
 
     books: Books | None
@@ -55,6 +56,7 @@ class Evidence:
     unavailable: str = ""
     covered: str = ""
     unfinished: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
 
     @property

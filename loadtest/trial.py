@@ -114,6 +114,7 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
         refused=0 if trial.workload.busy_is_an_answer else witness.history.counts()["busy"],
         unavailable=witness.unavailable,
         unfinished=witness.unfinished,
+        errors=witness.history.errors(),
         doubts=(*witness.doubts, *trial.workload.doubts(calls)),
     )
     return Result(

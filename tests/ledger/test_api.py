@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
+from ledger.books import open_book
+
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
@@ -125,6 +127,19 @@ def test_only_json_is_read(client: Client, book: str) -> None:
         client, f"{book}/postings", '{"account": "A1", "amount": 1}', "k", content_type="text/plain"
     )
     assert answer.status_code == 415
+
+
+@pytest.mark.parametrize("named_by_the_server", [False, True])
+def test_an_error_has_words_for_whoever_handed_the_lock_in_and_for_nobody_else(
+    client: Client, named_by_the_server: bool
+) -> None:
+    strategy = "tests.loadtest.strangers:raising"
+    book = open_book(strategy, [("A1", 0, None)], trusted=True)
+    with override_settings(EXTRA_LOCKS=[strategy] if named_by_the_server else []):
+        answer = send(client, f"/api/books/{book.pk}/postings", {"account": "A1", "amount": 1}, "k")
+    told = "ask again with the same key" if named_by_the_server else "boom in acquire"
+    assert answer.status_code == 500
+    assert answer.json() == {"detail": f"RuntimeError: {told}", "applied": "unknown"}
 
 
 @override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=1000)

@@ -1,6 +1,8 @@
 """Locks as somebody else would hand them in: `--lock tests.loadtest.strangers:right`."""
 
-from contextlib import AbstractContextManager, contextmanager
+import asyncio
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Event
 from typing import Any
 
 from redis import Redis
@@ -21,4 +23,38 @@ def broken(name: str, redis: Redis) -> Any:
 
 @contextmanager
 def needs_zookeeper(name: str, zookeeper: str) -> Any:
+    yield
+
+
+@contextmanager
+def raising(name: str) -> Any:
+    raise RuntimeError("boom in acquire")
+    yield
+
+
+def other_arguments(name: str, key: str) -> AbstractContextManager[Any]:
+    """Asks for what nobody offers."""
+    return nullcontext()
+
+
+def of_asyncio(name: str) -> Any:
+    return asyncio.Lock()
+
+
+#: how often `only_once` was asked for
+ASKED = "tests:only-once"
+
+
+@contextmanager
+def only_once(name: str, redis: Redis) -> Any:
+    """Works for the first one who tries it, and for nobody after that."""
+    if redis.incr(ASKED) > 1:
+        raise RuntimeError("boom in acquire")
+    yield
+
+
+@contextmanager
+def never(name: str) -> Any:
+    """Not granted as long as anybody waits."""
+    Event().wait()
     yield

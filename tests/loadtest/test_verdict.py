@@ -73,6 +73,10 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
         {"observed": Observed(overlaps=4), "books": Books()},
         "no operation was acknowledged",
     ),
+    "nothing but errors": (
+        {"observed": Observed(overlaps=4), "books": Books(), "errors": {"RuntimeError: boom": 9, "rare": 1}},
+        "no operation was acknowledged (9 × RuntimeError: boom)",
+    ),
     "no overlap": ({"observed": Observed(acknowledged=4)}, "no two operations overlapped"),
     "a hazard slept": ({"planned": frozenset({"pause"})}, "did not fire: pause"),
     "a hazard without proof": (

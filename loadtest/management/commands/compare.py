@@ -24,6 +24,7 @@ from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
 from loadtest.presets import PRESETS
 from loadtest.program import end_as_ctrl_c
+from loadtest.rehearsal import NotTaken, rehearse
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
@@ -102,7 +103,7 @@ class Command(BaseCommand):
         try:
             with embedded.held():
                 report = self.measure(plans, options)
-        except (NoServers, ServerError, BankError) as error:
+        except (NoServers, ServerError, BankError, NotTaken) as error:
             raise subjects.usage(f"{error}\n{self.kept}") from error
         except (InterfaceError, OperationalError) as error:
             raise subjects.usage(f"the database does not answer: {error}\n{self.kept}") from error
@@ -121,6 +122,8 @@ class Command(BaseCommand):
         """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
         left = [trial for plan in plans for trial in plan.trials()]
+        for trial in left:
+            rehearse(trial)
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the web server", total=len(left))

@@ -17,10 +17,12 @@ from loadtest import records, subjects
 from loadtest.arguments import whole_number
 from loadtest.claims import exit_code
 from loadtest.faults import HAZARDS
-from loadtest.faults.cell import as_json
+from loadtest.faults.cell import Cell, as_json
+from loadtest.faults.crash_holding import CrashHolding
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
 from loadtest.program import end_as_ctrl_c
+from loadtest.rehearsal import NotTaken, rehearse
 from loadtest.report import faults as drawn
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep
@@ -53,7 +55,7 @@ class Command(BaseCommand):
         end_as_ctrl_c()
         try:
             report = self.measure(plan, options)
-        except ServerError as error:
+        except (ServerError, NotTaken) as error:
             raise subjects.usage(error) from error
         except KeyboardInterrupt:  # before the first cell: later ones keep what was measured
             raise CommandError("stopped. No results are written.", returncode=130) from None
@@ -71,6 +73,8 @@ class Command(BaseCommand):
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
             with private_servers(*plan.servers()) as site:
+                for strategy in plan.strategies:
+                    rehearse(Cell(strategy, CrashHolding, plan.seed, strikes=False).trial())
                 row = records.begin(
                     "faults", workload="deposits", store="postgres", adversary="faults", plan=plan.as_json()
                 )

@@ -1,0 +1,68 @@
+"""A stranger's lock that fails for everyone is told in its own words, before a run is spent on it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from ledger.addresses import BASE_DIR
+from ledger.resources import redis_client
+from loadtest import rehearsal
+from loadtest.compare import Plan
+from loadtest.rehearsal import rehearse
+from tests.loadtest.strangers import ASKED
+
+HERE = "tests.loadtest.strangers"
+BROKEN = {
+    f"{HERE}:raising": r"RuntimeError: boom in acquire",
+    f"{HERE}:other_arguments": r"TypeError: .*'key'",
+    f"{HERE}:of_asyncio": r"AttributeError: .*__enter__",
+}
+
+
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize("spec", BROKEN)
+def test_a_lock_that_nobody_can_take_is_bad_usage(spec: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=f"{spec} cannot be taken.*{BROKEN[spec]}") as raised:
+        call_command("compare", output=tmp_path, lock=[spec], users=2, seconds=0.2)
+    assert raised.value.returncode == 2
+    assert "returns a context manager" in str(raised.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "PATIENCE", 0.2)
+    for spec in ("never", "right", "needs_zookeeper"):
+        rehearse(Plan(strategies=("no-lock",)).trial(f"{HERE}:{spec}"))
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_one_that_fails_later_is_inconclusive_in_its_own_words(tmp_path: Path) -> None:
+    redis_client().delete(ASKED)
+    spec = f"{HERE}:only_once"
+    with pytest.raises(SystemExit):
+        call_command("compare", output=tmp_path, lock=[spec], users=4, seconds=0.5)
+    found = json.loads((tmp_path / "compare.json").read_text())["results"][-1]
+    assert found["verdict"] == "inconclusive"
+    assert found["cause"].startswith(f"no operation was acknowledged ({found['operations']['info']} × Run")
+    assert " × RuntimeError: boom in acquire)" in found["cause"]
+
+
+def test_on_servers_of_its_own(tmp_path: Path) -> None:
+    words = "--hazard", "crash-holding", "--lock", f"{HERE}:raising", "--output", str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "manage.py", "faults", *words],
+        cwd=BASE_DIR,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "RuntimeError: boom in acquire" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
