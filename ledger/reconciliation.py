@@ -30,7 +30,8 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     """
     store = store_of(book)
     with store.at_one_moment():
-        return reconcile_book(store.everything(), store.spread(operations or {}), store.legs, store.forgotten)
+        told = store.spread(operations or {})
+        return reconcile_book(store.everything(), told, store.legs, store.forgotten, store.problems)
 
 
 def losses_of(book: Book, number: str) -> Losses:

@@ -98,6 +98,7 @@ def reconcile_book(
     operations: Mapping[str, Sequence[Operation]] | None = None,
     find_legs: FindLegs | None = None,
     forgotten: Callable[[], Iterable[str]] = tuple,
+    problems: Callable[[], Iterable[str]] = tuple,
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
@@ -105,7 +106,8 @@ def reconcile_book(
     any account. `find_legs` looks up the legs of postings, to
     find torn ones; by default the operations tell. It is asked only for the keys that are off some chain, so
     memory stays at one account's entries plus what went wrong. `forgotten`: asked after `rows`, the numbers of
-    accounts that their store has forgotten, besides those that only the operations name.
+    accounts that their store has forgotten, besides those that only the operations name; `problems`: likewise, what
+    is wrong with the book beyond its accounts.
     """
     operations = operations or {}
     asked = frozenset(each.key for seen in operations.values() for each in seen)
@@ -115,7 +117,7 @@ def reconcile_book(
     gone = {*operations, *forgotten()} - {each.number for each in accounts}
     accounts += [_forgotten(number, operations.get(number, ())) for number in gone]
     accounts.sort(key=lambda each: each.number)
-    return _add_up(accounts, _torn(accounts, find_legs or legs_of(operations)))
+    return _add_up(accounts, _torn(accounts, find_legs or legs_of(operations)), tuple(problems()))
 
 
 def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
@@ -155,8 +157,10 @@ def _torn(accounts: Sequence[AccountBooks], find_legs: FindLegs) -> list[Torn]:
     return torn
 
 
-def _add_up(accounts: Sequence[AccountBooks], torn: Sequence[Torn]) -> Books:
+def _add_up(accounts: Sequence[AccountBooks], torn: Sequence[Torn], problems: tuple[str, ...]) -> Books:
     sums = {each.name: sum(getattr(books, each.name) for books in accounts) for each in fields(Totals)}
+    sums["problem_count"] += len(problems)
+    problems += tuple(sentence for books in accounts for sentence in books.problems)
     firsts = [books.first_loss for books in accounts if books.first_loss]
     lasts = [books.last_loss for books in accounts if books.last_loss]
     worsts = [books.worst_loss for books in accounts if books.worst_loss]
@@ -167,7 +171,7 @@ def _add_up(accounts: Sequence[AccountBooks], torn: Sequence[Torn]) -> Books:
         last_loss=max(lasts, key=lambda loss: loss.at, default=None),
         worst_loss=max(worsts, key=lambda loss: abs(loss.amount), default=None),
         created=tuple(sentence for books in accounts for sentence in books.created)[:SENTENCES],
-        problems=tuple(sentence for books in accounts for sentence in books.problems)[:SENTENCES],
+        problems=problems[:SENTENCES],
         torn=len(torn),
         torn_amount=sum(abs(each.net) for each in torn),
         worst_torn=max(torn, key=lambda each: abs(each.net), default=None),

@@ -57,6 +57,10 @@ class Store(ABC):
         """Return the numbers of those that were opened, and that `accounts` did not find: a database forgets none."""
         return ()
 
+    def problems(self) -> Iterable[str]:
+        """Return what is wrong with the book as a whole, as sentences, once `accounts` was read."""
+        return ()
+
     def whole_accounts(self) -> list[AccountRow]:
         """Return the accounts as their clients know them: a split one once, with its sums and without a head."""
         return joined(row for row, _ in self.accounts())

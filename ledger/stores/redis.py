@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from redis.exceptions import ExecAbortError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from ledger.models import Book
-from ledger.posting import Change, Posting, Refused, Snapshot, Stored
+from ledger.posting import Busy, Change, Posting, Refused, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg
 from ledger.resources import redis_client
 from ledger.stores.base import KeyTaken, Store
@@ -30,6 +32,22 @@ from locks.server import LuaScript
 FIELDS = ("balance", "version", "head", "floor")
 CHUNK = 5000
 WRITE = LuaScript("redis_write.lua", package=__package__)
+#: how a server says that it takes no writes now, where redis-py has no class for it
+TAKES_NO_WRITES = ("MISCONF", "NOREPLICAS")
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Raises Busy when the server takes no writes now: it is full, read-only, cannot save, or has not enough replicas.
+    Only the first write of a script, or a whole transaction, is refused for that, so nothing is written."""
+    try:
+        yield
+    except ResponseError as error:
+        told = str(error).rpartition("caused error: ")[2]  # as a pipeline says it
+        known = isinstance(error, OutOfMemoryError | ReadOnlyError | ExecAbortError)
+        if not (known or told.startswith(TAKES_NO_WRITES)):
+            raise
+        raise Busy(f"the server takes no writes now: {told}") from error
 
 
 class RedisStore(Store):
@@ -42,6 +60,7 @@ class RedisStore(Store):
         self.redis = redis_client()
         self._lengths: dict[str, int] = {}
         self._forgotten: list[str] = []
+        self._problems: tuple[str, ...] = ()
 
     def name(self, kind: str, of: str = "") -> str:
         """Return the name of one of the book's keys."""
@@ -91,7 +110,8 @@ class RedisStore(Store):
         arguments: list[Any] = [changes[0].fingerprint]
         for change in changes:
             arguments += [change.after, change.before.version + 1, str(change.entry), as_json(change)]
-        written = WRITE(self.redis, self.keys(key, (c.before.number for c in changes)), arguments)
+        with all_or_nothing():
+            written = WRITE(self.redis, self.keys(key, (c.before.number for c in changes)), arguments)
         if written == 0:
             raise KeyTaken(key)
         if written < 0:
@@ -106,10 +126,16 @@ class RedisStore(Store):
         numbers = sorted(name.decode() for name in self.redis.smembers(self.name("accounts")))
         rows = self._rows(numbers)
         self._forgotten = sorted(set(numbers) - rows.keys())
+        self._problems = (
+            () if numbers else ("the store has no account of this book: it has forgotten them all",)
+        )
         yield from ((row, number) for number, row in rows.items())
 
     def forgotten(self) -> Iterable[str]:
         return self._forgotten
+
+    def problems(self) -> Iterable[str]:
+        return self._problems
 
     def account(self, pk: int | str) -> AccountRow:
         number = str(pk)

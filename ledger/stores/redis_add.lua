@@ -7,7 +7,8 @@
 -- ARGV[3i-1]   the amount
 -- ARGV[3i]     the id of the new entry
 -- ARGV[3i+1]   the entry's JSON as far as the client knows it: an object without its closing brace
--- reply        the key's record · 0: this key has been here before · an error that begins with REFUSED
+-- reply        the key's record · 0: this key has been here before · an error that begins with REFUSED · the server's
+--              own error, nothing being written: it is full, read-only, or has not enough replicas
 
 -- Is the decimal string a less than b?
 local function less(a, b)
@@ -38,19 +39,20 @@ for i = 1, count do
     local read = redis.call('HMGET', account, 'balance', 'floor')
     before[i] = read[1]
     local added = read[1] and redis.pcall('HINCRBY', account, 'balance', amount)
+    local failed = type(added) == 'table' and added
     if not added then
         refused = 'REFUSED no such account in this book'
-    elseif type(added) == 'table' then
+    elseif failed and failed.err:find('overflow', 1, true) then
         refused = 'REFUSED ' .. read[1] .. ' ' .. amount .. ' leaves the range of BIGINT'
     elseif read[2] and amount:sub(1, 1) == '-' and less(redis.call('HGET', account, 'balance'), read[2]) then
         redis.call('HINCRBY', account, 'balance', opposite(amount))
         refused = 'REFUSED the account has ' .. read[1] .. ': ' .. amount .. ' would break ' .. read[2]
     end
-    if refused then
+    if refused or failed then
         for j = 1, i - 1 do
             redis.call('HINCRBY', KEYS[2 * j], 'balance', opposite(ARGV[3 * j - 1]))
         end
-        return redis.error_reply(refused)
+        return refused and redis.error_reply(refused) or failed
     end
 end
 local entries = {}

@@ -23,6 +23,7 @@ from redis.exceptions import ResponseError
 
 from ledger.posting import Applied, Posting, Refused
 from ledger.stores import KeyTaken
+from ledger.stores.redis import all_or_nothing
 from ledger.stores.redis_entries import known, parsed
 from ledger.strategies.redis_store import REDIS_HAZARDS, RedisStrategy
 from locks.hazards import Hazard
@@ -51,7 +52,8 @@ class RedisAtomic(RedisStrategy):
             told = known(posting.key, line.account, line.amount, entry, timezone.now())
             arguments += [line.amount, str(entry), json.dumps(told)[:-1]]
         try:
-            record = ADD(self.store.redis, self.store.keys(posting.key, posting.accounts), arguments)
+            with all_or_nothing():
+                record = ADD(self.store.redis, self.store.keys(posting.key, posting.accounts), arguments)
         except ResponseError as error:
             if str(error).startswith("REFUSED "):
                 raise Refused(str(error).removeprefix("REFUSED ")) from error

@@ -23,6 +23,7 @@ from redis.exceptions import ConnectionError, RedisError, TimeoutError, WatchErr
 
 from ledger.posting import Applied, Busy, Posting, applied, compute
 from ledger.stores import KeyTaken
+from ledger.stores.redis import all_or_nothing
 from ledger.stores.redis_entries import as_json, record_of
 from ledger.strategies.base import Outrun
 from ledger.strategies.redis_store import REDIS_HAZARDS, RedisStrategy
@@ -77,5 +78,6 @@ class RedisWatch(RedisStrategy):
                 pipe.hset(account, mapping=fields)
                 pipe.rpush(entries, as_json(change))
             pipe.set(record, record_of(changes))
-            pipe.execute()
+            with all_or_nothing():
+                pipe.execute()
         return applied(changes, retries)
