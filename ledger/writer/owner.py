@@ -137,9 +137,17 @@ class Owner:
             self.selector.close()
             self.selector = None
 
+    def finish_group(self) -> None:
+        """Hear what becomes of the group that is on its way, and answer it: for half a lease at most, so that whoever
+        waits for this owner to end sees it end."""
+        until = time.monotonic() + self.lease / 2
+        while self.group is not None and (left := until - time.monotonic()) > 0:
+            self.hear(left)
+
     def hand_over(self) -> None:
-        """Step down before the lease ends."""
-        fence = self.fence
+        """Step down before the lease ends. With a group on its way it is not given back: the session is busy, and the
+        group holds the lease's row."""
+        fence = self.fence if self.group is None else None
         self.let_go()
         if fence is not None:
             lease.release(self.book, fence)
@@ -160,9 +168,11 @@ class Owner:
                     asked = time.monotonic()
                 else:
                     self.renew()
+            self.finish_group()
         except TROUBLES:
             # the group may still be committed; not after somebody else, or this process, has taken over anew
             connections.close_all()
+            self.group = None
             raise
         finally:
             self.hand_over()

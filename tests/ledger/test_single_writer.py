@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection, connections
 
@@ -435,3 +436,39 @@ def test_callers_on_other_hosts_come_by_tcp(book: Book, settings: Any) -> None:
     settings.OWNER_LISTEN = "127.0.0.1"
     assert find("single-writer")(book).apply(Posting("k1", (Line("A", 1),))).entries[0].balance_after == 101
     assert BookOwner.objects.get(book=book).address.startswith("tcp:127.0.0.1:")
+
+
+def test_an_owner_that_is_stopped_under_load_answers_its_group_and_gives_the_lease_back(
+    book: Book, owners: tuple[Owner, Owner]
+) -> None:
+    first, second = owners
+    first.take_over()
+    caller = Caller(book, Posting("k1", (Line("A", 10),)))
+    heard(first)
+    begun(first)
+    first.stop.set()
+    first.run()
+    caller.join(10)
+    assert [each.balances for each in caller.answers] == [[110]]
+    assert second.take_over()
+
+
+def test_an_owner_whose_group_does_not_end_lets_go_without_the_lease(
+    book: Book, owners: tuple[Owner, Owner]
+) -> None:
+    first = Owner(book, 1.0)
+    second = owners[1]
+    first.take_over()
+    caller = Caller(book, Posting("k1", (Line("A", 10),)))
+    heard(first)
+    with psycopg.connect(os.environ["DATABASE_URL"]) as other:
+        other.execute("SELECT FROM ledger_account WHERE book_id = %s FOR UPDATE", [book.pk])
+        begun(first)
+        first.stop.set()
+        first.run()
+        assert first.fence is None
+    connections.close_all()
+    while not second.take_over():
+        second.stop.wait(0.05)
+    assert [each.balances for each in caller.served_by(second)] == [[110]]
+    assert books_of(book).entries == 1
