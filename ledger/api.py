@@ -1,7 +1,11 @@
 """The HTTP API, JSON. Open a book under a strategy, post to it, read it, ask whether its books balance.
 
-What an answer means for the money: 2xx applied; 4xx and 503 with `"applied": "no"` certainly not applied;
-5xx with `"applied": "unknown"` ask again with the same Idempotency-Key.
+What an answer means for the money: 2xx applied; 4xx and 503 with `"applied": "no"` certainly not applied by this
+request; 5xx with `"applied": "unknown"` ask again with the same Idempotency-Key. Of the key, a "no" says nothing while
+an earlier request with it has no answer:
+
+    request 1, key k: waits for a lock … (its client gives up waiting) …              gets the lock, is applied
+    request 2, key k:                                       503 "no": the lock is held
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ def _too_big(request: HttpRequest, error: Exception) -> HttpResponse:
 
 @api.exception_handler(Refused)
 def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
-    return _problem(request, 422, str(error))
+    return _problem(request, 422, _of_this_request(request, str(error)))
 
 
 @api.exception_handler(KeyReused)
@@ -81,20 +85,30 @@ def _key_reused(request: HttpRequest, error: Exception) -> HttpResponse:
 
 @api.exception_handler(Busy)
 def _busy(request: HttpRequest, error: Exception) -> HttpResponse:
-    return _problem(request, 503, f"busy: {error}")
+    return _problem(request, 503, _of_this_request(request, f"busy: {error}"))
 
 
 @api.exception_handler(Exception)
 def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
     """The words of an error may hold a secret of this server; those of a lock that was handed in on its command line
     are for whoever wrote it."""
-    log.exception("a posting's outcome is unknown", exc_info=error)
-    told, match, ours = "ask again with the same key", request.resolver_match, settings.EXTRA_LOCKS
+    log.exception("a request's outcome is unknown", exc_info=error)
+    told = "ask again with the same key" if _is_a_posting(request) else "look at the server's log"
+    match, ours = request.resolver_match, settings.EXTRA_LOCKS
     with suppress(DatabaseError):
         book = Book.objects.filter(pk=match.kwargs.get("book_id")).first() if match else None
         if book and ":" in book.strategy and book.strategy not in ours:
             told = str(error)[:WORDS]
     return _problem(request, 500, f"{type(error).__name__}: {told}", "unknown")
+
+
+def _is_a_posting(request: HttpRequest) -> bool:
+    return "Idempotency-Key" in request.headers
+
+
+def _of_this_request(request: HttpRequest, why: str) -> str:
+    """An earlier request with the same key that has no answer may still be applied."""
+    return f"{why}; this request is not applied" if _is_a_posting(request) else why
 
 
 def _book(book_id: UUID) -> Book:

@@ -49,11 +49,12 @@ def open_book(
         start = "start it with `python manage.py servers up --all`"
         raise ValueError(f"no server for {store}: {start}, or set {store.upper()}_URL")
     Settings.of(values or {})
-    with transaction.atomic():
+    alias = ALIASES.get(store, "default")
+    with transaction.atomic(), transaction.atomic(using=alias):
         fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
         book = Book.objects.create(**fields)
-        if ALIASES.get(store, "default") != "default":  # the accounts' foreign key wants it there too
-            Book.objects.using(ALIASES[store]).create(id=book.pk, **fields)
+        if alias != "default":  # the accounts' foreign key wants it there too
+            Book.objects.using(alias).create(id=book.pk, **fields)
         asked_for = (Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts)
         store_of(book).open(found.lay_out(asked_for))
     return book

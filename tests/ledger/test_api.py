@@ -198,3 +198,27 @@ def test_with_a_token_configured_every_call_needs_it(client: Client) -> None:
     good = client.get("/api/strategies", headers={"Authorization": "Bearer s3cret"})
     assert good.status_code == 200
     assert client.get("/api/strategies", headers={"Authorization": "Bearer wrong"}).status_code == 401
+
+
+def test_an_error_names_the_key_only_where_there_is_one(
+    client: Client, book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **options: Any) -> None:
+        raise RuntimeError("broken")
+
+    client.raise_request_exception = False
+    monkeypatch.setattr("ledger.api.open_book", broken)
+    monkeypatch.setattr("ledger.api.post", broken)
+    opened = send(client, "/api/books", {"strategy": "no-lock", "count": 1})
+    posted = send(client, f"{book}/postings", {"account": "A1", "amount": 1}, "k")
+    assert [each.status_code for each in (opened, posted)] == [500, 500]
+    assert opened.json() == {"detail": "RuntimeError: look at the server's log", "applied": "unknown"}
+    assert posted.json() == {"detail": "RuntimeError: ask again with the same key", "applied": "unknown"}
+
+
+def test_a_no_is_said_of_this_request(client: Client, book: str) -> None:
+    """An earlier one with the same key, which waits for a lock and whose client has gone, may still be applied."""
+    refused = send(client, f"{book}/postings", {"account": "A2", "amount": -51}, "k")
+    assert (refused.status_code, refused.json()["applied"]) == (422, "no")
+    assert refused.json()["detail"].endswith("; this request is not applied")
+    assert client.get(f"{book}/accounts/A9").json()["detail"] == "no account A9 in this book"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import IntegrityError, connections, transaction
 from django.test import Client, override_settings
 
 from ledger.books import open_book, post
@@ -126,3 +127,15 @@ def test_a_lock_whose_server_is_not_given_is_busy(strategy: str) -> None:
         answer = send(client, f"/api/books/{book}/postings", {"account": "A", "amount": 1}, "k")
     assert (answer.status_code, answer.json()["applied"]) == (503, "no")
     assert "ZOOKEEPER_HOSTS" in answer.json()["detail"]
+    assert answer.json()["detail"].endswith("; this request is not applied")
+
+
+@BOTH
+def test_a_book_that_could_not_be_opened_is_nowhere(store: str) -> None:
+    name = f"half {uuid4()}"
+    with pytest.raises(IntegrityError):
+        open_book("no-lock", [("A", 1, None), ("A", 2, None)], store=store, name=name)
+    found = [
+        alias for alias in {"default", ALIASES[store]} if Book.objects.using(alias).filter(name=name).exists()
+    ]
+    assert found == []
