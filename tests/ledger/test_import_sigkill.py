@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 from django.db.models import Count
+from django.db.models.functions import Now
 
 from ledger.books import open_book
 from ledger.imports.upload import Upload, start_import
-from ledger.models import Account, Book, Entry, ImportLine, ImportRun
+from ledger.models import Account, Book, Entry, ImportChunk, ImportLine, ImportRun
 from ledger.reconciliation import books_of
 from loadtest.background import BackgroundWorker
 
@@ -58,7 +59,7 @@ def posted(book: Book) -> int:
 
 @pytest.mark.parametrize("all_or_nothing", [False, True], ids=["line by line", "all or nothing"])
 def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_nothing):
-    monkeypatch.setenv("IMPORT_LEASE", "2")
+    monkeypatch.setenv("IMPORT_LEASE", "60")
     book = open_book("select-for-update", [("A1", 0, None), ("GATE", 0, None)], values={"think": [0, 0]})
     run = start_import(book, uploads("acme.csv"), workers=1, scan=False, all_or_nothing=all_or_nothing)
     before_gate = 0 if all_or_nothing else GATE - 1
@@ -76,6 +77,7 @@ def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_n
         assert not run.finished
         assert states(run).get("waiting", 0) >= LINES - before_gate
 
+    ImportChunk.objects.filter(batch__run=run).update(lease_until=Now())  # the killed worker's lease ends
     with BackgroundWorker(number=2):
         within(40, "the import is finished", lambda: ImportRun.objects.get(pk=run.pk).finished)
 

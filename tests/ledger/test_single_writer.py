@@ -295,7 +295,7 @@ def own(book_pk: object, lease: float, owned: Event) -> None:
         if owner.take_over():
             owned.set()
             owner.run()
-        owner.stop.wait(lease / 10)
+        owner.stop.wait(0.05)
 
 
 @contextmanager
@@ -317,15 +317,16 @@ def two_owners(book: Book, lease: float) -> Iterator[list[multiprocessing.proces
 
 @pytest.mark.parametrize("struck", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_owners_process_is_struck_and_another_takes_over(book: Book, struck: signal.Signals) -> None:
-    with two_owners(book, 0.5) as processes:
+    with two_owners(book, LONG) as processes:
         for number in range(60):
             if number == 20:
                 pid = int(BookOwner.objects.get(book=book).holder.split(":")[1])
                 assert pid in {process.pid for process in processes}
                 os.kill(pid, struck)
+                end_lease(book)
             if number == 40 and struck == signal.SIGSTOP:
                 os.kill(pid, signal.SIGCONT)
-            (answer,) = ask(book, [Posting(f"k{number}", (Line("B", 1),))], 20.0, 0.5)
+            (answer,) = ask(book, [Posting(f"k{number}", (Line("B", 1),))], 60.0, 5.0)
             assert (answer.word, answer.balances) == ("stored", [number + 1])
         owner = BookOwner.objects.get(book=book)
         assert int(owner.holder.split(":")[1]) != pid

@@ -9,7 +9,7 @@ from locks.fair_lock import FairLock
 
 from .actor import eventually
 
-SLACK = 1.5  # seconds that other work on the machine may take
+SLACK = 6.0  # seconds that other work on the machine may take
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_killed_waiters_at_the_head_cost_nothing(holder, actor, queued, redis_cl
 
 
 def test_many_silent_waiters_delay_the_others_by_two_leases_at_most(holder, actor, queued):
-    lease = 0.5
+    lease = 2.0
     silent, alive = [actor(lease=lease) for _ in range(8)], actor(lease=lease)
     ask([*silent, alive], queued)
     for each in silent:
@@ -121,7 +121,7 @@ def test_many_silent_waiters_delay_the_others_by_two_leases_at_most(holder, acto
     holder.release()
     said, _, _, at = alive.answer()
     assert said is True
-    assert at - released < 2 * lease + SLACK  # one lease for each of them would be 4 s
+    assert at - released < 2 * lease + SLACK  # one lease for each of them would be 16 s
     for each in silent:
         each.signal(signal.SIGCONT)
     alive.tell("release").answer()
@@ -129,12 +129,13 @@ def test_many_silent_waiters_delay_the_others_by_two_leases_at_most(holder, acto
 
 
 def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, actor, queued, redis_client):
-    first, second = actor(lease=0.6), actor(lease=0.6)
+    first, second = actor(lease=30), actor(lease=0.6)
     ask([first, second], queued)
     first.signal(signal.SIGSTOP)
     holder.release()
-    assert redis_client.get("x").endswith(b":600+")
+    assert redis_client.get("x").endswith(b":30000+")
     first.signal(signal.SIGKILL)
+    redis_client.pexpire("x", 600)
     killed = time.monotonic()
     said, _, _, at = second.answer()
     assert said is True
@@ -142,14 +143,14 @@ def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, 
 
 
 def test_a_crashed_holder_costs_a_lease(redis_client, actor, queued):
-    holder, waiter = actor(lease=0.6), actor(lease=30)
+    holder, waiter = actor(lease=3), actor(lease=30)  # the waiter would look again after 10 s
     holder.tell("acquire").answer()
     ask([waiter], queued)
     holder.signal(signal.SIGKILL)
     killed = time.monotonic()
     said, _, _, at = waiter.answer()
     assert said is True
-    assert at - killed < 0.6 + SLACK
+    assert at - killed < 3 + SLACK
 
 
 def test_a_cancelled_waiter_leaves_no_trace(holder, actor, queued, redis_client):
@@ -180,7 +181,7 @@ def test_a_waiter_cancelled_when_it_was_just_handed_the_lock_gives_it_back(
 
 def test_a_waiter_whose_time_is_over_leaves_the_queue(holder, actor, queued, redis_client):
     impatient, second = actor(), actor()
-    impatient.tell("acquire", timeout=0.3)
+    impatient.tell("acquire", timeout=4)
     queued(1)
     second.tell("acquire")
     assert impatient.answer()[0] is False

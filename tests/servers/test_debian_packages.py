@@ -1,5 +1,8 @@
 """MariaDB and ZooKeeper from Debian's packages; without them, the reason that says what to install."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -35,14 +38,33 @@ def test_mariadb_keeps_a_commit_over_a_kill():
     assert not folder.exists()
 
 
+def _dies_holding(url: str, node: str) -> None:
+    """A process that creates it for its session, and ends without a word."""
+    code = (
+        "import os, sys; from kazoo.client import KazooClient; client = KazooClient(sys.argv[1], timeout=4.0);"
+        "client.start(); client.create(sys.argv[2], ephemeral=True); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, url, node], check=True)
+
+
 @needs_zookeeper
 def test_zookeeper_ends_a_session_and_keeps_its_data_over_a_kill():
     with ZooKeeper() as server:
-        client = KazooClient(server.url, timeout=0.4)
+        quick = KazooClient(server.url, timeout=0.4)
+        quick.start()
+        assert quick._session_timeout == 400  # the server granted what was asked for
+        quick.stop()
+        quick.close()
+        client = KazooClient(server.url, timeout=10.0)
         client.start()
         client.create("/kept", b"v")
+        _dies_holding(server.url, "/lock")
+        assert client.exists("/lock")
+        deadline = time.monotonic() + 60
+        while client.exists("/lock"):
+            assert time.monotonic() < deadline, "its session ends"
+            time.sleep(0.02)
         client.create("/lock", ephemeral=True)
-        assert client._session_timeout == 400  # the server granted what was asked for
         client.stop()
         server.kill()
         with pytest.raises(KazooTimeoutError):
