@@ -18,6 +18,12 @@ from loadtest.history import Call
 STALLED_AFTER = 10.0
 
 
+def stalled_after(poll: float | None) -> float:
+    """Return how many seconds count as a stall where a waiting lock looks every `poll` seconds (None: as published):
+    who looks as seldom as he was told to has not stood still."""
+    return max(STALLED_AFTER, 2 * (poll or 0.0))
+
+
 def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall | None:
     """Return the longest stand-still of at least `after` seconds, or None."""
     if not calls:

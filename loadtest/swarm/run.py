@@ -24,7 +24,7 @@ from loadtest.evidence import Doubt
 from loadtest.history import History
 from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
-from loadtest.stall import longest_stall
+from loadtest.stall import longest_stall, stalled_after
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
 from loadtest.trial import Trial, Witness
@@ -71,7 +71,7 @@ class Swarm:
             seen = history.read(folder)
             return Witness(
                 history=seen,
-                stall=longest_stall(seen.postings),
+                stall=longest_stall(seen.postings, stalled_after(trial.settings.get("poll"))),
                 unfinished=seen.counts()["unanswered"],
                 doubts=self._doubts(code, seen, folder),
                 facts={"users": self.users, "seconds": self.seconds, **_told(folder)},

@@ -165,6 +165,8 @@ def test_a_server_that_does_not_answer_is_bad_usage(tmp_path: Path) -> None:
         ({"lock": ["mylocks:"]}, "write module:callable"),
         ({"accounts": 20_000}, "1 to 10000"),
         ({"lease": 9999.0}, "lease: seconds"),
+        ({"poll": 20.0}, "--poll is 20 s, .* over after 5 s .* write --poll 20ms"),
+        ({"poll": 0.5, "seconds": 0.2}, "--poll is 0.5 s, .* over after 0.2 s"),
     ],
 )
 def test_bad_usage_says_what_is_wrong(tmp_path: Path, options: dict[str, Any], message: str) -> None:

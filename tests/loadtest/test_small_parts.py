@@ -10,7 +10,7 @@ from loadtest import workloads
 from loadtest.arguments import as_text, named_values
 from loadtest.durations import duration, span
 from loadtest.history import Call
-from loadtest.stall import longest_stall
+from loadtest.stall import longest_stall, stalled_after
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("5ms", 0.005), ("0.5s", 0.5), ("2", 2.0), ("1m", 60.0)])
@@ -91,6 +91,14 @@ def test_out_of_stock_is_an_answer_and_busy_is_none() -> None:
 def test_steady_progress_is_no_stall() -> None:
     assert longest_stall([call(n, n + 9.5) for n in range(30)]) is None
     assert longest_stall([]) is None
+
+
+def test_whoever_looks_as_seldom_as_he_was_told_to_has_not_stood_still() -> None:
+    calls = [call(0, 1), call(0.5, 16)]
+    assert longest_stall(calls, stalled_after(None))
+    assert longest_stall(calls, stalled_after(0.5))
+    assert longest_stall(calls, stalled_after(20.0)) is None
+    assert longest_stall([call(0, 1), call(0.5, 42)], stalled_after(20.0))
 
 
 def test_named_values() -> None:

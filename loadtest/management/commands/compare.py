@@ -185,6 +185,12 @@ def _plan(options: dict[str, Any]) -> Plan:
     for name in ("workload", "store", "users", "seconds", "accounts"):
         if options[name] is not None:
             chosen[name] = options[name]
+    poll, seconds = settings.get("poll"), chosen.get("seconds", Plan.seconds)
+    if poll and seconds and poll >= seconds:
+        raise ValueError(
+            f"--poll is {poll:g} s, and the run is over after {seconds:g} s (--seconds): a waiting lock "
+            f"would look once. For milliseconds write --poll {poll:g}ms"
+        )
     everyone = tuple(STRATEGIES) if options["all"] else ()
     return Plan(
         own_store=options["store"] is None,
