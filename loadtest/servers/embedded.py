@@ -28,9 +28,15 @@ from .lab import Lab
 STANDARD = ("postgres", "valkey", "valkey-nodes")
 PATIENCE = 90.0  # seconds for a server to start: initdb on a slow disk, or ZooKeeper's Java
 USED = (
-    "A run (make demo, make serve, a comparison, a test) still uses the servers: they end with it. "
+    "Noted: a run (make demo, make serve, a comparison, a test) still uses the servers, and they end with it. "
     "`python manage.py servers down --force` ends them now."
 )
+
+
+class StillUsed(ServerError):
+    """They end with the run that uses them, and have not ended yet."""
+
+
 _keepers: list[subprocess.Popen[bytes]] = []  # ours; kept so that they are waited for when they end
 
 
@@ -54,17 +60,18 @@ def up(*extra: str) -> dict[str, str]:
 def down(*, force: bool = False) -> None:
     """End the servers; on return they have ended. None run: nothing to do.
 
-    Raises ServerError if a run still uses them, unless `force`, or if they have not ended in time.
+    Raises StillUsed if a run uses them, unless `force`: they end with it then. ServerError if they have not ended in
+    time.
     """
     lab = Lab()
     lab.pin.unlink(missing_ok=True)
     if not force and lab.in_use():
-        raise ServerError(USED)
+        raise StillUsed(USED)
     _wait_for_the_end(lab, force=force)
     if lab.keeper_lives():
         again = not force and (lab.in_use() or lab.pin.exists())  # somebody came after we had looked
         slow = f"The servers have not ended within {PATIENCE:g} s. {tail(lab.folder / 'keeper.log')}"
-        raise ServerError(USED if again else slow)
+        raise StillUsed(USED) if again else ServerError(slow)
 
 
 def status() -> dict[str, Any]:

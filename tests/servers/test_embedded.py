@@ -15,6 +15,7 @@ import psutil
 import psycopg
 import pytest
 import redis
+from django.core.management import call_command
 
 from ledger.addresses import BASE_DIR, addresses, birth
 from loadtest.servers import ServerError, embedded, keeper, mariadb
@@ -122,6 +123,20 @@ def test_down_refuses_while_a_user_runs(lab):
         assert all(map(lives, servers))
         embedded.down(force=True)
         assert not any(map(lives, servers))
+
+
+def test_the_command_says_that_they_end_with_their_user(capsys):
+    with user() as (process, _):
+        servers = processes()
+        with pytest.raises(SystemExit) as ended:
+            call_command("servers", "down")
+        assert ended.value.code == 1
+        told = capsys.readouterr()
+        assert told.out.startswith("Noted: a run (make demo, ")
+        assert not told.err
+        assert all(map(lives, servers))
+        process.communicate("")
+    wait_until(lambda: not any(map(lives, servers)))
 
 
 def test_after_the_keeper_was_killed_everything_starts_again(lab):

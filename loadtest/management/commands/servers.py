@@ -21,7 +21,7 @@ class Command(BaseCommand):
         for name in EXTRA:
             up.add_argument(f"--{name}", action="store_true", help=f"{name} too (Debian's package)")
         up.add_argument("--all", action="store_true", help="all of them that are installed")
-        down = actions.add_parser("down", help="end them")
+        down = actions.add_parser("down", help="end them, or when the run that uses them ends (exit code 1)")
         down.add_argument("--force", action="store_true", help="also while a run uses them")
         status = actions.add_parser("status", help="where they are; exit code 1 if none runs")
         status.add_argument("--json", action="store_true")
@@ -45,7 +45,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{name}={address}")
 
     def _down(self, options: dict[str, Any]) -> None:
-        embedded.down(force=options["force"])
+        try:
+            embedded.down(force=options["force"])
+        except embedded.StillUsed as noted:  # asked for, and not done yet: no error, but no end either
+            self.stdout.write(str(noted))
+            raise SystemExit(1) from None
         self.stdout.write("No embedded server runs.")
 
     def _status(self, options: dict[str, Any]) -> None:
