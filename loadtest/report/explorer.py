@@ -19,6 +19,8 @@ from loadtest.report import lanes
 
 #: the folder of the pages, beside index.html
 FOLDER, SCRIPT = "explore", "step.js"
+#: by which a page of ours is known
+MARK = f'<script src="{SCRIPT}"'
 
 
 def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -74,13 +76,17 @@ def examples(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def write_pages(folder: Path, report: Mapping[str, Any] | None) -> list[Path]:
-    """Write a page for each counterexample under `folder`, and the script that they share. Returns the pages."""
+    """Write a page for each counterexample under `folder`, and the script that they share. Returns the pages. Those of
+    earlier runs go, because nothing leads to them any more; nobody else's file does."""
     written = []
     for example in examples(report) if report else ():
         path = folder / example["page"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(render_to_string("loadtest/schedule.html", page(example)))
         written.append(path)
+    for path in set((folder / FOLDER).glob("*.html")) - set(written):
+        if MARK in path.read_text(errors="replace"):
+            path.unlink()
     if written:
         script = files(__package__).joinpath(SCRIPT).read_text(encoding="utf-8")
         (folder / FOLDER / SCRIPT).write_text(script)

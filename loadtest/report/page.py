@@ -13,6 +13,7 @@ from ledger.reconcile import timeline
 from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
+from loadtest.report.runs import run_of
 from loadtest.report.terminal import verdicts
 from locks.hazards import Hazard
 
@@ -77,10 +78,9 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "faults": matrix.context(evidence.get("faults")),
         "explore": explorer.context(evidence.get("explore")),
         "bench": bench.context(evidence.get("bench")),
-        "environment": next(iter(evidence.values())).get("environment", {}),
+        "runs": {name: run_of(EVIDENCE[name], file) for name, file in evidence.items()},
         "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
         "commands": [EVIDENCE[name] for name in evidence],
-        "stopped": [EVIDENCE[name] for name, file in evidence.items() if file.get("stopped")],
     }
 
 

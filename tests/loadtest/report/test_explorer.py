@@ -75,6 +75,15 @@ def test_each_counterexample_is_drawn_and_has_a_page(tmp_path: Path) -> None:
     assert (tmp_path / "explore" / "step.js").exists()
 
 
+def test_pages_of_earlier_runs_go_and_nobody_elses(tmp_path: Path) -> None:
+    [ours] = explored(tmp_path).glob("explore/*.html")
+    earlier, foreign = ours.with_name("token-pause.html"), ours.with_name("notes.html")
+    earlier.write_text(ours.read_text())
+    foreign.write_text("<p>mine</p>")
+    explored(tmp_path)
+    assert set(tmp_path.glob("explore/*.html")) == {ours, foreign}
+
+
 def test_no_script_in_the_pages_but_the_one_beside_them(tmp_path: Path) -> None:
     folder = explored(tmp_path)
     for path in (folder / "index.html", *folder.glob("explore/*.html")):

@@ -95,6 +95,35 @@ def test_an_inconclusive_result_shows_its_remedy(tmp_path: Path) -> None:
     assert "nothing overlapped. Remedy: more users." in page(tmp_path)
 
 
+def test_each_evidence_says_when_by_which_command_and_on_what(tmp_path: Path) -> None:
+    versions = {"python": "3.11.7", "django": "5.2"}
+    files: dict[str, dict[str, Any]] = {
+        "compare": {"started": "2026-03-01T10:00:05.123456+00:00", "results": [result("no-lock")]},
+        "faults": {"started": "2026-03-02T11:30:00+00:00", "stopped": True, "results": []},
+        "bench": {"results": []},
+    }
+    for name, file in files.items():
+        environment = {"versions": versions, "commit": None, "changed": name == "bench"}
+        (tmp_path / f"{name}.json").write_text(json.dumps({**file, "environment": environment}))
+    text = re.sub(r"\s+", " ", re.sub(r"<.*?>", " ", page(tmp_path)))
+    assert text.count("python manage.py compare , started 2026-03-01 10:00 UTC") == 1
+    assert (
+        text.count("python manage.py faults , started 2026-03-02 11:30 UTC: it was stopped before its end")
+        == 1
+    )
+    last = text[text.index(" Environment ") :]
+    assert last.count("versions python 3.11.7, django 5.2 commit unknown uncommitted changes") == 3
+    assert (last.count("changes no"), last.count("changes yes")) == (2, 1)
+    assert "started 2026-03-02 11:30 UTC" in last
+
+
+def test_a_drawing_is_scrolled_rather_than_shrunk(tmp_path: Path) -> None:
+    write(tmp_path, result("no-lock"))
+    html = page(tmp_path)
+    assert html.count("<svg") == html.count('class="scroll drawing"') == 3
+    assert ".drawing > svg { min-width:640px }" in html
+
+
 def test_an_empty_folder_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"manage.py compare") as error:
         page(tmp_path)
