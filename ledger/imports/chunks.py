@@ -82,13 +82,14 @@ def kept(chunk: ImportChunk) -> Iterator[None]:
     over = threading.Event()
 
     def work() -> None:
-        try:
-            while not over.wait(settings.IMPORT_LEASE / 3) and renew(chunk):
-                pass
-        except Error:  # whoever takes the chunk over meanwhile finds its lines in doubt
-            log.warning("the claim of %s is not renewed any more", chunk, exc_info=True)
-        finally:
-            connections.close_all()
+        while not over.wait(settings.IMPORT_LEASE / 3):
+            try:
+                if not renew(chunk):
+                    break
+            except Error:  # again soon; whoever takes the chunk over meanwhile finds its lines in doubt
+                log.warning("the claim of %s was not renewed", chunk, exc_info=True)
+                connections.close_all()
+        connections.close_all()
 
     thread = threading.Thread(target=work, name=f"claim-{chunk.pk}", daemon=True)
     thread.start()

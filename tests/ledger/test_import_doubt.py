@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -145,6 +146,14 @@ def test_who_waits_with_a_whole_file_keeps_its_claim(settings):
             done = pool.submit(work)
             renewed = ImportChunk.objects.filter(pk=chunk.pk, lease_until__gt=until)
             within(20, "the claim is renewed while the file waits for an account", renewed.exists)
+            ended = other.execute(
+                "SELECT clock_timestamp(), count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                ' WHERE query LIKE \'UPDATE "ledger_importchunk" SET "lease_until"%\''
+            ).fetchone()
+            assert ended[1] == 1
+            later = ended[0] + timedelta(seconds=settings.IMPORT_LEASE)
+            again = ImportChunk.objects.filter(pk=chunk.pk, lease_until__gt=later)
+            within(20, "the claim is renewed though its session was ended", again.exists)
             assert not done.done()
         assert done.result(20) is False
     assert of(run) == {"posted"}
