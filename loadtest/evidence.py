@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ledger.reconcile import Books
 from loadtest.laws import Breach
-from loadtest.observed import Observed
+from loadtest.observed import Answers, Observed
 from loadtest.words import Word
 
 
@@ -36,11 +36,10 @@ class Evidence:
     the books (loadtest/laws.py). `planned`: the hazards of the trial; `fired`: hazard → the evidence that it
     did; `not_applicable`: hazard → why it cannot touch the subject (a hazard without proof, or without a reason,
     counts as one that did not fire). `control`: the control's verdict in the
-    same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `refused`:
-    operations turned away because a lock or a server was not available (not those that the business refuses,
-    such as "out of stock"). `unavailable`: a sentence, if the trial saw the subject unavailable. `covered`: a
-    sentence, if the trial was a search: what it went through. `errors`: what the clients were told, with how often,
-    the most frequent first.
+    same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `answers`: what
+    those were told who asked, since the hazard if there was one. `unavailable`: a sentence, if the trial saw the
+    subject unavailable. `covered`: a sentence, if the trial was a search: what it went through.
+    `errors`: what the clients were told, with how often, the most frequent first.
     """
 
     books: Books | None
@@ -52,7 +51,7 @@ class Evidence:
     control: Word | None = None
     is_control: bool = False
     stall: Stall | None = None
-    refused: int = 0
+    answers: Answers = field(default_factory=Answers)
     unavailable: str = ""
     covered: str = ""
     unfinished: int = 0

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ledger.reconcile import Operation, Outcome
 from loadtest.journal import SUFFIX
+from loadtest.observed import Answers
+
+#: outcome → its name among the answers
+NAMES = {Outcome.OK: "acknowledged", Outcome.FAIL: "declined", Outcome.INFO: "unknown"}
 
 ERRORS_KEPT = 10  # distinct ones
 
@@ -69,6 +73,15 @@ class History:
             "busy": sum(call.busy for call in self.postings),
             "looks": len(self.calls) - len(self.postings),
         }
+
+    def answers(self, before: Collection[str] = (), *, busy_is_an_answer: bool = False) -> Answers:
+        """Return what was told to those who got an answer, without the keys `before`."""
+        told: Counter[str] = Counter()
+        for call in self.postings:
+            if call.answered and call.key not in before:
+                turned_away = call.busy and not busy_is_an_answer
+                told["refused" if turned_away else NAMES[call.outcome]] += 1
+        return Answers(**told)
 
     def errors(self) -> dict[str, int]:
         """Return what the clients were told, most frequent first, with how often."""

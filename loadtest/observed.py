@@ -54,3 +54,22 @@ class Observed:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What those who asked were told, in postings; of a trial with a hazard, those whose answer came after it began:
+    what was granted before it does not show that anything is granted after it. `declined`: by the business ("out of
+    stock"). `refused`: a lock or a server was not available. `unknown`: `info`, with an answer; a killed client's
+    posting has none.
+    """
+
+    acknowledged: int = 0
+    declined: int = 0
+    refused: int = 0
+    unknown: int = 0
+
+    @property
+    def in_vain(self) -> int:
+        """How many asked and got no answer of the business."""
+        return self.refused + self.unknown

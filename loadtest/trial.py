@@ -68,6 +68,8 @@ class Witness:
     """What the callers bring home. The fields that the judge knows are explained in loadtest/evidence.py."""
 
     history: History
+    #: keys of the calls that were answered before the hazard
+    before: frozenset[str] = frozenset()
     fired: Mapping[str, str] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     stall: Stall | None = None
@@ -111,7 +113,7 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
         control=control,
         is_control=trial.strategy == CONTROL,
         stall=witness.stall,
-        refused=0 if trial.workload.busy_is_an_answer else witness.history.counts()["busy"],
+        answers=witness.history.answers(witness.before, busy_is_an_answer=trial.workload.busy_is_an_answer),
         unavailable=witness.unavailable,
         unfinished=witness.unfinished,
         errors=witness.history.errors(),

@@ -94,15 +94,22 @@ def _breaches(evidence: Evidence) -> list[Breach]:
 
 
 def _refusals(evidence: Evidence) -> list[Breach]:
-    """Unavailable, but right: so nothing of the kind is said of books that do not add up."""
-    books, acknowledged = evidence.books, evidence.observed.acknowledged
+    """Unavailable, but right: so nothing of the kind is said of books that do not add up. After a hazard nobody needs
+    to have said no: it is enough that nobody was served."""
+    books, answers = evidence.books, evidence.answers
     if books is not None and (not books.balanced or books.drift):
         return []
     if evidence.unavailable:
         return [Breach(Word.REFUSED, evidence.unavailable)]
-    if evidence.refused <= acknowledged:
+    since = " since the hazard" if any(evidence.fired.values()) else ""
+    if since and answers.in_vain and not answers.acknowledged + answers.declined:
+        told = f"none of {answers.in_vain} operations was acknowledged{since}"
+    elif answers.refused > answers.acknowledged:
+        told = (
+            f"{answers.refused} operations were refused{since}, and only {answers.acknowledged} acknowledged"
+        )
+    else:
         return []
-    told = f"{evidence.refused} operations were refused, and only {acknowledged} acknowledged"
     return [Breach(Word.REFUSED, told)]
 
 

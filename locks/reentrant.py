@@ -10,7 +10,9 @@ Guarantees   mutual exclusion between objects, while the holder's process runs; 
              with its lease; nobody releases or renews another's lock.
 Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease.
              Each re-entry starts another renewal thread, none has a cap: if the business thread dies without a
-             release, its lock lives as long as the process. `unit` is ignored.
+             release, its lock lives as long as the process. A client that sends an acquire again whose reply was
+             lost (redis-py's default) has entered twice and leaves once: the lock is renewed until its process
+             ends. `unit` is ignored.
 Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each half lease for every
              entry.
 Source       published as "a reentrant distributed lock": HINCRBY, PEXPIRE, renewal by a timer.
@@ -52,7 +54,6 @@ class ReentrantLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,
     }

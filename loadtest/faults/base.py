@@ -105,6 +105,7 @@ class Party(Adversary):
         before = scene.held(victim) if victim else "the lock was not granted"
         if self.cuts_sql:
             connections.close_all()
+        scene.hazard_comes()
         seen = self.occasion.meet(lambda: self.event(scene.site))
         after = scene.held(victim) if victim else "nothing"
         if victim and time.monotonic() - entered > IN_TIME * scene.lease:

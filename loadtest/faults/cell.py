@@ -109,6 +109,7 @@ class Callers:
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
             history=history.read(self.folder),
+            before=scene.before,
             fired={word: scene.proof} if scene.proof else {},
             not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
             stall=stall,
@@ -123,6 +124,7 @@ class Callers:
             scene.crowd(self.cell.crowds(trial))
             strikes = scene.stall is None and self.cell.strikes
             if strikes:
+                scene.hazard_comes()
                 self.adversary.strike(scene)
             return strikes
         finally:

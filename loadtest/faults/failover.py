@@ -82,6 +82,7 @@ class FailoverRelease(Failover):
         if not scene.wait([victim], PARTY_ENTERS):
             return
         between = scene.held(victim)
+        scene.hazard_comes()
         scene.leases = 1  # that of the lock which is back
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if seen and scene.keys():  # else its lease was over: there is no lock that could come back

@@ -58,6 +58,8 @@ class Scene:
     struck: set[Worker] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    #: keys of the calls that were answered before the hazard
+    before: frozenset[str] = frozenset()
     #: seconds that the crowd took: how fast the machine is today
     pace: float = 0.0
 
@@ -77,6 +79,10 @@ class Scene:
         """The hazard fired, and this was seen of it."""
         self.note(told)
         self.proof = f"{self.proof}; {told}" if self.proof else told
+
+    def hazard_comes(self) -> None:
+        """What was answered up to now says nothing about the hazard."""
+        self.before = frozenset(each.key for each in history.read(self.folder).calls if each.answered)
 
     # -- workers -------------------------------------------------------------------------------------------
 

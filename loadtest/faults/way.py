@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from redis import Redis
+from redis.connection import parse_url
 from redis.sentinel import Sentinel
 
 from ledger import resources
@@ -47,9 +48,13 @@ class Following:
 
 
 class AsItComes:
-    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come."""
+    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come. A client made by
+    `Redis.from_url` has not got them: the pool that it makes re-sends nothing."""
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Any:
-        options.pop("retry", None)
-        return Redis.from_url(url, socket_timeout=1.0, **options)
+        where = parse_url(url)
+        where.pop("connection_class", None)
+        if path := where.pop("path", None):
+            where["unix_socket_path"] = path
+        return Redis(**where, **{name: value for name, value in options.items() if name != "retry"})

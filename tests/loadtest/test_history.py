@@ -11,6 +11,7 @@ import pytest
 from ledger.reconcile import Outcome
 from loadtest.history import Call, History, percentiles, read
 from loadtest.journal import SUFFIX, Journal
+from loadtest.observed import Answers
 
 WRITER = """
 import sys
@@ -62,6 +63,25 @@ def test_processes_are_merged_in_the_order_of_time(tmp_path: Path) -> None:
     assert [call.key for call in history.calls] == ["a", "b"]
     assert history.errors() == {"busy: no lock": 1}
     assert history.counts()["busy"] == 1
+
+
+def test_the_answers_since_the_hazard_are_those_of_the_calls_that_had_none_before(tmp_path: Path) -> None:
+    """By their keys, not by their times: the clock of a client may jump."""
+    journal = Journal(tmp_path)
+    for key, outcome, busy in (
+        ("a", Outcome.OK, False),
+        ("b", Outcome.FAIL, True),
+        ("c", Outcome.FAIL, False),
+    ):
+        journal.invoke(key, [("A1", 1)], "w")
+        journal.complete(key, outcome, busy=busy)
+    journal.invoke("d", [("A1", 1)], "killed")
+    journal.invoke("e", [("A1", 1)], "w")
+    journal.complete("e", Outcome.INFO)
+    history = read(tmp_path)
+    assert history.answers() == Answers(acknowledged=1, declined=1, refused=1, unknown=1)
+    assert history.answers({"a", "c"}) == Answers(refused=1, unknown=1)
+    assert history.answers({"a", "c"}, busy_is_an_answer=True) == Answers(declined=1, unknown=1)
 
 
 def test_a_torn_last_line_is_no_event_but_garbage_inside_is_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import loadtest
 from ledger.reconcile import AccountBooks, Books, Outcome, reconcile_book
 from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.laws import Breach, count_law, floor_law
-from loadtest.observed import Observed
+from loadtest.observed import Answers, Observed
 from loadtest.verdict import judge, not_run
 from loadtest.words import Word
 from tests.ledger.history import History
@@ -281,10 +281,30 @@ def test_stalled(recovered: bool, ending: str):
 
 def test_refused():
     assert judge(kept(unavailable="no quorum: 2 of 5 nodes answered")).word == "refused"
-    assert judge(kept(refused=5)).word == "refused"
-    assert judge(kept(refused=4)).word == "kept", "as many were served: contention, not unavailability"
-    nobody = kept(refused=9, observed=Observed(failed=9), books=Books())
+    assert judge(kept(answers=Answers(refused=5, acknowledged=4))).word == "refused"
+    even = kept(answers=Answers(refused=4, acknowledged=4))
+    assert judge(even).word == "kept", "as many were served: contention, not unavailability"
+    nobody = kept(answers=Answers(refused=9), observed=Observed(failed=9), books=Books())
     assert judge(nobody).word == "refused"
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        (Answers(refused=1), "refused"),
+        (Answers(unknown=3), "refused"),
+        (Answers(refused=4, acknowledged=1), "refused"),
+        (Answers(refused=1, unknown=3, acknowledged=1), "kept"),
+        (Answers(unknown=3, declined=1), "kept"),
+        (Answers(), "kept"),
+    ],
+)
+def test_what_was_acknowledged_before_the_hazard_does_not_show_that_anybody_is_served_after_it(
+    answers: Answers, word: str
+):
+    """The trial knows four acknowledged operations: all of them the crowd's, before the strike."""
+    fired = kept(planned=frozenset({"pause"}), fired={"pause": "stopped"}, answers=answers)
+    assert judge(fired).word == word
 
 
 def broken_inside() -> Books:
@@ -296,16 +316,16 @@ def broken_inside() -> Books:
 
 @pytest.mark.parametrize("books", [unbalanced, drifting, broken_inside])
 def test_refused_means_right_so_it_is_not_said_of_books_that_do_not_add_up(books: Callable[[], Books]):
-    assert judge(kept(refused=5, books=books())).word == "inconclusive"
+    assert judge(kept(answers=Answers(refused=5), books=books())).word == "inconclusive"
     assert judge(kept(unavailable="no quorum", books=books())).word == "inconclusive"
 
 
 def test_the_gravest_word_wins():
     stall, floor = Stall("nobody got on", 3.0), (Breach(Word.OVERSOLD, "14 of 10 sold"),)
-    assert judge(kept(stall=stall, refused=9)).word == "stalled"
+    assert judge(kept(stall=stall, answers=Answers(refused=9))).word == "stalled"
     assert judge(kept(stall=stall, breaches=floor)).word == "oversold"
     assert judge(replace(evidence_of(lossy()), stall=stall, breaches=floor)).word == "lost"
-    assert judge(kept(refused=9, control=None)).word == "refused"
+    assert judge(kept(answers=Answers(refused=9), control=None)).word == "refused"
 
 
 def test_not_run_when_no_hazard_can_touch_the_subject():

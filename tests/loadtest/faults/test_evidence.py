@@ -53,6 +53,7 @@ def scene_of(**fields: Any) -> Any:
         "held": lambda _: "held",
         "keys": lambda: {"lock": "PTTL 5"},
         "note": lambda told: None,
+        "hazard_comes": lambda: None,
         "prove": lambda told: done.append("proof"),
         "ahead": lambda _: done.append("rivals"),
         "rush": lambda: done.append("rivals"),
@@ -111,7 +112,7 @@ def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: st
             raise RuntimeError
         scene.stall = "stood still" if crowd == "stands still" else None
 
-    scene: Any = SimpleNamespace(crowd=stand, stall=None)
+    scene: Any = SimpleNamespace(crowd=stand, stall=None, hazard_comes=lambda: seen.append("hazard"))
     adversary: Any = SimpleNamespace(
         strike=lambda _: seen.append("strike"), occasion=SimpleNamespace(leave=lambda: seen.append("leave"))
     )
@@ -122,7 +123,7 @@ def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: st
             callers.happens(scene, cell.trial())
     else:
         assert callers.happens(scene, cell.trial()) == (crowd == "gets on")
-    assert seen == ["strike", "leave"] if crowd == "gets on" else ["leave"]
+    assert seen == ["hazard", "strike", "leave"] if crowd == "gets on" else ["leave"]
 
 
 def test_who_came_in_vain_is_expected_no_less_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
