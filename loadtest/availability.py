@@ -24,8 +24,9 @@ SERVERS: dict[str, tuple[str, Callable[[], bool], Callable[[], str | None], str]
 START = "`python manage.py servers up --all`"
 
 
-def missing(strategy: str, store: str) -> tuple[str, str] | None:
-    """Return (reason, remedy) when `strategy` cannot be tried on `store` here, else None.
+def missing(strategy: str, store: str, *, private: bool = False) -> tuple[str, str] | None:
+    """Return (reason, remedy) when `strategy` cannot be tried on `store` here, else None. `private`: the run starts
+    what is installed for itself and asks no other server, so that an address would be of no use.
 
     Raises LookupError and ValueError for names that nobody knows.
     """
@@ -35,18 +36,21 @@ def missing(strategy: str, store: str) -> tuple[str, str] | None:
     if store not in found.stores:
         return f"it keeps its accounts only on {', '.join(found.stores)}, not on {store}", ""
     for name in (store, *_asks_for(found)):
-        if name in SERVERS and (lacking := absent(name)):
+        if name in SERVERS and (lacking := absent(name, private=private)):
             return lacking
     return None
 
 
-def absent(server: str) -> tuple[str, str] | None:
+def absent(server: str, *, private: bool = False) -> tuple[str, str] | None:
     """Return (reason, remedy) when there is no such server, else None."""
     name, there, lacks, address = SERVERS[server]
     if there():
         return None
     if install := lacks():
-        return f"no {name}: {install}", f"apt-get {install}, then {START}; or set {address}"
+        elsewhere = "" if private else f", then {START}; or set {address}"
+        return f"no {name}: {install}", f"apt-get {install}{elsewhere}"
+    if private:
+        return f"no {name}: it is installed and was not started for this run", "run it again"
     return f"no {name}: it is installed and does not run", f"{START}; or set {address}"
 
 

@@ -15,7 +15,7 @@ from locks.errors import LockUnavailable
 from locks.hazards import Hazard
 from locks.timing import poll_until
 
-#: what strikes Redis or ZooKeeper and cannot touch a row
+#: what strikes Redis or ZooKeeper and cannot touch a row; a partition from PostgreSQL leaves the row where it is
 ELSEWHERE = frozenset(
     {
         Hazard.SERVER_RESTART,

@@ -22,6 +22,8 @@ from loadtest.result import Result
 from loadtest.trial import Trial, Witness
 from locks.hazards import Hazard
 
+#: where a cell that is run again leaves its results: those of the whole matrix stay
+AGAIN = "report/again"
 #: processes that want a core, for each core there is; the matrix by itself makes two or three
 STARVED = 8
 
@@ -49,13 +51,24 @@ class Cell:
     @property
     def command(self) -> str:
         option = "--lock" if ":" in self.strategy else "--strategy"
-        words = ["--seed", str(self.seed), "--hazard", self.hazard.slug, option, self.strategy]
+        words = [
+            "--seed",
+            str(self.seed),
+            "--output",
+            AGAIN,
+            "--hazard",
+            self.hazard.slug,
+            option,
+            self.strategy,
+        ]
         return "python manage.py faults " + shlex.join(words)
 
     def lacks(self) -> tuple[str, str] | None:
         """Return (reason, remedy) when it is not run: a server is missing, or the hazard cannot touch it."""
         adversary = self.hazard()
-        if lacking := missing(self.strategy, self.store) or (adversary.missing() if self.strikes else None):
+        if lacking := missing(self.strategy, self.store, private=True) or (
+            adversary.missing() if self.strikes else None
+        ):
             return lacking
         why = adversary.not_applicable(self.strategy, self.store) if self.strikes else None
         return (why, "") if why else None

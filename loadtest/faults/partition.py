@@ -9,10 +9,11 @@
 
 The cut outlasts the lease of a lock that is renewed, and is shorter than that of a lock that is not (that would only
 be `overrun` again). A worker behind the cut wants the account too: it must not go in without the lock. Of a majority's
-nodes one is cut off. Who asks neither Valkey nor ZooKeeper is cut off from PostgreSQL.
+nodes one is cut off. Who asks neither Valkey nor ZooKeeper is cut off from PostgreSQL: its lock is a row there, or
+it loses the balances while it holds a lock that no network can cut.
 
 Proof        what the proxy held back while the worker stood inside, for how long; the lock's keys then.
-Cannot touch a lock that asks no server.
+Cannot touch balances in MariaDB: the way there has no proxy here.
 Cleans up    the proxies end with the cell.
 """
 
@@ -43,8 +44,6 @@ class Partition(Adversary):
         return touch.lease_of(strategy) if touch.keeps_alive(strategy) else EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        if touch.factory_of(strategy) and not touch.asks_a_server(strategy) and store != "redis":
-            return "its lock asks no server: there is nothing to be cut off from"
         return None if store != "mariadb" else "the way to MariaDB has no proxy here"
 
     @contextmanager
@@ -118,8 +117,10 @@ class SlowNetwork(Partition):
         asked = time.monotonic()
         if not scene.victim(worker=victim):
             return
-        begin = time.monotonic()
-        scene.prove(f"each piece takes {self.DELAY} s in each direction: {begin - asked:.2f} s to get inside")
+        begin, slow = time.monotonic(), sum(each.delayed for each in self.proxies)
+        if slow:
+            told = f"{slow} pieces took {self.DELAY} s each: {begin - asked:.2f} s to get inside"
+            scene.prove(f"{told}; {scene.held(victim)}")
         scene.wait(scene.rush(), 0.4 * scene.lease)
         time.sleep(max(0.0, begin + 0.4 * scene.lease - time.monotonic()))
         scene.go_on(victim)

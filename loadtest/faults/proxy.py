@@ -37,6 +37,8 @@ class Proxy:
         self.swallowed: list[str] = []
         #: pieces that were held back by a cut
         self.held = 0
+        #: pieces that took `delay`
+        self.delayed = 0
 
     @property
     def url(self) -> str:
@@ -102,6 +104,7 @@ class Proxy:
                     self._open[replies].wait()
                 if self.delay:
                     time.sleep(self.delay)
+                    self.delayed += 1
                 if not replies and self._armed.is_set() and not (self._spared and self._spared.search(data)):
                     self._armed.clear()
                     doomed.set()

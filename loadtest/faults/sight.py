@@ -1,16 +1,23 @@
-"""What is seen of a lock: keys in Valkey, a session in PostgreSQL, nodes in ZooKeeper. The judge's own eyes."""
+"""What is seen of a lock: keys in Valkey, nodes in ZooKeeper, rows of lock tables, a file that the kernel has locked,
+a session in PostgreSQL. The judge's own eyes."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from redis.exceptions import RedisError
 
+from ledger.models import LockRecord
+from locks.file_lock import FileLock
+
 if TYPE_CHECKING:
     from loadtest.faults.site import Site
 
+ACCOUNTS = ("A0001", "A0002")
 SESSION = (
     "SELECT state, (SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid AND l.granted"
     " AND l.mode IN ('RowShareLock', 'RowExclusiveLock', 'ExclusiveLock'))"
@@ -36,13 +43,33 @@ def held(site: Site, book: str, session: int | None) -> str:
     """Return what the worker with this SQL session is seen to hold, in a sentence."""
     told = [f"{name.replace(book, 'book')} = {what}" for name, what in keys(site, book).items()]
     told += [f"ZooKeeper node {node}" for node in site.nodes_in_zookeeper(book)]
+    told += [f"{what.replace(book, 'book')}" for what in (*rows(book), *files(book))]
     if session:
         with connection.cursor() as cursor:
             cursor.execute(SESSION, [session])
             row = cursor.fetchone()
         if row and row[0] != "idle":
             told.append(f"PostgreSQL session {session} is {row[0]}, {row[1]} locks")
-    return "held: " + "; ".join(told[:4]) if told else "it holds nothing on a server"
+    return "held: " + "; ".join(told[:4]) if told else "it holds no lock that can be seen"
+
+
+def rows(book: str) -> list[str]:
+    """Return the rows of lock tables that say of the book's accounts that they are locked. A row is one while it is
+    there (insert-lock, lock-table) or while it has a deadline and its status (the others)."""
+    found = LockRecord.objects.filter(name__contains=book).exclude(
+        deadline__isnull=False, status=LockRecord.Status.FREE
+    )
+    return [f"row {each.name}" for each in found.order_by("name")]
+
+
+def files(book: str) -> list[str]:
+    """Return the book's lock files that a process has locked, as the kernel lists them: asking by flock would keep
+    others out meanwhile."""
+    with suppress(OSError):  # not on this system
+        locked = set(re.findall(r"FLOCK .*:(\d+) \d+ EOF", Path("/proc/locks").read_text()))
+        names = [f"{book}:{number}" for number in ACCOUNTS]
+        return [f"file of {each}" for each in names if _inode(FileLock(each).path) in locked]
+    return []
 
 
 def deadlocks(log: Any, begin: int, book: str) -> int:
@@ -51,6 +78,10 @@ def deadlocks(log: Any, begin: int, book: str) -> int:
     with log.open("rb") as file:
         file.seek(begin)
         return sum(b"deadlock detected" in line and book.encode() in line for line in file)
+
+
+def _inode(path: Path) -> str:
+    return str(path.stat().st_ino) if path.exists() else ""
 
 
 def _value(client: Any, key: bytes) -> str:
