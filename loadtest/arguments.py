@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -26,6 +28,20 @@ def whole_number(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise ValueError(f"{text!r} is no whole number above 0")
     return int(text)
+
+
+def writable_folder(text: str | Path) -> Path:
+    """Return the folder, which is made if it is missing: a run of minutes is not to find out at its end that nothing
+    can be written there. Raises ValueError."""
+    folder = Path(text)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = f"nothing can be written there ({error.strerror or error})"
+        raise ValueError(f"{folder}: {why}: give a folder, it is made if it is missing") from error
+    return folder
 
 
 def named_value(text: str) -> tuple[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -14,6 +13,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from ledger.strategies import CONTROL, find, known
+from loadtest.arguments import writable_folder
 from loadtest.claims import Exit
 
 
@@ -41,15 +41,11 @@ def add_output(parser: ArgumentParser) -> None:
 
 
 def writable(folder: Path, option: str = "--output") -> None:
-    """Make `folder`, and see that a file can be written there: a run of minutes is not to find out at its end.
-    Raises CommandError."""
+    """Make `folder`, and see that a file can be written there. Raises CommandError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        why = f"nothing can be written there ({error.strerror or error})"
-        raise usage(f"{option} {folder}: {why}: give a folder, it is made if it is missing") from error
+        writable_folder(folder)
+    except ValueError as error:
+        raise usage(f"{option} {error}") from error
 
 
 def usage(message: object) -> CommandError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest import program
+from loadtest.arguments import typed, writable_folder
 from loadtest.servers.embedded import using
 from loadtest.servers.private_lab import private_lab
 from loadtest.soak.plan import STRATEGIES, Plan
@@ -67,7 +68,7 @@ def _options() -> argparse.Namespace:
         help="begin no posting after (no limit)",
     )
     parser.add_argument("--seed", type=int, help="of strikes and amounts (random; it is recorded)")
-    parser.add_argument("--output", type=Path, default=Path("report"), metavar="DIR")
+    parser.add_argument("--output", type=typed(writable_folder), default="report", metavar="DIR")
     parser.add_argument("--keep", action="store_true", help="keep logs and histories, and say where")
     return parser.parse_args()
 

@@ -287,6 +287,7 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
     words = f"Not written, because nothing was run: {file} stays as it was"
     assert words in (told.err if as_json else told.out)
     assert not as_json or {each["verdict"] for each in json.loads(told.out)["results"]} == {"not-run"}
+    assert Trial.objects.latest("started").ended
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

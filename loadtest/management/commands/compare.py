@@ -146,6 +146,7 @@ class Command(BaseCommand):
                     self.files = keep(report, file)
                     if measured(report):
                         self.kept = f"What was measured is in {file}."
+                    if results:
                         records.close(row)  # the database may be why it was cut short
         return report
 
