@@ -24,28 +24,31 @@ def stalled_after(poll: float | None) -> float:
     return max(STALLED_AFTER, 2 * (poll or 0.0))
 
 
-def longest_stall(calls: Sequence[Call], after: float = STALLED_AFTER) -> Stall | None:
-    """Return the longest stand-still of at least `after` seconds, or None."""
+def longest_stall(
+    calls: Sequence[Call], after: float = STALLED_AFTER, until: float | None = None
+) -> Stall | None:
+    """Return the longest stand-still of at least `after` seconds, or None. It has recovered if somebody was served at
+    its end. `until`: when the watch ended, if some still waited then."""
     if not calls:
         return None
     served = sorted(call.ended for call in calls if _served(call))
     begin = min(call.started for call in calls)
-    end = max([call.ended for call in calls if call.answered], default=begin)
+    end = max([call.ended for call in calls if call.answered] + [until or begin])
     marks = [begin, *served, end]
-    gap, start = max(_waits(calls, marks), default=(0.0, begin))
+    gap, start, stop = max(_waits(calls, marks), default=(0.0, begin, begin))
     if gap < after:
         return None
     waiting = sum(call.started < start + gap and call.ended > start for call in calls)
     return Stall(
         f"no operation was acknowledged for {gap:.1f} s while {waiting} were waited for",
         gap,
-        recovered=start + gap < end,
+        recovered=stop in served,
     )
 
 
-def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Yield (seconds, since when) for each time between two `marks` in which somebody waited: from the first moment at
-    which one of those asked who had no answer when it began. O(n log n)."""
+def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    """Yield (seconds, since when, until when) for each time between two `marks` in which somebody waited: from the
+    first moment at which one of those asked who had no answer when it began. O(n log n)."""
     by_end = sorted(calls, key=lambda call: call.ended)
     ends = [call.ended for call in by_end]
     #: the first start of those that ended no sooner
@@ -54,7 +57,7 @@ def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[floa
         unanswered = bisect_right(ends, a)
         if unanswered < len(ends):
             start = max(a, first[unanswered])
-            yield b - start, start
+            yield b - start, start, b
 
 
 def _served(call: Call) -> bool:

@@ -86,10 +86,13 @@ def _say(
 def _breaches(evidence: Evidence) -> list[Breach]:
     breaches = [*(books_law(evidence.books) if evidence.books else ()), *evidence.breaches]
     if evidence.stall:
-        ended = "recovered by itself" if evidence.stall.recovered else "did not recover"
-        breaches.append(
-            Breach(Word.STALLED, f"{evidence.stall.sentence} ({evidence.stall.seconds:.1f} s, {ended})")
+        seconds = f"{evidence.stall.seconds:.1f} s"
+        told = (
+            f"{seconds}, recovered by itself"
+            if evidence.stall.recovered
+            else f"had not recovered after {seconds}"
         )
+        breaches.append(Breach(Word.STALLED, f"{evidence.stall.sentence} ({told})"))
     return breaches + _refusals(evidence)
 
 

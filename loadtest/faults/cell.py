@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,8 @@ class Callers:
                 scene.settle()
         finally:
             scene.leave()
-        stall, doubts = weighed(scene.stall, trial)
+        standstill = scene.standstill()
+        stall, doubts = weighed(measured(scene.stall, standstill), trial)
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
@@ -127,7 +128,13 @@ class Callers:
             not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
             stall=stall,
             doubts=doubts,
-            facts={"timeline": scene.timeline, "seconds": seconds, "deadlocks": scene.deadlocks()},
+            facts={
+                "timeline": scene.timeline,
+                "seconds": seconds,
+                "deadlocks": scene.deadlocks(),
+                "stalled_s": round(standstill.seconds, 3) if standstill else 0.0,
+                "recovered": standstill is None or standstill.recovered,
+            },
         )
 
     def happens(self, scene: Scene, trial: Trial) -> bool:
@@ -152,6 +159,12 @@ class Callers:
 def as_stated(stall: Stall, trial: Trial) -> bool:
     """Is it what the strategy's page tells of: under contention alone, which it does not claim to withstand?"""
     return stall.sentence == STUCK and str(Hazard.CONTENTION) not in trial.withstands
+
+
+def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
+    """Return the stall with the seconds that the clients stood still, if that is longer than they were waited for."""
+    longer = stall and standstill and standstill.seconds > stall.seconds and not standstill.recovered
+    return replace(stall, seconds=standstill.seconds) if stall and standstill and longer else stall
 
 
 def weighed(stall: Stall | None, trial: Trial) -> tuple[Stall | None, tuple[Doubt, ...]]:

@@ -24,6 +24,7 @@ from loadtest.evidence import Stall
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
 from loadtest.faults.site import Site
+from loadtest.stall import longest_stall
 
 CROWD, POSTINGS, FEW, THINK = 3, 6, 2, (0.001, 0.004)
 RIVALS, AFTER = 2, 2
@@ -34,6 +35,8 @@ ENTER = 12.0
 EASY_LEASE = 10.0
 #: seconds: who is not done then waits for something other than a lease
 CROWD_DONE = EASY_LEASE + 1.0
+#: seconds that a lease of its own is waited for
+LONGEST_LEASE = 12.0
 STUCK = "under contention alone workers did not get on"
 
 
@@ -60,6 +63,9 @@ class Scene:
     began: float = field(default_factory=time.monotonic)
     #: keys of the calls that were answered before the hazard
     before: frozenset[str] = frozenset()
+    #: who lived and had no answer when everybody's time was over, and when that was, in seconds since the epoch
+    waiting: set[str] = field(default_factory=set)
+    settled: float = 0.0
     #: seconds that the crowd took: how fast the machine is today
     pace: float = 0.0
 
@@ -69,8 +75,9 @@ class Scene:
 
     @property
     def enough(self) -> float:
-        """Seconds within which everybody who lives must get on."""
-        return self.deadline + self.leases * self.lease
+        """Seconds within which everybody who lives must get on, from now: a lock that was taken for longer than the
+        book says (a stranger's, with a lease of its own) has that time."""
+        return self.deadline + max(self.leases * self.lease, self.longest_lease())
 
     def note(self, told: str) -> None:
         self.timeline.append({"at": round(time.monotonic() - self.began, 3), "what": told})
@@ -109,7 +116,9 @@ class Scene:
             begin = time.monotonic()
             late = [each for each in self.rivals if not each.finishes(begin + 3)]
             self.pace = time.monotonic() - begin
-        late = [each for each in late if not each.finishes(begin + CROWD_DONE)]
+        if late:
+            until = begin + max(CROWD_DONE, self.longest_lease() + 1.0)
+            late = [each for each in late if not each.finishes(until)]
         self.note(f"{CROWD} workers posted {postings} times each, {len(late)} of them not to the end")
         if late:
             self.stall = Stall(STUCK, time.monotonic() - begin)
@@ -179,6 +188,7 @@ class Scene:
         begin = time.monotonic()
         until = begin + self.enough
         late = [each for each in self.workers if each.busy and not each.finishes(until)]
+        self.settled, self.waiting = time.time(), {f"worker {each.pid}" for each in late}
         if late and self.stall is None:
             told = f"{len(late)} live workers got no answer though nobody was inside any more"
             self.stall = Stall(told, time.monotonic() - begin)
@@ -207,8 +217,14 @@ class Scene:
 
     def longest_lease(self) -> float:
         """Seconds until the lock can be over: the scaled lease, or what a stranger's lock has set."""
-        waits = [self.lease]
-        for what in self.keys().values():
-            left = int(what.rpartition("PTTL ")[2].split()[0])
-            waits.append(min(left / 1000, 12.0) if left > 0 else 0.0)
-        return max(waits)
+        seen = sight.leases(self.site, str(self.book.pk))
+        return max([self.lease, *(min(each, LONGEST_LEASE) for each in seen)])
+
+    def standstill(self) -> Stall | None:
+        """Return the longest time since the hazard in which somebody who lives waited and nobody was served."""
+        calls = [
+            each
+            for each in history.read(self.folder).calls
+            if each.key not in self.before and (each.answered or each.worker in self.waiting)
+        ]
+        return longest_stall(calls, 0.0, self.settled if self.waiting else None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
+from django.utils import timezone
 from redis.exceptions import RedisError
 
 from ledger.models import LockRecord
@@ -51,6 +52,14 @@ def held(site: Site, book: str, session: int | None) -> str:
         if row and row[0] != "idle":
             told.append(f"PostgreSQL session {session} is {row[0]}, {row[1]} locks")
     return "held: " + "; ".join(told[:4]) if told else "it holds no lock that can be seen"
+
+
+def leases(site: Site, book: str) -> list[float]:
+    """Return the seconds that are left of each of the book's leases, by the servers' own words."""
+    left = [int(what.rpartition("PTTL ")[2].split()[0]) / 1000 for what in keys(site, book).values()]
+    found = LockRecord.objects.filter(name__contains=book, status=LockRecord.Status.LOCKED)
+    ends = found.exclude(deadline=None).values_list("deadline", flat=True)
+    return [each for each in [*left, *((end - timezone.now()).total_seconds() for end in ends)] if each > 0]
 
 
 def rows(book: str) -> list[str]:

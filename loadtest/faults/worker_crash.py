@@ -73,14 +73,16 @@ class WorkerCrash(Adversary):
 
     def go_on(self, scene: Scene, worker: Worker, run: int) -> None:
         """The other worker asks for work until nothing is left to do, as a sweeper lets it."""
-        until = time.monotonic() + LEASE + scene.enough
+        begin = time.monotonic()
+        until = begin + LEASE + scene.enough
         while waiting(scene.book) and time.monotonic() < until:
             worker.begins("call", "import_chunk", run, 1, 0, LEASE)
             if not worker.finishes(until):
                 return
             time.sleep(0.1)
         if waiting(scene.book):
-            scene.stall = Stall("nobody works on the import, and lines of it wait", LEASE + scene.enough)
+            told = "nobody works on the import, and lines of it wait"
+            scene.stall = Stall(told, time.monotonic() - begin)
 
     def end(self, scene: Scene) -> None:
         """Write the journal of the lines: what the import says of each is its answer."""

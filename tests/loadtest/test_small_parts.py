@@ -74,6 +74,19 @@ def test_who_waits_through_a_quiet_time_makes_it_a_standstill() -> None:
     assert "2 were waited for" in stall.sentence
 
 
+def test_a_standstill_that_the_last_answer_of_all_ends_has_recovered() -> None:
+    stall = longest_stall([call(0, 1), call(1, 14)])
+    assert stall is not None
+    assert stall.recovered
+
+
+def test_who_still_waits_when_the_watch_ends_has_not_recovered() -> None:
+    waits = replace(call(1, float("inf"), Outcome.INFO), answered=False)
+    stall = longest_stall([call(0, 1), waits], until=21.0)
+    assert stall is not None
+    assert (stall.seconds, stall.recovered) == (20.0, False)
+
+
 def test_a_standstill_to_the_end_did_not_recover() -> None:
     stall = longest_stall([call(0, 1), call(1, 31, Outcome.INFO)])
     assert stall is not None

@@ -272,11 +272,14 @@ def test_run_once_by_its_count():
     assert judge(never).word == "lost"
 
 
-@pytest.mark.parametrize(("recovered", "ending"), [(True, "recovered by itself"), (False, "did not recover")])
+@pytest.mark.parametrize(
+    ("recovered", "ending"),
+    [(True, "30.0 s, recovered by itself"), (False, "had not recovered after 30.0 s")],
+)
 def test_stalled(recovered: bool, ending: str):
     verdict = judge(kept(stall=Stall("the dead worker's key lock:A1 never expires", 30.0, recovered)))
     assert verdict.word == "stalled"
-    assert verdict.cause == f"the dead worker's key lock:A1 never expires (30.0 s, {ending})"
+    assert verdict.cause == f"the dead worker's key lock:A1 never expires ({ending})"
 
 
 def test_refused():

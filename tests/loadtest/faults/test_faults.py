@@ -126,6 +126,17 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+def test_a_strangers_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: Path) -> None:
+    """10 s after its holder's death it is granted again: a standstill that ended by itself."""
+    process = start(tmp_path, "--lock=tests.loadtest.strangers:right", "--hazard=crash-holding")
+    told, _ = process.communicate(timeout=800)
+    _, cell = json.loads((tmp_path / "faults.json").read_text())["results"]
+    assert cell["verdict"] == "kept", told
+    assert cell["stalled_s"] > 5
+    assert cell["recovered"]
+
+
+@pytest.mark.timeout(900)
 def test_ctrl_c_leaves_nothing_and_keeps_what_was_measured(tmp_path: Path) -> None:
     process = start(tmp_path, "--quick", "--hazard=crash-holding", "--hazard=pause")
     assert process.stdout
