@@ -24,6 +24,7 @@ FILLED = {
     "key": "gen_random_uuid()::text",
     "fingerprint": "repeat('f', 64)",
     "worker": "'pgbench'",
+    "place": "0",
 }
 PROCESSED = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
