@@ -10,7 +10,8 @@
 
 Guarantees   mutual exclusion while the holder's process runs; a release never deletes another's lock.
 Breaks when  the holder is paused past the lease (two holders). After any lost lock the orphaned thread keeps
-             every successor's lock alive; if one of them crashes, its lock never ends.
+             every successor's lock alive; if one of them crashes, its lock never ends. So it does after a
+             release whose reply was lost.
 Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release, 1 each 300 ms for the thread.
 Source       the first article's last version: SETNX + EXPIRE in Lua, compare-and-delete in Lua.
 """
@@ -49,7 +50,6 @@ class WatchdogLuaLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,
     }

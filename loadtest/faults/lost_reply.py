@@ -1,10 +1,13 @@
-"""lost-reply: a command of the lock is carried out, and its answer never arrives. Who has the lock now?
+"""lost-reply: a command that changes something is carried out, and its answer never arrives. Who has the lock now?
+
+    posting 1   lock …… SELECT → 100 …… UPDATE 110 …… release, its answer is lost
+    posting 2   lock, its answer is lost
 
     lost-reply           the client re-sends nothing, as the lab's own clients
     lost-reply-retried   redis-py as it comes: it connects anew and sends the command a second time, also one that is
                          not idempotent
 
-Proof        the command whose reply the proxy threw away, and the keys that the server has afterwards.
+Proof        the commands whose replies the proxy threw away, and the keys that the server has after each.
 Cannot touch what asks no Valkey.
 Cleans up    the proxy ends with the cell.
 """
@@ -19,9 +22,11 @@ from typing import TYPE_CHECKING, ClassVar
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene import ENTER
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
+    from loadtest.faults.crew import Worker
     from loadtest.faults.scene import Scene
     from loadtest.faults.site import Site
 
@@ -30,6 +35,7 @@ class LostReply(Adversary):
     slug = "lost-reply"
     word = Hazard.LOST_REPLY
     client: ClassVar[str] = ""
+    known = 0  # replies that were lost before
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_valkey(strategy, store)
@@ -44,13 +50,35 @@ class LostReply(Adversary):
     def strike(self, scene: Scene) -> None:
         worker = scene.hire()
         scene.struck.add(worker)
+        scene.posts(worker)  # what a client asks once (a server's version, its scripts) is asked and answered
+        if not scene.wait([worker], ENTER):
+            return
+        scene.hazard_comes()
+        for loses in (self.leaving, self.entering):
+            if not worker.busy:
+                loses(scene, worker)
+        scene.rush()
+
+    def leaving(self, scene: Scene, worker: Worker) -> None:
+        """What comes after the business: the release, or the one command that writes the balance."""
+        if scene.victim(worker=worker):
+            self.proxy.swallow()
+            scene.go_on(worker)
+            self.lost(scene, worker, "at its end")
+
+    def entering(self, scene: Scene, worker: Worker) -> None:
         self.proxy.swallow()
         scene.posts(worker)
+        self.lost(scene, worker, "at its beginning")
+
+    def lost(self, scene: Scene, worker: Worker, when: str) -> None:
         scene.wait([worker], 2)
-        if self.proxy.swallowed:
+        self.proxy.disarm()
+        if hit := self.proxy.swallowed[self.known :]:
             left = "; ".join(scene.keys().values()) or "no key"
-            scene.prove(f"reply to {self.proxy.swallowed[0]} lost; the client: {worker.answer}; left: {left}")
-        scene.rush()
+            told = (worker.answer or {}).get("outcomes") or "no answer yet"
+            scene.prove(f"reply to {hit[0]} lost {when} of a posting; the client: {told}; left: {left}")
+        self.known = len(self.proxy.swallowed)
 
 
 class LostReplyRetried(LostReply):

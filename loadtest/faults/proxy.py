@@ -3,18 +3,18 @@ reply."""
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 import time
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-#: what changes nothing on the server: its reply may as well arrive
-READS = re.compile(
-    rb"\r\n(HELLO|CLIENT|SELECT|GET|HGET|HMGET|PTTL|TTL|EXISTS|SUBSCRIBE|INFO)\r\n", re.IGNORECASE
-)
+from redis import Redis
+
+#: they carry out other commands, of which some may change something
+CARRY_OUT = frozenset({"EXEC", "EVAL", "EVALSHA", "FCALL"})
 
 
 class Proxy:
@@ -30,7 +30,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._armed = threading.Event()
-        self._spared: re.Pattern[bytes] | None = None
+        self._only: frozenset[str] | None = None
         self._open = {False: threading.Event(), True: threading.Event()}  # by: is it a reply?
         self.mend()
         self.delay = 0.0
@@ -47,8 +47,18 @@ class Proxy:
 
     def swallow(self, *, reads: bool = False) -> None:
         """`reads`: the reply of any command, also of one that changes nothing."""
-        self._spared = None if reads else READS
+        self._only = None if reads else self._changing
         self._armed.set()
+
+    def disarm(self) -> None:
+        self._armed.clear()
+
+    @cached_property
+    def _changing(self) -> frozenset[str]:
+        """The commands that change something, as the server itself has them."""
+        with Redis(port=int(str(self._server))) as client:
+            names = client.execute_command("COMMAND LIST", "FILTERBY", "ACLCAT", "write")
+        return CARRY_OUT | {name.decode().upper() for name in names}
 
     def cut(self, *, requests: bool = True, replies: bool = True) -> None:
         if requests:
@@ -94,6 +104,10 @@ class Proxy:
             told = (source, target, replies, doomed)
             threading.Thread(target=self._pump, args=told, daemon=True).start()
 
+    def _hit(self, data: bytes) -> str:
+        """Return the commands of this piece whose reply is to be lost; "" if there is none."""
+        return " ".join(each for each in commands(data) if self._only is None or each in self._only)
+
     def _pump(
         self, source: socket.socket, target: socket.socket, replies: bool, doomed: threading.Event
     ) -> None:
@@ -105,10 +119,10 @@ class Proxy:
                 if self.delay:
                     time.sleep(self.delay)
                     self.delayed += 1
-                if not replies and self._armed.is_set() and not (self._spared and self._spared.search(data)):
+                if not replies and self._armed.is_set() and (hit := self._hit(data)):
                     self._armed.clear()
                     doomed.set()
-                    self.swallowed.append(data.split(b"\r\n")[2].decode(errors="replace"))
+                    self.swallowed.append(hit)
                 if replies and doomed.is_set():
                     break  # the server has answered: it was carried out
                 target.sendall(data)
@@ -116,3 +130,25 @@ class Proxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+
+def commands(data: bytes) -> list[str]:
+    """Return the names of the commands that begin in a piece of a client's requests (RESP), without their arguments: an
+    argument may look like a command. A piece that begins within a command has none of that one."""
+    found: list[str] = []
+    at = 0
+    while data[at : at + 1] == b"*":
+        begin = data.find(b"\r\n", at)
+        words = int(data[at + 1 : begin]) if begin > 0 else 0
+        at = begin + 2
+        for number in range(words):
+            begin = data.find(b"\r\n", at)
+            if begin < 0:
+                return found
+            end = begin + 2 + int(data[at + 1 : begin])
+            if number == 0:
+                found.append(data[begin + 2 : end].decode(errors="replace").upper())
+            at = end + 2
+        if not words:
+            break
+    return found

@@ -44,7 +44,7 @@ CELLS = {
     "partition-one-way": {"watchdog": "lost", "token": "kept", "centre-lock": "kept"},
     "slow-network": {"token": "kept", "lock-table": "kept"},
     "zookeeper-session-expiry": {"zookeeper": "lost", "zookeeper-fenced": "kept", "token": "not-run"},
-    "lost-reply": {"setnx": "stalled", "token": "kept"},
+    "lost-reply": {"setnx": "stalled", "token": "kept", "watchdog-lua": "stalled"},
     "eviction": {"token": "lost"},
     "split-brain": {"token": "lost", "fenced": "kept", "replicated": "refused"},
     "clock-jump": {"token": "lost", "setnx": "kept"},

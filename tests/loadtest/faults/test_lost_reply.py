@@ -1,0 +1,72 @@
+"""Which reply is lost: by real servers and clients, and by the bytes of requests."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from loadtest.faults import HAZARDS
+from loadtest.faults.cell import Cell
+from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.proxy import Proxy, commands
+from loadtest.faults.site import private_servers
+from loadtest.faults.way import AsItComes
+from loadtest.servers import Valkey
+
+LOST = {
+    "redis-watch": ("HSET RPUSH SET EXEC", "HSET RPUSH SET EXEC"),
+    "compare-and-delete": ("DELIFEQ", "SET"),
+}
+
+
+class Few(Plan):
+    def cells(self) -> list[Cell]:
+        lost = HAZARDS["lost-reply"]
+        return [Cell(slug, lost) for slug in ("no-lock", *LOST)]
+
+
+@pytest.fixture
+def proxy(valkey_server: Callable[..., Valkey]) -> Iterator[Proxy]:
+    with Proxy(valkey_server(port=0).port) as proxy:
+        yield proxy
+
+
+def test_the_names_of_commands_are_not_looked_for_in_their_arguments() -> None:
+    one = b"*3\r\n$3\r\nset\r\n$3\r\nGET\r\n$4\r\n\r\n*1\r\n"
+    assert commands(one + b"*1\r\n$4\r\nEXEC\r\n") == ["SET", "EXEC"]
+    assert commands(one[:7]) == []
+    assert commands(b"the rest of an argument") == []
+
+
+def test_reads_are_spared_and_a_set_that_returns_the_old_value_is_not(proxy: Proxy) -> None:
+    client = Redis(port=proxy.port, retry=None)
+    client.ping()
+    proxy.swallow()
+    client.hgetall("none")
+    with client.pipeline() as pipe:
+        pipe.watch("none")
+    assert not proxy.swallowed
+    with pytest.raises(RedisConnectionError):
+        client.execute_command("SET", "key", "get", "NX", "GET")
+    assert proxy.swallowed == ["SET"]
+    assert client.get("key") == b"get"
+
+
+def test_redis_py_as_it_comes_sends_a_second_time(proxy: Proxy) -> None:
+    client = AsItComes.from_url(proxy.url, retry=None)
+    client.ping()
+    proxy.swallow()
+    assert client.incr("counter") == 2
+
+
+@pytest.mark.timeout(300)
+def test_the_dangerous_replies_are_lost(django_db_setup: None, django_db_blocker: Any) -> None:
+    plan = Few(strategies=(), hazards=(), seed=7)
+    with django_db_blocker.unblock(), private_servers() as site:
+        told = {each["strategy"]: each for each in matrix(plan, site)}
+    for slug, (end, begin) in LOST.items():
+        proof = told[slug]["fired"]["lost-reply"]
+        assert f"reply to {end} lost at its end" in proof
+        assert f"reply to {begin} lost at its beginning" in proof
