@@ -26,6 +26,7 @@ from loadtest.faults.crew import Pool
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.servers import Valkey
 from loadtest.servers.clock import Clock, available
+from loadtest.servers.reaper import REAPER
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class ClockJumpClient(ClockJump):
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
         """The same servers; `self.others` are workers whose clock can be moved."""
-        with TemporaryDirectory(prefix="lab-clock-") as folder:
+        with TemporaryDirectory(prefix="lab-clock-") as folder, REAPER.clears(folder):
             self.clock = Clock(Path(folder) / "clock")
             self.others = Pool(self.clock.environment())
             try:

@@ -3,8 +3,9 @@ the controls and what lasts longest first. Who needs the control of its hazard w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -22,6 +23,7 @@ from loadtest.result import Result
 from loadtest.words import Word
 
 Party = tuple[Cell, ...]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,7 @@ class Matrix:
         for _ in range(self.plan.repeat):
             if self.ended.is_set():
                 raise KeyboardInterrupt
-            runs.append(play(cells, self.site, self.pool, self._control))
+            runs.append(play(cells, self.site, self.pool, self._control, self.ended))
         told = []
         for cell in cells:
             results = [each[cell][-1] for each in runs]
@@ -175,8 +177,16 @@ def _several(
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for each in done:
                     yield each.result()
+        except KeyboardInterrupt:
+            ended.set()  # nobody begins anything more
+            running = {each for each in running if not each.cancel()}
+            log.warning("stopped: what is under way is waited for")
+            for each in as_completed(running):
+                with suppress(KeyboardInterrupt):  # it had not begun anything yet
+                    yield each.result()
+            raise
         except BaseException:
-            ended.set()  # nobody begins anything more; what runs is waited for
+            ended.set()
             for each in running:
                 each.cancel()
             with suppress(Exception):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 
 from django.db import close_old_connections, connections
 
@@ -16,6 +17,7 @@ from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.crew import Pool
 from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
+from loadtest.servers.reaper import REAPER
 from loadtest.trial import run, skipped
 from loadtest.verdict import Verdict
 from loadtest.words import Word
@@ -29,8 +31,11 @@ Control = Callable[[Cell], Word | None]
 Tries = list[Result]
 
 
-def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Tries]:
-    """Run cells of one hazard that fit into one party, and those again that decided nothing."""
+def play(
+    cells: Sequence[Cell], shared: Site, pool: Pool, control: Control, ended: Event | None = None
+) -> dict[Cell, Tries]:
+    """Run cells of one hazard that fit into one party, and those again that decided nothing. Once it has `ended`
+    nothing is begun again: what the last try found counts."""
     tries: dict[Cell, Tries] = {each: [] for each in cells}
     for cell in cells:
         if lacking := cell.lacks():
@@ -39,7 +44,8 @@ def play(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> d
     while rest:
         for cell, result in _together(rest, shared, pool, control).items():
             tries[cell].append(result)
-        rest = [each for each in rest if again(tries[each])]
+        over = ended is not None and ended.is_set()
+        rest = [each for each in rest if not over and again(tries[each])]
     return tries
 
 
@@ -74,7 +80,7 @@ def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control)
 def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> Result:
     close_old_connections()
     try:
-        with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder:
+        with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder, REAPER.clears(folder):
             callers = Callers(cell, adversary, site, pool, Path(folder))
             try:
                 return run(cell.trial(), callers, control)

@@ -61,6 +61,8 @@ class Desk:
         self.chance.seed(f"{seed}:{number}")
         random.seed(f"{seed}:{number}:strategy")
         self.book = Book.objects.get(pk=book)
+        if self.journal:
+            self.journal.close()
         self.journal = Journal(folder)
         self.threads = set(threading.enumerate())
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 
@@ -47,6 +48,15 @@ class Reaper:
     def keep(self, path: str | os.PathLike[str]) -> None:
         """It has been removed already."""
         self._order("keep", os.fspath(path))
+
+    @contextlib.contextmanager
+    def clears(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Remove the file or folder if this process is gone before the end of the block, where somebody else does."""
+        self.remove(path)
+        try:
+            yield
+        finally:
+            self.keep(path)
 
     def _order(self, verb: str, subject: int | str, *details: int) -> None:
         line = (json.dumps([verb, subject, *details]) + "\n").encode()
