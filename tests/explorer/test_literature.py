@@ -324,4 +324,4 @@ def test_what_cannot_happen_cannot_be_told(
 ) -> None:
     """The control: a right lock lets nobody else in between."""
     came = tell(Story(strategy, impossible))
-    assert "error" in came or came["word"] == "unbroken"
+    assert came.get("error", "").startswith("LookupError") or came.get("word") == "unbroken", came

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from django.db import connection, connections, transaction
@@ -94,12 +95,12 @@ def test_it_waits_for_who_holds_an_account_and_reads_afterwards(book: Book) -> N
         thread = threading.Thread(target=chunk)
         thread.start()
         with connection.cursor() as cursor:
-            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
-            for _ in range(100_000):
-                cursor.execute(waiting)
-                if cursor.fetchone()[0] or done:
-                    break
-        assert not done
+            mine = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+            waiting, deadline = 0, time.monotonic() + 60
+            while not (waiting or done) and time.monotonic() < deadline:
+                cursor.execute(mine)
+                (waiting,) = cursor.fetchone()
+        assert (waiting, done) == (1, [])
     thread.join()
     assert done == [Posted(10, 0)]
     assert books_of(book).right

@@ -58,7 +58,8 @@ def test_one_part_of_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_strategy_that_loses_money_is_not_right() -> None:
-    assert not callers.rate("no-lock", accounts=1, seconds=0.3, callers=4).right
+    """How soon it loses is luck; that it does is not."""
+    assert any(not callers.rate("no-lock", accounts=1, seconds=0.3, callers=4).right for _ in range(20))
 
 
 def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from loadtest.bench.locks_table import tables
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS
 from loadtest.bench.pinning import can_pin
+from loadtest.servers.reaper import lives
 
 TINY = Plan(
     parts=QUICK.parts,
@@ -226,13 +227,13 @@ with crew(work, work, work) as children:
 """
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
-    children_of_it = [int(pid) for pid in parent.stdout.readline().split()]
+    children_of_it = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
     assert len(children_of_it) == 3
     parent.kill()
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 20
-    while any(psutil.pid_exists(pid) for pid in children_of_it):
+    while any(map(lives, children_of_it)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
