@@ -7,7 +7,7 @@
 
 By libfaketime, in the real process. Monotonic clocks stay. Of a majority's nodes one jumps.
 
-Proof        the server's TIME, or the client's time.time(), beside ours.
+Proof        the server's TIME, or the client's time.time(), beside ours, while a worker is inside.
 Cannot touch (a server's clock) what asks no Valkey.
 Cleans up    the server, and the clients with the moved clock, are the party's own.
 """
@@ -87,7 +87,8 @@ class ClockJumpClient(ClockJump):
         odd = scene.hire(pool=self.others)
         victim = scene.victim(PARTY_ENTERS)
         self.occasion.meet(lambda: self.clock.set(self.jump))
-        self.told(scene, odd.asks("call", "clock"))
+        if victim:
+            self.told(scene, odd.asks("call", "clock"))
         scene.posts(odd)
         scene.wait([odd], 0.8)
         scene.ahead(0.3)
@@ -107,8 +108,10 @@ class ClockJumpClientBack(ClockJumpClient):
     def strike(self, scene: Scene) -> None:
         odd = scene.hire(pool=self.others)
         self.occasion.meet(lambda: self.clock.set(self.jump))
-        self.told(scene, odd.asks("call", "clock"))
+        at = odd.asks("call", "clock")
         victim = scene.victim(PARTY_ENTERS, odd)
+        if victim:
+            self.told(scene, at)
         scene.ahead(0.5)
         if victim:
             scene.go_on(victim)

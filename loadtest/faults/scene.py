@@ -138,6 +138,11 @@ class Scene:
                 worker.tells("go")
         return None
 
+    def turned_away(self, worker: Worker) -> bool:
+        """Was its last posting refused because a lock or a server was not available?"""
+        own = [each for each in history.read(self.folder).calls if each.worker == f"worker {worker.pid}"]
+        return bool(own) and own[-1].busy
+
     def posts(self, worker: Worker, count: int = 1) -> None:
         """Let this worker post, under the short lease. Waits until it has begun."""
         worker.begins("post", count, THINK, self.lease, False)

@@ -74,9 +74,10 @@ class SplitBrain(Party):
         direct = {"REDIS_URL": self.old.tcp_url}
         victim, beside = scene.hire(env=direct), scene.hire(env=direct)
         self.occasion.meet(self.front.cut)
-        if not scene.victim(PARTY_ENTERS, victim) and victim.busy:
+        inside = scene.victim(PARTY_ENTERS, victim)
+        if not inside and not scene.turned_away(victim):
             return
-        before = scene.held(victim)
+        before = scene.held(victim) if inside else "the lock was not granted"
         seen = self.occasion.meet(lambda: self.event(scene.site))
         book = str(scene.book.pk)
         if scene.book.store == "redis":  # acknowledged by the old primary, which nobody will believe
@@ -89,7 +90,8 @@ class SplitBrain(Party):
             )
         scene.rivals = []  # new ones ask the sentinels at once; the old ones' connections hang until they time out
         scene.ahead(self.ahead)
-        scene.go_on(victim)
+        if inside:
+            scene.go_on(victim)
         scene.wait([victim], 2)
         self.occasion.meet(lambda: scene.site.move_to(self.new))
 

@@ -1,16 +1,18 @@
 """What counts as evidence, and who waits for whom: hazards with callers that do as the test says, without servers."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from loadtest.faults import HAZARDS, occasion, worker_crash
+from loadtest.faults import HAZARDS, occasion, sight, worker_crash
 from loadtest.faults.base import Party
 from loadtest.faults.cell import Callers, Cell
 from loadtest.faults.failover import FailoverRelease
 from loadtest.faults.scene import Scene
+from loadtest.faults.split_brain import SplitBrain
 from loadtest.faults.worker_crash import WorkerCrash
 
 
@@ -146,3 +148,27 @@ def test_a_cell_leaves_once() -> None:
     callers.leave()
     callers.leave()
     assert seen == ["leave"]
+
+
+@pytest.mark.parametrize("slug", ["clock-jump-client", "clock-jump-client-back", "split-brain"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_strikes_while_nobody_is_inside_is_not_proved(
+    slug: str, inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adversary: Any = HAZARDS[slug]()
+    adversary.clock = SimpleNamespace(set=lambda seconds: None)
+    adversary.others = adversary.old = adversary.new = SimpleNamespace(tcp_url="")
+    adversary.front = SimpleNamespace(cut=lambda: None)
+    monkeypatch.setattr(SplitBrain, "event", lambda self, site: "two primaries")
+    monkeypatch.setattr(sight, "keys", lambda site, book: {})
+    site = SimpleNamespace(with_valkey=lambda server: None, move_to=lambda server: None)
+    odd = SimpleNamespace(asks=lambda *_: time.time() + getattr(adversary, "jump", 0), busy=False)
+    scene = scene_of(
+        site=site,
+        hire=lambda **_: odd,
+        posts=lambda worker: None,
+        victim=lambda *_: odd if inside else None,
+        turned_away=lambda worker: False,
+    )
+    adversary.strike(scene)
+    assert ("proof" in scene.done, "go on" in scene.done) == (inside, inside)
