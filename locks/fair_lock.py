@@ -10,8 +10,9 @@
 
 Guarantees   mutual exclusion while the holder's process runs and the server forgets nothing; first come,
              first served, without barging; a number that grows with every grant, also after the server lost
-             its data. A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next
-             use. Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every
+             its data (after it lost the last moment of them, by a replica that lags, one may come twice).
+             A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next use.
+             Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every
              command may be repeated after a lost reply. Each thread of a shared object is a holder of its own.
 Bounds       How long the others are delayed by a crashed holder: one lease. A crashed waiter: nothing, as its
              connection is closed. Waiters that fell silent behind open connections (paused, cut off), however

@@ -71,12 +71,11 @@ class Home:
             if number:
                 granted(word, number, since, calls.delete if free and client.deletes else calls.release)
             wire.prepare(calls)
-            return bool(number)
         except BaseException as error:
             self.give_up(wire, word, ask=not isinstance(error, RedisError))
             raise
-        finally:
-            client.give_back(wire)
+        client.give_back(wire)
+        return bool(number)
 
     def _first_answer(self, wire: Wire, word: bytes, reply: Any) -> int | None:
         try:
@@ -87,12 +86,14 @@ class Home:
             return None  # perhaps only the reply was lost: the attempt asks again with the same token
 
     def give_up(self, wire: Wire, word: bytes, *, ask: bool) -> None:
-        """An attempt failed or was cancelled. `ask`: the server can be asked to forget it."""
+        """An attempt failed or was cancelled. `ask`: the server can be asked to forget it. The wire is used by nobody
+        any more: whoever listened on its channel again would be taken for this attempt, and the lock handed to it."""
         wire.disconnect()  # nothing can be handed to this attempt any more
         self.abandoned.append(word)
         if ask:
             with suppress(RedisError):
                 self.settle(wire)
+            wire.disconnect()
 
     def move(self) -> None:
         """The key's slot has another server now."""

@@ -86,7 +86,6 @@ class ShortWay(Lock):
         except BaseException:
             grants.pop(here.thread, None)
             home.give_up(wire, word, ask=True)
-            client.give_back(wire)
             raise
         return self._acquire(None, (wire, word, since, reply))
 
@@ -116,7 +115,6 @@ class ShortWay(Lock):
                 return None
         except BaseException:
             self._home.give_up(wire, grant.word, ask=False)
-            client.give_back(wire)
             raise
         return self._give_back(grant, (wire, reply))
 

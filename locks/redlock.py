@@ -20,9 +20,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
@@ -78,14 +80,26 @@ class RedlockLock(Lock):
 
     def _attempt(self) -> bool:
         token, asked = secrets.token_hex(16).encode(), time.monotonic()
-        answers = self._ask(lambda node: node.set(self.name, token, nx=True, px=self.lease))
+        try:
+            answers = self._ask(lambda node: node.set(self.name, token, nx=True, px=self.lease))
+        except (
+            BaseException
+        ):  # interrupted, or a node that may not be asked this: what the others granted goes back
+            self._give_back(token)
+            raise
         until = asked + self.lease / 1000 - self.drift
         if answers.count(True) >= self.quorum and time.monotonic() < until:
             self.token, self._valid_until = token, until
             return True
-        self._ask(lambda node: self.release_script(node, [self.name], [token]))  # also where no reply came
+        self._give_back(token)
         self._check_reachable(answers)
         return False
+
+    def _give_back(self, token: bytes) -> None:
+        """On every node, also where no reply came; where it cannot be, the lease ends it."""
+        for node in self.nodes:
+            with suppress(RedisError):
+                self.release_script(node, [self.name], [token])
 
     def _ask(
         self, question: Callable[[Redis], Any], nodes: Sequence[Redis] | None = None

@@ -29,7 +29,7 @@ from functools import cache
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.exceptions import LockTimeout as KazooLockTimeout
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -114,10 +114,12 @@ class ZooKeeperLock(Lock):
 
     def _queue(self, lock: Any, timeout: float | None) -> Any:
         try:
-            lock.acquire(timeout=timeout)
+            if not lock.acquire(timeout=timeout):  # its time was over while a reply was being lost
+                raise KazooLockTimeout("not granted in time")
             return self._client.exists(f"{self.path}/{lock.node}")
         except KazooLockTimeout:
-            raise  # kazoo has cleaned up
+            self._withdraw(lock)  # kazoo has tried to, once
+            raise
         except BaseException:
             self._leave(lock)  # interrupted: its place in the queue would stand, and everyone behind it wait
             raise
@@ -131,6 +133,27 @@ class ZooKeeperLock(Lock):
                 if node.startswith(lock.prefix):
                     self._client.delete_async(f"{self.path}/{node}").get(timeout=self.lease)
 
+    def _withdraw(self, lock: Any) -> None:
+        """The same as soon as the ensemble can be asked, however often the connection is lost before; without waiting
+        for it. Requests wait in the client while it connects again; with the session the node goes by itself."""
+        client, path = self._client, self.path
+
+        def ask() -> None:
+            client.get_children_async(path).rawlink(delete)
+
+        def delete(found: Any) -> None:
+            for node in () if lost(found) or found.exception else found.value:
+                if node.startswith(lock.prefix):
+                    client.delete_async(f"{path}/{node}").rawlink(lost)
+
+        def lost(answer: Any) -> bool:
+            if isinstance(answer.exception, ConnectionLoss):
+                ask()
+                return True
+            return False
+
+        ask()
+
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the node was gone before."""
         if self._lock is None:
@@ -140,8 +163,9 @@ class ZooKeeperLock(Lock):
             there = self._client.exists(f"{self.path}/{lock.node}")
             lock.release()
         except (KazooException, KazooTimeoutError) as error:
+            self._withdraw(lock)  # the session is the whole process's, and may live on
             raise LockUnavailable(
-                f"{self.name}: ZooKeeper cannot be asked; the node goes with the session"
+                f"{self.name}: ZooKeeper cannot be asked now; the node goes when it can, or with the session"
             ) from error
         if there is None:
             raise LockLost(

@@ -13,7 +13,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from locks import LOCKS, LockUnavailable, build
+from locks import LOCKS, LockUnavailable, LockUnsupported, build
 from locks.redlock_odds import article, broken, forgetting_that_breaks, unavailable
 from tests.contract.arena import Arena
 from tests.contract.fight import Fight
@@ -157,3 +157,16 @@ def test_too_few_nodes_is_an_error(arena: Arena) -> None:
 
 def nowhere(count: int) -> list[Any]:
     return [Redis(unix_socket_path="/nobody/listens/here", retry=Retry(NoBackoff(), 0)) for _ in range(count)]
+
+
+def test_a_node_that_refuses_the_command_keeps_no_other_node_locked(arena: Arena) -> None:
+    """The error goes to the caller at once: what the nodes before it have granted is given back."""
+    last = arena.admins[-1]
+    with arena.fight(REDLOCK, lease=30.0) as fight:
+        last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all", "-set"], keys=["*"])
+        try:
+            with pytest.raises(LockUnsupported):
+                fight.party().gets_in()
+        finally:
+            last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+        assert [node.exists(fight.name) for node in arena.admins] == [0, 0, 0]

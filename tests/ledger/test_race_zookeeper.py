@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from kazoo.exceptions import ConnectionLoss
 
 from ledger.posting import Busy
 from loadtest.servers import ZooKeeper, zookeeper
@@ -88,6 +89,36 @@ def test_an_interrupt_at_each_reply_leaves_no_place_in_the_queue(
         with pytest.raises(KeyboardInterrupt):
             lock.acquire(timeout=30)
     assert client.get_children(lock.path) == []
+
+
+def lose(*_: Any, **__: Any) -> None:
+    raise ConnectionLoss
+
+
+def test_who_is_not_granted_while_replies_get_lost_is_told_so_and_leaves_no_place(
+    hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo says so by its answer then, not by its exception, and its own cleaning up is lost, too."""
+    lock, client = ZooKeeperLock("flapping", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "get_children", lose)
+        patch.setattr(client, "delete", lose)
+        assert lock.acquire(timeout=0.3) is False
+    eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
+    assert not lock.held
+
+
+def test_a_connection_lost_at_the_release_does_not_keep_the_lock(
+    hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is the whole process's: it lives on, and with it would the node."""
+    lock, client = ZooKeeperLock("blip", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
+    assert lock.acquire(timeout=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "exists", lose)
+        with pytest.raises(LockUnavailable):
+            lock.release()
+    eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
 
 
 @pytest.mark.parametrize("slug", ["zookeeper", "zookeeper-fenced"])

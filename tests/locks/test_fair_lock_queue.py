@@ -2,9 +2,12 @@
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from redis import Redis
 
+from locks.errors import LockUnavailable
 from locks.fair_lock import FairLock
 
 from .actor import eventually
@@ -212,3 +215,28 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
     redis_client.client_kill_filter(_type="pubsub", skipme=False)
     holder.release()
     serve_all(waiters, redis_client)
+
+
+def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
+    holder, redis_client, redis_url, queued
+):
+    """Its token stands in the queue still. Whoever used its connection again would listen for it."""
+    with (
+        Redis.from_url(redis_url) as client,
+        Redis.from_url(redis_url) as other,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        failing = pool.submit(FairLock("x", redis=client, lease=30).acquire)
+        queued(1)
+        redis_client.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(LockUnavailable):
+                failing.result(60)
+        finally:
+            redis_client.config_set("maxmemory", 0)
+        with FairLock("y", redis=client, lease=30):
+            pass
+        following = pool.submit(FairLock("x", redis=other, lease=30).acquire)
+        queued(2)
+        holder.release()
+        assert following.result(20)
