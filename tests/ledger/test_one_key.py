@@ -98,11 +98,14 @@ def test_the_migration_numbers_the_entries_that_are_there(store):
     post(book, BETWEEN)
     post(book, Posting("alone", (Line("A2", 5),)))
     connection = connections[ALIASES[store]]
-    before, after = "0012_exact_keys_on_mariadb", "0013_a_key_once_in_a_book"
+    before, newest = (
+        "0012_exact_keys_on_mariadb",
+        MigrationExecutor(connection).loader.graph.leaf_nodes("ledger"),
+    )
     try:
         MigrationExecutor(connection).migrate([("ledger", before)])
-    finally:
-        MigrationExecutor(connection).migrate([("ledger", after)])
+    finally:  # all the way: the tests after this one find the tables as they are now
+        MigrationExecutor(connection).migrate(newest)
     entries = Entry.objects.using(connection.alias).filter(book_id=book.pk).order_by("seq")
     assert list(entries.values_list("key", "place")) == [("k", 0), ("k", 1), ("alone", 0)]
     with pytest.raises(Exception, match="append-only"):
