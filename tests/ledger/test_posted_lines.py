@@ -12,7 +12,7 @@ from ledger.models import Entry, ImportLine
 from tests.ledger.test_imports import csv
 
 pytestmark = pytest.mark.usefixtures("committed_db")
-LINES = 40
+LINES = 100
 
 
 def rows_read() -> int:
@@ -26,7 +26,7 @@ def rows_read() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_a_whole_file_is_reported_by_looking_at_each_entry_and_account_once():
+def test_reporting_a_whole_file_reads_as_much_as_it_has_lines_and_not_its_square():
     accounts = [f"A{n}" for n in range(LINES)]
     book = open_book("atomic-update", [(number, 0, None) for number in accounts])
     upload = csv(*(f"acme,{number},1,r-{number}" for number in accounts))
@@ -36,7 +36,10 @@ def test_a_whole_file_is_reported_by_looking_at_each_entry_and_account_once():
     with transaction.atomic():
         before = rows_read()
         apply.report(chunk, lines)
-        assert rows_read() - before == 2 * LINES
+        read = rows_read() - before
+    # an entry and an account for each line, and the few that the planner looks up at an index's ends (once the tables
+    # have statistics: whether they have is up to autovacuum); each line looking at each entry would read 2 * LINES ** 2
+    assert 2 * LINES <= read < LINES**2 / 4
     assert ImportLine.objects.filter(chunk=chunk, state="posted").count() == LINES
 
 
