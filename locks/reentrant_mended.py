@@ -1,7 +1,7 @@
 """reentrant-mended: the reentrant lock whose owner is one holding of one thread, with one renewal that ends.
 
     thread 1: acquire → HSET lock 5e1b… 1, read 100               5e1b…: drawn for this holding
-    thread 2: acquire → HEXISTS lock a07c… → 0: refused           the same object, another owner
+    thread 2: acquire → HEXISTS lock a07c… → 0: refused           the same object, another owner, a holding of its own
     thread 1: acquire → HSET lock 5e1b… 2; release → 1; release → DEL
     thread 1: (inside, and its lease is over) acquire → 0, though the lock is free: LockLost
 
@@ -24,9 +24,11 @@ import os
 import secrets
 import threading
 import time
+from contextlib import suppress
 from typing import ClassVar
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from locks.base import NO_FENCING, Lock
 from locks.errors import LockError, LockLost, LockNotHeld
@@ -63,46 +65,53 @@ class ReentrantMendedLock(Lock):
         """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is renewed no more."""
         super().__init__(name)
         self.redis, self.lease, self.poll, self.cap = redis, milliseconds(lease), poll, cap
-        self._holder: tuple[int, threading.Thread] | None = None
-        self._entries, self._valid_until = 0, 0.0
-        self._stop = threading.Event()
+        self._holdings: dict[threading.Thread, _Holding] = {}
+        self._process = os.getpid()
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread that is inside and whose lease had ended: it enters nothing then."""
-        owner = self.token if self.token and self._holder == _me() else secrets.token_hex(16).encode()
+        holding = self._own() or _Holding()
         with typed_errors(self.name):
-            return poll_until(lambda: self._attempt(owner), self.poll, timeout)
+            return poll_until(lambda: self._attempt(holding), self.poll, timeout)
 
-    def _attempt(self, owner: bytes) -> bool:
-        depth, asked = (self._entries if self.token == owner else 0) + 1, time.monotonic()
-        if not self.acquire_script(self.redis, [self.name], [owner, self.lease, depth]):
+    def _attempt(self, holding: _Holding) -> bool:
+        depth, asked = holding.entries + 1, time.monotonic()
+        if not self.acquire_script(self.redis, [self.name], [holding.owner, self.lease, depth]):
             if depth > 1:
-                self._valid_until = 0.0
+                holding.valid_until = 0.0
                 raise LockLost(f"{self.name}: lost inside; release it, re-read what was written, start again")
             return False
-        self.token, self._entries, self._valid_until = owner, depth, asked + self.lease / 1000
-        self._holder = _me()
         if depth == 1:
-            self._stop = threading.Event()
-            watch = (self._stop, owner, threading.current_thread(), asked + self.cap)
-            threading.Thread(target=self._renew, args=watch, daemon=True).start()
+            self._renewed_from_now_on(holding, asked + self.cap)
+            self._holdings[holding.thread] = holding
+        holding.entries, holding.valid_until = depth, asked + self.lease / 1000
         return True
 
-    def _renew(self, stop: threading.Event, owner: bytes, holder: threading.Thread, until: float) -> None:
-        while not stop.wait(self.lease / 3000) and holder.is_alive() and time.monotonic() < until:
+    def _renewed_from_now_on(self, holding: _Holding, until: float) -> None:
+        try:
+            threading.Thread(target=self._renew, args=(holding, until), daemon=True).start()
+        except BaseException:  # no thread could be started
+            with suppress(RedisError):
+                self.release_script(self.redis, [self.name], [holding.owner, 0])
+            raise
+
+    def _renew(self, holding: _Holding, until: float) -> None:
+        holder = holding.thread
+        while not holding.stop.wait(self.lease / 3000) and holder.is_alive() and time.monotonic() < until:
             try:
-                self._start_anew(owner)
+                self._start_anew(holding)
             except LockLost:
-                return
+                break
             except LockError:  # the server cannot be asked just now; `held` ends with the lease
                 continue
+        if not holder.is_alive():  # nobody can release it any more
+            self._holdings.pop(holder, None)
 
-    def _start_anew(self, owner: bytes) -> None:
+    def _start_anew(self, holding: _Holding) -> None:
         asked = time.monotonic()
         with typed_errors(self.name):
-            renewed = self.renew_script(self.redis, [self.name], [owner, self.lease])
-        if self.token == owner:
-            self._valid_until = asked + self.lease / 1000 if renewed else 0.0
+            renewed = self.renew_script(self.redis, [self.name], [holding.owner, self.lease])
+        holding.valid_until = asked + self.lease / 1000 if renewed else 0.0
         if not renewed:
             raise LockLost(f"{self.name}: the lease ended before it was renewed; stop writing")
 
@@ -112,30 +121,53 @@ class ReentrantMendedLock(Lock):
 
     def release(self) -> None:
         """Leave once. Raises LockNotHeld without a holding of this thread, LockLost when its lease had ended."""
-        owner, rest = self._mine("release"), self._entries - 1
-        self._entries = rest
-        if not rest:
-            self._stop.set()
-            self.token = None
+        holding = self._mine("release")
+        holding.entries -= 1
+        if not holding.entries:
+            holding.stop.set()
+            del self._holdings[holding.thread]
         with typed_errors(self.name):
-            left = self.release_script(self.redis, [self.name], [owner, rest])
+            left = self.release_script(self.redis, [self.name], [holding.owner, holding.entries])
         if not left:
-            self._stop.set()
+            holding.stop.set()
+            holding.valid_until = 0.0
             raise LockLost(
                 f"{self.name}: the lease ended before the release; re-read what was written inside"
             )
 
-    def _mine(self, verb: str) -> bytes:
-        if self.token is None or self._holder != _me():
-            raise LockNotHeld(f"{self.name}: {verb} without holding it")
-        return self.token
+    def _own(self) -> _Holding | None:
+        """This thread's. A forked child holds nothing: its thread is not its parent's."""
+        if self._process != os.getpid():
+            self._process, self._holdings = os.getpid(), {}
+        return self._holdings.get(threading.current_thread())
+
+    def _mine(self, verb: str) -> _Holding:
+        holding = self._own()
+        if holding is None:
+            raise LockNotHeld(f"{self.name}: {verb} by a thread that does not hold it")
+        return holding
 
     @property
     def held(self) -> bool:
-        """False too when the lease is over by this process's own clock, or the renewal found it lost."""
-        return self.token is not None and time.monotonic() < self._valid_until
+        """Of this thread; for a thread without a part in it, of any. False too when the lease is over by this
+        process's own clock, or the renewal found it lost."""
+        holding = self._own()
+        return holding.held if holding else any(each.held for each in list(self._holdings.values()))
+
+    @property
+    def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
+        return holding.owner if (holding := self._own()) else None
 
 
-def _me() -> tuple[int, threading.Thread]:
-    """A forked child's thread is not its parent's; a dead thread's number may be another's soon, the thread is not."""
-    return os.getpid(), threading.current_thread()
+class _Holding:
+    """Of the thread that makes it. `valid_until`: on `time.monotonic()`'s clock. By the thread itself: the number of a
+    dead one may be another's soon."""
+
+    def __init__(self) -> None:
+        self.owner, self.thread = secrets.token_hex(16).encode(), threading.current_thread()
+        self.entries, self.valid_until = 0, 0.0
+        self.stop = threading.Event()
+
+    @property
+    def held(self) -> bool:
+        return time.monotonic() < self.valid_until

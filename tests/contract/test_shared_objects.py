@@ -74,7 +74,59 @@ def test_a_forked_child_is_somebody_else(arena: Arena, lock: Any) -> None:
         holder.lock.release()
         assert holder.lock.acquire(timeout=0)
         assert lock is not MENDED or holder.lock.token != first, "a late release would end this holding"
+        assert lock is not MENDED or in_a_child(lambda: not holder.lock.held), (
+            "the child believes that it holds it"
+        )
         holder.lock.release()
+
+
+def test_mended_each_thread_of_a_shared_object_is_told_of_its_own_loss(arena: Arena) -> None:
+    """Also if another thread got in through the same object meanwhile, and also that one's holding is its own."""
+    with arena.fight(MENDED, lease=10.0) as fight, ThreadPoolExecutor(max_workers=1) as thread:
+        lock = fight.holder().lock
+        lost = lock.token
+        fight.forgets()
+        assert thread.submit(lock.acquire, 0).result()
+        assert lock.token == lost
+        with pytest.raises(LockLost):
+            lock.extend()
+        assert not lock.held
+        assert thread.submit(lambda: lock.held).result()
+        with pytest.raises(LockLost):
+            lock.release()
+        with pytest.raises(LockNotHeld):
+            lock.release()
+        thread.submit(lock.release).result()
+        assert not arena.keys(fight.name)
+
+
+def test_mended_believes_in_nothing_after_a_nested_release_that_said_lost(arena: Arena) -> None:
+    with arena.fight(MENDED, lease=10.0) as fight:
+        holder = fight.holder()
+        assert holder.gets_in()
+        fight.forgets()
+        with pytest.raises(LockLost):
+            holder.lock.release()
+        assert not holder.lock.held
+
+
+def test_mended_takes_nothing_when_no_thread_can_renew_it(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with arena.fight(MENDED, lease=10.0) as fight:
+        party = fight.party()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuses)
+            with pytest.raises(RuntimeError):
+                party.lock.acquire(timeout=0)
+        assert not party.lock.held
+        assert not arena.keys(fight.name), "nobody was told that it is held, and it is"
+        with party.lock:
+            assert party.lock.held
+        assert not arena.keys(fight.name)
 
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
