@@ -25,10 +25,11 @@ from ninja.errors import HttpError, ValidationError
 from ninja.security import HttpBearer
 
 from ledger import schemas
+from ledger.addresses import NoServers
 from ledger.books import KeyReused, open_book, post
 from ledger.models import Book
 from ledger.parser import StrictParser
-from ledger.posting import Busy, Line, Posting, Refused
+from ledger.posting import Busy, Line, NotConfigured, Posting, Refused
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import store_of
 from ledger.strategies import known
@@ -86,6 +87,13 @@ def _key_reused(request: HttpRequest, error: Exception) -> HttpResponse:
 @api.exception_handler(Busy)
 def _busy(request: HttpRequest, error: Exception) -> HttpResponse:
     return _problem(request, 503, _of_this_request(request, f"busy: {error}"))
+
+
+@api.exception_handler(NotConfigured)
+@api.exception_handler(NoServers)
+def _not_configured(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Every server is asked for before the first one is written to."""
+    return _problem(request, 503, _of_this_request(request, str(error)))
 
 
 @api.exception_handler(Exception)

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import OperationalError, transaction
 
 from ledger.models import Book
-from ledger.posting import Applied, Busy, Posting, Refused, Snapshot
+from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
@@ -45,13 +45,14 @@ def open_book(
         raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
     if store not in found.stores:
         raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
-    if ALIASES.get(store, "default") not in settings.DATABASES:
-        start = "start it with `python manage.py servers up --all`"
-        raise ValueError(f"no server for {store}: {start}, or set {store.upper()}_URL")
     Settings.of(values or {})
+    fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
+    try:
+        store_of(Book(**fields))
+    except NotConfigured as error:
+        raise ValueError(str(error)) from error
     alias = ALIASES.get(store, "default")
     with transaction.atomic(), transaction.atomic(using=alias):
-        fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
         book = Book.objects.create(**fields)
         if alias != "default":  # the accounts' foreign key wants it there too
             Book.objects.using(alias).create(id=book.pk, **fields)

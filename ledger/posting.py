@@ -25,6 +25,14 @@ class Busy(Exception):
     """The strategy gave up (lock not granted in time, retries used up): certainly not applied."""
 
 
+class NotConfigured(Busy):
+    """This process knows no server for the book's store: certainly not applied, and nothing can be read either."""
+
+    def __init__(self, store: str) -> None:
+        remedy = f"start one with `python manage.py servers up --all`, or set {store.upper()}_URL"
+        super().__init__(f"no server for {store} is configured here: {remedy}")
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One account's part of a posting. `amount` in minor units, signed."""

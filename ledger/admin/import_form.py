@@ -16,8 +16,8 @@ from unfold.widgets import (
 from ledger.imports.samples import sample_files
 from ledger.imports.upload import Upload
 from ledger.models import Book
-from ledger.stores import STORES
-from ledger.stores.sql import ALIASES
+from ledger.posting import NotConfigured
+from ledger.stores import STORES, store_of
 from ledger.strategies import CARD, known
 
 RECENT_BOOKS = 50
@@ -116,7 +116,11 @@ class ImportForm(forms.Form):
 
 
 def _is_here(store: str) -> bool:
-    return ALIASES.get(store, "default") in settings.DATABASES
+    try:
+        store_of(Book(store=store))
+    except NotConfigured:
+        return False
+    return True
 
 
 def _books(asked: str) -> list[tuple[str, str]]:

@@ -14,5 +14,5 @@ STORES: dict[str, type[Store]] = {"postgres": SqlStore, "mariadb": SqlStore, "re
 
 
 def store_of(book: Book) -> Store:
-    """Return the store that keeps the book's accounts."""
+    """Return the store that keeps the book's accounts. Raises NotConfigured."""
     return STORES[book.store](book)

@@ -14,7 +14,7 @@ from ledger.stores.segments import joined
 
 
 class Store(ABC):
-    """One book's accounts and entries on one server."""
+    """One book's accounts and entries on one server. Making one raises NotConfigured when there is no such server."""
 
     slug: ClassVar[str]
 

@@ -21,8 +21,9 @@ from uuid import UUID
 from django.utils import timezone
 from redis.exceptions import ExecAbortError, OutOfMemoryError, ReadOnlyError, ResponseError
 
+from ledger.addresses import NoServers
 from ledger.models import Book
-from ledger.posting import Busy, Change, Posting, Refused, Snapshot, Stored
+from ledger.posting import Busy, Change, NotConfigured, Posting, Refused, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg
 from ledger.resources import redis_client
 from ledger.stores.base import KeyTaken, Store
@@ -57,7 +58,10 @@ class RedisStore(Store):
 
     def __init__(self, book: Book) -> None:
         super().__init__(book)
-        self.redis = redis_client()
+        try:
+            self.redis = redis_client()
+        except NoServers as error:
+            raise NotConfigured(book.store) from error
         self._lengths: dict[str, int] = {}
         self._forgotten: list[str] = []
         self._problems: tuple[str, ...] = ()

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
+from django.conf import settings
 from django.db import connections, transaction
 
 from ledger.models import Account, Book, Entry
-from ledger.posting import Change, Posting, Refused, Snapshot, Stored
+from ledger.posting import Change, NotConfigured, Posting, Refused, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
 from ledger.stores import links
 from ledger.stores.base import Store
@@ -33,6 +34,8 @@ class SqlStore(Store):
     def __init__(self, book: Book) -> None:
         super().__init__(book)
         self.db = ALIASES[book.store]
+        if self.db not in settings.DATABASES:
+            raise NotConfigured(book.store)
 
     def open(self, accounts: Iterable[Snapshot]) -> None:
         Account.objects.using(self.db).bulk_create(

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from redis.exceptions import RedisError
 
+from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.strategies.base import Strategy
@@ -54,7 +55,7 @@ class Locked(Strategy):
         """Take one account's lock. Raises Busy when it was not granted: nothing was written then."""
         try:
             return self.take(number)
-        except (LockError, RedisError) as error:
+        except (LockError, RedisError, NoServers) as error:
             raise Busy(f"{type(error).__name__}: {error}") from error
 
     def take(self, number: str) -> Any:

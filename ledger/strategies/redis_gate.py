@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from redis.exceptions import RedisError
 
+from ledger.addresses import NoServers
 from ledger.posting import Applied, Line, Posting, Refused
 from ledger.resources import redis_client
 from ledger.strategies.atomic_update import AtomicUpdate
@@ -74,7 +75,7 @@ class RedisGate(AtomicUpdate):
             taken = TAKE(redis_client(), [gate], [-line.amount])
             if taken is None and self.fill(line):
                 taken = TAKE(redis_client(), [gate], [-line.amount])
-        except RedisError:
+        except (RedisError, NoServers):
             return
         if taken == 0:
             raise Refused(f"account {line.account}: {line.amount} is more than what is left")
@@ -93,7 +94,7 @@ class RedisGate(AtomicUpdate):
     def forget(self, lines: list[Line]) -> None:
         """Let the gate ask the database again. If Redis cannot be asked, it will when the guess expires."""
         if lines:
-            with suppress(RedisError):
+            with suppress(RedisError, NoServers):
                 redis_client().delete(*(key for line in lines for key in self.keys(line)))
 
     def room(self, line: Line) -> int | None:

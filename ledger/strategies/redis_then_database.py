@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from redis.exceptions import RedisError
 
+from ledger.addresses import NoServers
 from ledger.posting import Applied, Change, Posting, compute
 from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
@@ -52,7 +53,7 @@ class RedisThenDatabase(Locked):
         """Take the lock, or go on without it when its server cannot be asked."""
         try:
             return super().take(number)
-        except (LockUnavailable, RedisError):
+        except (LockUnavailable, RedisError, NoServers):
             return nullcontext()
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ledger.addresses import NoServers
 from ledger.models import Book
-from ledger.posting import Refused
+from ledger.posting import NotConfigured, Refused
 from ledger.reconcile import AccountBooks, Books
 from ledger.reconcile.terminal import show
 from ledger.reconciliation import books_of, books_of_account
@@ -68,7 +68,10 @@ def _chosen(book: str | None, account: str | None) -> Iterable[Book]:
 
 
 def _reconcile(book: Book, account: str | None) -> Books | AccountBooks:
-    return books_of(book) if account is None else books_of_account(book, account)
+    try:
+        return books_of(book) if account is None else books_of_account(book, account)
+    except NotConfigured as error:
+        raise CommandError(f"{book.name or 'book'} {book.pk}: {error}", returncode=USAGE) from error
 
 
 def _right(found: list[tuple[Book, Books | AccountBooks]]) -> bool:
