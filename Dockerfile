@@ -1,5 +1,5 @@
 # The image of all of the lab's own services: web, background workers, scan, Locust.
-FROM python:3.13-slim-bookworm
+FROM python:3.13.15-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN useradd --create-home --uid 10001 lab

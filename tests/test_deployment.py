@@ -80,6 +80,20 @@ def test_nothing_is_published_beyond_loopback_and_nothing_of_ours_runs_as_root()
     assert re.search(r"^USER 10001$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
+@pytest.mark.parametrize("service", compose()["services"])
+def test_each_container_is_an_exact_release_that_starts_without_root(service: str) -> None:
+    """What the image's page says of its user was read by hand: there is no engine here."""
+    found = compose()["services"][service]
+    image = found["image"]
+    if found.get("build"):
+        (image,) = re.findall(r"^FROM (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    else:
+        assert int(found["user"].split(":")[0]) > 0
+    assert re.search(r":\d+\.\d+(\.\d+)?(-\w+)*$", image), image
+    assert found["cap_drop"] == ["ALL"]
+    assert found["security_opt"] == ["no-new-privileges:true"]
+
+
 def test_the_proxy_serves_a_name_that_browsers_send_and_the_ledger_trusts() -> None:
     """For an address they send none, and caddy has no certificate for the container's own address."""
     services = compose()["services"]
