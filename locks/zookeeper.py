@@ -17,6 +17,8 @@ Breaks when  the holder is paused, or cut off, past its session's time-out and g
              sequence number in the node's name does not serve: it starts anew when the parent node is removed.
 Costs        create and list to acquire (and a watch while waiting), one read for the number, 1 delete to release;
              each a write through the ensemble; a session with heartbeats for each process.
+Waiting      The wait time is kept, but that an answer under way at its end is awaited for GRACE. An ensemble that
+             does not answer within CONNECT is unavailable.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 """
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -32,12 +35,14 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.exceptions import LockTimeout as KazooLockTimeout
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.recipe.lock import Lock as KazooLock
 
 from locks.base import Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import Hazard
 
 CONNECT = 5.0  # seconds until an ensemble that does not answer is called unavailable
+GRACE = 1.0  # seconds for an answer that is under way at the deadline
 _guard = threading.Lock()
 
 
@@ -56,6 +61,36 @@ def client_of(hosts: str, session: float) -> Any:
     """Return this process's client: one session for all of its locks. Raises KazooTimeoutError."""
     with _guard:
         return _connected(hosts, session, os.getpid())
+
+
+class Asking:
+    """kazoo's client for one lock, whose requests raise KazooTimeoutError when no answer comes: kazoo's own wait in the
+    client until there is a connection again, for ever if need be."""
+
+    def __init__(self, client: Any, timeout: float | None) -> None:
+        self._client = client
+        self.deadline = None if timeout is None else time.monotonic() + timeout
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self._client, f"{name}_async", None)
+        if ask is None:
+            return getattr(self._client, name)
+        return lambda *args, **options: ask(*args, **options).get(timeout=self._patience())
+
+    def _patience(self) -> float:
+        left = CONNECT if self.deadline is None else max(self.deadline - time.monotonic(), GRACE)
+        return min(left, CONNECT)
+
+
+class Alarm(threading.Event):
+    """What wakes a waiter. kazoo gives it the whole wait time anew each time that another one was before it."""
+
+    def __init__(self, deadline: float | None) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return super().wait(None if self._deadline is None else max(0.0, self._deadline - time.monotonic()))
 
 
 class ZooKeeperLock(Lock):
@@ -92,7 +127,7 @@ class ZooKeeperLock(Lock):
         self.hosts, self.lease = zookeeper, lease
         self._lock: Any = None
         self._client: Any = None
-        self._session: int | None = None
+        self._session = self._process = 0  # that made the node
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnavailable when the ensemble cannot be asked."""
@@ -100,24 +135,27 @@ class ZooKeeperLock(Lock):
             raise LockUnavailable(f"{self.name}: no ZOOKEEPER_HOSTS says where an ensemble is")
         try:
             self._client = client_of(self.hosts, self.lease)
-            lock = self._client.Lock(self.path)
-            stat = self._queue(lock, timeout)
+            lock: Any = KazooLock(Asking(self._client, timeout), self.path)
+            lock.wake_event = Alarm(lock.client.deadline)
+            self._queue(lock, timeout)
         except KazooLockTimeout:
             return False
         except (KazooException, KazooTimeoutError) as error:
             raise LockUnavailable(f"{self.name}: ZooKeeper cannot be asked ({error!r})") from error
-        if stat is None:
-            raise LockUnavailable(f"{self.name}: the session ended while the lock was being taken")
-        self._lock, self.fencing_token = lock, stat.czxid
-        self._session = self._client.client_id[0]
         return True
 
-    def _queue(self, lock: Any, timeout: float | None) -> Any:
+    def _queue(self, lock: Any, timeout: float | None) -> None:
         try:
             if not lock.acquire(timeout=timeout):  # its time was over while a reply was being lost
                 raise KazooLockTimeout("not granted in time")
-            return self._client.exists(f"{self.path}/{lock.node}")
-        except KazooLockTimeout:
+            stat = lock.client.exists(f"{self.path}/{lock.node}")
+            if stat is None:
+                raise LockUnavailable(f"{self.name}: the session ended while the lock was being taken")
+            lock.client.deadline = None
+            # the client may have its next session already
+            self._session, self._process = stat.ephemeralOwner, os.getpid()
+            self._lock, self.fencing_token = lock, stat.czxid
+        except Exception:
             self._withdraw(lock)  # kazoo has tried to, once
             raise
         except BaseException:
@@ -155,18 +193,21 @@ class ZooKeeperLock(Lock):
         ask()
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the node was gone before."""
-        if self._lock is None:
+        """Raises LockNotHeld without a holding of this process, LockLost when the node was gone before."""
+        if self._lock is None or self._process != os.getpid():
             raise LockNotHeld(f"{self.name}: release without holding it")
         lock, self._lock = self._lock, None
         try:
-            there = self._client.exists(f"{self.path}/{lock.node}")
+            there = lock.client.exists(f"{self.path}/{lock.node}")
             lock.release()
         except (KazooException, KazooTimeoutError) as error:
             self._withdraw(lock)  # the session is the whole process's, and may live on
             raise LockUnavailable(
                 f"{self.name}: ZooKeeper cannot be asked now; the node goes when it can, or with the session"
             ) from error
+        except BaseException:
+            self._leave(lock)
+            raise
         if there is None:
             raise LockLost(
                 f"{self.name}: the session had ended before the release; re-read what was written inside"
@@ -182,6 +223,8 @@ class ZooKeeperLock(Lock):
 
     @property
     def held(self) -> bool:
-        """False too when this process's client knows that it is cut off or has a new session."""
-        known = self._lock is not None and self._client.connected
-        return bool(known and self._client.client_id[0] == self._session)
+        """False too when this process's client knows that it is cut off or has a new session, and in a forked child,
+        which has no client."""
+        if self._lock is None or self._process != os.getpid() or not self._client.connected:
+            return False
+        return bool(self._client.client_id[0] == self._session)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.conf import settings
+from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
 from ledger.posting import Busy
+from loadtest.faults.proxy import Proxy
 from loadtest.servers import ZooKeeper, zookeeper
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
-from locks.zookeeper import ZooKeeperLock, client_of
+from locks.zookeeper import Asking, ZooKeeperLock, client_of
 from tests.ledger.race import Race
 from tests.ledger.race.books import assert_lost
 from tests.locks.actor import eventually
@@ -78,17 +82,106 @@ def test_an_interrupt_at_each_reply_leaves_no_place_in_the_queue(
         ZooKeeperLock(f"interrupted-{request_}", zookeeper=hosts, lease=SESSION),
         client_of(hosts, SESSION),
     )
-    ask = getattr(client, request_)
-
-    def interrupted(*args: Any, **kwargs: Any) -> None:
-        ask(*args, **kwargs)
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(client, request_, interrupted)
+        patch.setattr(Asking, request_, interrupted(getattr(client, request_)), raising=False)
         with pytest.raises(KeyboardInterrupt):
             lock.acquire(timeout=30)
     assert client.get_children(lock.path) == []
+
+
+def interrupted(ask: Callable[..., Any]) -> Callable[..., None]:
+    def asks(_: Asking, *args: Any, **kwargs: Any) -> None:
+        ask(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    return asks
+
+
+def test_an_interrupt_at_the_release_does_not_keep_the_lock(
+    hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session lives on, and nobody would release it again."""
+    lock, client = ZooKeeperLock("released", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
+    assert lock.acquire(timeout=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(Asking, "exists", interrupted(client.exists), raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            lock.release()
+    assert client.get_children(lock.path) == []
+
+
+def test_the_wait_time_is_kept_however_often_another_one_goes_before(hosts: str) -> None:
+    """A waiter hears when the one before it gives up; its own time goes on, and does not begin anew."""
+    holder, hasty, patient = (ZooKeeperLock("patience", zookeeper=hosts, lease=SESSION) for _ in range(3))
+    client = client_of(hosts, SESSION)
+    with holder, ThreadPoolExecutor(max_workers=1) as thread:
+        gives_up = thread.submit(hasty.acquire, timeout=2.0)
+        eventually(lambda: len(client.get_children(holder.path)) == 2, "two in the queue")
+        started = time.monotonic()
+        assert patient.acquire(timeout=2.5) is False
+        assert 2.5 <= time.monotonic() - started < 4.0  # not nearly 4.5 s
+        assert gives_up.result() is False
+
+
+@pytest.mark.parametrize("timeout", [0.5, None])
+def test_an_ensemble_that_falls_silent_is_said(
+    hosts: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request without a connection waits in the client until there is one: that may be for ever."""
+    monkeypatch.setattr("locks.zookeeper.CONNECT", 1.0)
+    with Proxy(int(hosts.rpartition(":")[2])) as proxy, ThreadPoolExecutor(max_workers=1) as thread:
+        behind = f"127.0.0.1:{proxy.port}"
+        lock, client = ZooKeeperLock("silence", zookeeper=behind, lease=SESSION), client_of(hosts, SESSION)
+        with lock:
+            pass
+        proxy.cut()
+        try:
+            waiting = thread.submit(lock.acquire, timeout=timeout)
+            with pytest.raises(LockUnavailable):
+                waiting.result(20)
+        finally:
+            proxy.mend()
+        eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
+        client_of(behind, SESSION).stop()
+
+
+def test_who_holds_it_is_the_session_that_made_the_node(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends when the ensemble has said that the node is there; the client has the next one before it is asked."""
+    lease = SESSION + 1  # a client of its own
+    lock, client = ZooKeeperLock("ended", zookeeper=hosts, lease=lease), client_of(hosts, lease)
+
+    def ends(_: Asking, *args: Any) -> Any:
+        stat, ended = client.exists(*args), client.client_id
+        other = KazooClient(hosts, client_id=ended)
+        other.start()
+        other.stop()  # closes the session
+        eventually(lambda: client.connected and client.client_id != ended, "the client has a new session")
+        return stat
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Asking, "exists", ends, raising=False)
+        assert lock.acquire(timeout=5)
+    assert not lock.held
+    with pytest.raises(LockLost):
+        lock.release()
+    client.stop()
+
+
+def test_a_forked_child_holds_nothing(hosts: str) -> None:
+    """Its client has no thread that would ask: a release would wait for ever."""
+    with ZooKeeperLock("forked", zookeeper=hosts, lease=SESSION) as lock:
+        assert lock.held
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            try:
+                lock.release()
+            except LockNotHeld:
+                os._exit(int(lock.held))
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert lock.held
 
 
 def lose(*_: Any, **__: Any) -> None:
@@ -101,8 +194,8 @@ def test_who_is_not_granted_while_replies_get_lost_is_told_so_and_leaves_no_plac
     """kazoo says so by its answer then, not by its exception, and its own cleaning up is lost, too."""
     lock, client = ZooKeeperLock("flapping", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
     with monkeypatch.context() as patch:
-        patch.setattr(client, "get_children", lose)
-        patch.setattr(client, "delete", lose)
+        patch.setattr(Asking, "get_children", lose, raising=False)
+        patch.setattr(Asking, "delete", lose, raising=False)
         assert lock.acquire(timeout=0.3) is False
     eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
     assert not lock.held
@@ -115,7 +208,7 @@ def test_a_connection_lost_at_the_release_does_not_keep_the_lock(
     lock, client = ZooKeeperLock("blip", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
     assert lock.acquire(timeout=5)
     with monkeypatch.context() as patch:
-        patch.setattr(client, "exists", lose)
+        patch.setattr(Asking, "exists", lose, raising=False)
         with pytest.raises(LockUnavailable):
             lock.release()
     eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
