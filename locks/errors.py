@@ -21,7 +21,7 @@ class LockNotHeld(LockError):
 
 
 class LockUnavailable(LockError):
-    """The lock's server cannot be asked (connection lost, read-only replica, too few nodes)."""
+    """The lock's server cannot be asked (connection lost, read-only replica, writes refused, too few nodes)."""
 
 
 class LockUnsupported(LockError):

@@ -124,7 +124,12 @@ class RedlockLock(Lock):
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when too few nodes still had it."""
         token, self.token = self._mine("release"), None
-        self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token])))
+        try:
+            answers = self._ask(lambda node: self.release_script(node, [self.name], [token]))
+        except BaseException:  # as in an attempt
+            self._give_back(token)
+            raise
+        self._judge(answers)
 
     def extend(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when too few nodes can still have it, LockUnavailable when it

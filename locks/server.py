@@ -14,6 +14,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection
 from redis.exceptions import (
+    AskError,
     ClusterDownError,
     ConnectionError,
     MasterDownError,
@@ -22,12 +23,15 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from locks.errors import LockUnavailable, LockUnsupported
 
+#: how the errors begin that redis-py has no class for: it misses its replicas, cannot save, runs a long script
+_REFUSALS = ("NOREPLICAS ", "MISCONF ", "BUSY ")
 _UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "appendonly is disabled")
 
 
@@ -93,9 +97,13 @@ def typed_errors(name: str) -> Iterator[None]:
         ) from error
     except (ClusterDownError, MasterDownError, OutOfMemoryError) as error:
         raise LockUnavailable(f"{name}: the server refuses writes ({error})") from error
+    except (AskError, TryAgainError) as error:  # also MOVED, to one that has followed it before
+        raise LockUnavailable(f"{name}: its slot is being moved ({error})") from error
     except NoPermissionError as error:
         raise LockUnsupported(f"{name}: this user may not run the lock's commands ({error})") from error
     except ResponseError as error:
+        if str(error).startswith(_REFUSALS):
+            raise LockUnavailable(f"{name}: the server refuses writes ({error})") from error
         if any(sign in str(error).lower() for sign in _UNSUPPORTED):
             raise LockUnsupported(
                 f"{name}: the server lacks a command that this lock needs ({error})"

@@ -31,6 +31,7 @@ class Arena:
         self.replica = servers.enter_context(Valkey(config={"replicaof": f"127.0.0.1 {self.main.port}"}))
         no_lua = {f"rename-command {each}": "" for each in ("EVAL", "EVALSHA", "DELIFEQ")}
         self.old_server = servers.enter_context(Valkey(config=no_lua))
+        self.cut_off = servers.enter_context(Valkey(config={"min-replicas-to-write": 1}))  # and it has none
         self.nodes = [servers.enter_context(Valkey()) for _ in range(2)]
         self.workers = servers.enter_context(Workers())
         self.site = Site(str(self.main.socket), tuple(str(node.socket) for node in self.nodes))

@@ -119,6 +119,8 @@ def typed_errors(arena: Arena, lock: Any) -> None:
         _raises(LockUnavailable, "no connection", fight.party(nowhere).takes)
         replica = Site(str(arena.replica.socket))
         _raises(LockUnavailable, "a read-only replica", fight.party(replica).takes)
+        cut_off = Site(str(arena.cut_off.socket))
+        _raises(LockUnavailable, "a primary that misses its replicas", fight.party(cut_off).takes)
         old = Site(str(arena.old_server.socket))
         _raises(
             LockUnsupported,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,40 @@ def test_a_node_that_refuses_the_command_keeps_no_other_node_locked(arena: Arena
         finally:
             last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
         assert [node.exists(fight.name) for node in arena.admins] == [0, 0, 0]
+
+
+def test_a_node_that_refuses_writes_is_as_good_as_down(arena: Arena) -> None:
+    """A primary that misses its replicas answers, and grants nothing: the other two are a quorum."""
+    first = arena.admins[0]
+    with arena.fight(REDLOCK, lease=30.0) as fight:
+        holder = fight.party()
+        with refuses_writes(first):
+            assert holder.gets_in()
+            assert [node.exists(fight.name) for node in arena.admins] == [0, 1, 1]
+            holder.lock.extend()
+            holder.lock.release()
+        assert [node.exists(fight.name) for node in arena.admins] == [0, 0, 0]
+
+
+@contextmanager
+def refuses_writes(server: Redis) -> Iterator[None]:
+    server.config_set("min-replicas-to-write", 9)
+    try:
+        yield
+    finally:
+        server.config_set("min-replicas-to-write", 0)
+
+
+def test_a_node_that_refuses_the_release_keeps_no_other_node_locked(arena: Arena) -> None:
+    first = arena.admins[0]
+    with arena.fight(REDLOCK, lease=30.0) as fight:
+        holder = fight.holder()
+        first.acl_setuser(
+            "default", enabled=True, nopass=True, commands=["+@all", "-eval", "-evalsha"], keys=["*"]
+        )
+        try:
+            with pytest.raises(LockUnsupported):
+                holder.lock.release()
+        finally:
+            first.acl_setuser("default", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+        assert [node.exists(fight.name) for node in arena.admins] == [1, 0, 0]
