@@ -61,15 +61,20 @@ class ReplicatedLock(TokenLock):
         self.replicas, self.confirm = replicas, milliseconds(confirm)
 
     def _attempt(self, token: bytes) -> bool:
-        with one_session(self.redis) as connection:  # WAIT speaks of what its own session wrote
-            asked = time.monotonic()
-            if not connection.set(self.name, token, nx=True, px=self.lease):
-                return False
-            try:
-                confirmed = self._confirmed(connection)
-            except RedisError:
+        written = False
+        try:
+            with one_session(self.redis) as connection:  # WAIT speaks of what its own session wrote
+                asked = time.monotonic()
+                written = bool(connection.set(self.name, token, nx=True, px=self.lease))
+                confirmed = written and self._confirmed(connection)
+        except (
+            BaseException
+        ):  # an interrupt, too; by now the connection is back in the pool: it may be the only one
+            if written:
                 self._undo(token)
-                raise
+            raise
+        if not written:
+            return False
         self._valid_until = asked + self.lease / 1000
         if not confirmed or time.monotonic() >= self._valid_until:
             self._undo(token)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
@@ -88,6 +89,28 @@ def test_replicated_is_deleted_when_unconfirmed(arena: Arena, alone: Site) -> No
             party.gets_in()
         assert not party.lock.redis.exists(fight.name)
         assert fight.party(alone, replicas=0).gets_in()
+
+
+@pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RedisTimeoutError])
+def test_what_was_written_is_deleted_when_the_wait_ends_with_an_error(
+    arena: Arena, lock: Any, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also an interrupt, and by a client that has one connection alone."""
+
+    def fails(connection: Redis) -> bool:
+        raise error
+
+    with arena.fight(lock, lease=UNHURRIED) as fight:
+        party = fight.party()
+        party.lock.redis.connection_pool.max_connections = 1
+        with monkeypatch.context() as patch:
+            patch.setattr(party.lock, "_confirmed", fails)
+            with pytest.raises(LockUnavailable if error is RedisTimeoutError else error):
+                party.lock.acquire(timeout=0)
+        assert not party.lock.held
+        assert not arena.keys(fight.name)
+        assert party.gets_in()
 
 
 def test_replicated_an_unconfirmed_extension_is_none(arena: Arena) -> None:
