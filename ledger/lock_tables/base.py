@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import IntegrityError, OperationalError, connections, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connections, transaction
 from django.db.models import QuerySet
 
 from ledger.models import LockRecord
@@ -51,13 +51,17 @@ class TableLock(Lock):
         """Free the row."""
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockUnavailable when the database broke a deadlock, or cannot be asked: nothing is held then."""
+        """Raises LockUnavailable when the database broke a deadlock, or cannot be asked. This object holds nothing
+        then; but if no more than the reply to the COMMIT was lost, the row says that somebody does, until its lease
+        is over, and without one for ever."""
         self._held = poll_until(self._try, self.poll, timeout)
         return self._held
 
     def release(self) -> None:
+        """Raises LockUnavailable when the database cannot be asked."""
         self._held = False
-        self.give_back()
+        with self.typed_errors():
+            self.give_back()
 
     @property
     def held(self) -> bool:
@@ -69,11 +73,16 @@ class TableLock(Lock):
 
     def _try(self) -> bool:
         try:
-            with self.transaction():
+            with self.typed_errors(), self.transaction():
                 return self.attempt()
         except IntegrityError:  # the row is there: somebody has it
             return False
-        except OperationalError as error:
+
+    @contextmanager
+    def typed_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (InterfaceError, OperationalError) as error:
             raise LockUnavailable(f"{self.name}: {error}") from error
 
     @contextmanager

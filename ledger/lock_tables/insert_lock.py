@@ -6,9 +6,9 @@
     B:                  INSERT lock ('A1') → 1 row
 
 Guarantees   mutual exclusion, as long as nobody dies: a unique key lets one in.
-Breaks when  the holder crashes, or its session ends: the row stays, and everyone waits for ever. Anyone's DELETE
-             by name frees it. Inside the caller's own transaction the second INSERT waits for the first one's
-             commit instead of failing.
+Breaks when  the holder crashes, or its session ends, or only the reply to its COMMIT is lost: the row stays, and
+             everyone waits for ever. Anyone's DELETE by name frees it. Inside the caller's own transaction the
+             second INSERT waits for the first one's commit instead of failing.
 Costs        1 INSERT and 1 DELETE, each with a commit of its own; a poll of 1 INSERT while waiting.
 Source       the field's first idea of a lock in a database: "unique index as a lock".
 """

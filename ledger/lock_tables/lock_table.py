@@ -11,9 +11,9 @@
     B:                  INSERT (waits for A's) → error 1213: deadlock found
 
 Guarantees   mutual exclusion, as long as nobody dies: in the end the unique key lets one in.
-Breaks when  the holder crashes: no deadline, no status, the row stays for ever. Under REPEATABLE READ on InnoDB two
-             callers that meet before the row exists deadlock, and one of them gets an error instead of a lock.
-             A release by name frees whoever's lock it is.
+Breaks when  the holder crashes, or the reply to its COMMIT is lost: no deadline, no status, the row
+             stays for ever. Under REPEATABLE READ on InnoDB two callers that meet before the row exists deadlock,
+             and one of them gets an error instead of a lock. A release by name frees whoever's lock it is.
 Costs        2 statements and a commit to lock, 1 to unlock; 1 to look while waiting.
 Source       second article, version 1: "select … for update, else insert".
 """

@@ -6,7 +6,8 @@
 
 Guarantees   mutual exclusion while the section fits the lease; a crashed holder's lock ends with its lease; nobody
              frees another's lock, and a holder that was too late hears of it. It refuses to be taken inside a
-             caller's transaction (RuntimeError), where its row would be seen too late or not at all.
+             caller's transaction (RuntimeError), where its row would be seen too late or not at all. When the reply
+             to a COMMIT is lost it frees what it may have written; if it cannot, the lease ends that.
 Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock (the cure is
              a fencing number, or a lock in the transaction that writes: `select-for-update`).
 Costs        3 statements and a commit to lock, 1 to unlock.
@@ -17,17 +18,18 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from ledger.lock_tables.base import ELSEWHERE
 from ledger.lock_tables.segmented_lock import SegmentedLock
 from ledger.models import LockRecord
-from locks.errors import LockLost
+from locks.errors import LockLost, LockNotHeld
 from locks.hazards import Hazard
 
 
@@ -82,17 +84,38 @@ class SegmentedLockMended(SegmentedLock):
         self.token, self._valid_until = token.encode(), asked + self.lease
         return True
 
+    def _try(self) -> bool:
+        before = self.token
+        try:
+            return super()._try()
+        except BaseException:
+            if self.token != before:  # it was written; perhaps only the reply to the COMMIT was lost
+                with suppress(DatabaseError, InterfaceError):  # if this fails as well, the lease ends it
+                    self._mine().update(status=LockRecord.Status.FREE, owner="")
+                self.token = before
+            raise
+
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended and another has it, or had it."""
+        self._check("release")
+        try:
+            super().release()
+        finally:
+            self.token = None
+
     def give_back(self) -> None:
-        """Raises LockLost when the lease had ended and another has it, or had it."""
         if not self._mine().update(status=LockRecord.Status.FREE, owner=""):
             raise LockLost(
                 f"{self.name}: the lease ended before the release; re-read what was written inside"
             )
 
     def extend(self) -> None:
-        """Raises LockLost when another has it by now."""
+        """Raises LockNotHeld without a holding, LockLost when another has it by now."""
+        self._check("extend")
         asked = time.monotonic()
-        if not self._mine().update(deadline=self._deadline()):
+        with self.typed_errors():
+            extended = self._mine().update(deadline=self._deadline())
+        if not extended:
             self._held = False
             raise LockLost(f"{self.name}: the lease ended before the extension; stop writing")
         self._valid_until = asked + self.lease
@@ -101,6 +124,10 @@ class SegmentedLockMended(SegmentedLock):
     def held(self) -> bool:
         """False too when the lease is over by this process's own clock."""
         return self._held and time.monotonic() < self._valid_until
+
+    def _check(self, verb: str) -> None:
+        if self.token is None:
+            raise LockNotHeld(f"{self.name}: {verb} without holding it")
 
     def _mine(self) -> Any:
         owner = self.token.decode() if self.token else "nobody"

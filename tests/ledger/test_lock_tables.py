@@ -8,13 +8,14 @@ from contextlib import ExitStack, closing
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db.models import QuerySet
 
 from ledger.books import open_book
 from ledger.lock_tables import LOCK_TABLES, TableLock
 from ledger.models import LockRecord
 from ledger.posting import Busy
-from locks import LockLost, LockUnavailable
+from locks import LockLost, LockNotHeld, LockUnavailable, build
 from tests.ledger.race import Race
 from tests.ledger.race.books import assert_lost
 from tests.ledger.race.worker import Worker
@@ -213,6 +214,73 @@ def test_mended_says_when_it_was_lost(store: str, request: pytest.FixtureRequest
     with pytest.raises(LockLost):
         first.release()
     second.release()
+
+
+@ON_BOTH
+def test_mended_is_held_until_its_release(store: str, request: pytest.FixtureRequest) -> None:
+    lock = lock_of("segmented-lock-mended", store, f"told-{id(request)}")
+    for _ in range(2):
+        for use in (lock.release, lock.extend):
+            with pytest.raises(LockNotHeld):
+                use()
+        with lock:
+            assert lock.token
+        assert lock.token is None
+
+
+def lose_the_reply(lock: TableLock, patch: pytest.MonkeyPatch) -> None:
+    """To the next COMMIT: it was carried out."""
+    connection = connections[lock.sql]
+    commit = connection.commit
+
+    def commits() -> None:
+        commit()
+        raise OperationalError("the connection was lost")
+
+    patch.setattr(connection, "commit", commits)
+
+
+@ON_BOTH
+def test_mended_frees_what_it_was_never_told_that_it_has(
+    store: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, other = (lock_of("segmented-lock-mended", store, f"unheard-{id(request)}") for _ in range(2))
+    with monkeypatch.context() as patch:
+        lose_the_reply(lock, patch)
+        with pytest.raises(LockUnavailable, match="connection was lost"):
+            lock.acquire(timeout=0)
+    assert not lock.held
+    assert lock.token is None
+    assert other.acquire(timeout=0)  # 60 s before the lease would have ended it
+    with monkeypatch.context() as patch:
+        lose_the_reply(lock, patch)
+        with pytest.raises(LockUnavailable):
+            lock.acquire(timeout=0)
+    other.extend()  # it is its own still
+    other.release()
+
+
+@pytest.mark.parametrize("slug", LOCK_TABLES)
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_is_away_at_the_release_is_said(
+    slug: str, error: type[Exception], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = build(LOCK_TABLES[slug], f"away-{id(request)}", sql="default", lease=60.0)
+
+    def away(*_: object, **__: object) -> None:
+        raise error("gone")
+
+    assert lock.acquire(timeout=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(QuerySet, "update", away)
+        patch.setattr(QuerySet, "delete", away)
+        if slug.endswith("mended"):
+            with pytest.raises(LockUnavailable, match="gone"):
+                lock.extend()
+        with pytest.raises(LockUnavailable, match="gone"):
+            lock.release()
+    assert not lock.held
+    LockRecord.objects.filter(name=lock.name).delete()
 
 
 def test_a_level_comes_from_a_list() -> None:
