@@ -5,20 +5,25 @@ web-1            balance           web-2
   │                  │ ── reads 100 ─▶
   │ ── writes 110 ─▶ │               │
   │                  │ ◀─ writes 120 ─       over 110: 10 lost
+
+What else happened, a fault, is a line across all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 WIDTH, ROW, TOP = 760, 46, 62
+#: characters that fit across the drawing
+WIDE = 96
 LANES = {"lost": 130, "account": 380, "by": 630}
 
 
 class Event(NamedTuple):
-    """One arrow: who (`lost` or `by`), whether it reads or writes, the balance, when."""
+    """One arrow: who (`lost` or `by`), whether it reads or writes, the balance, when. Or a `fault`, nobody's."""
 
     lane: str
     kind: str
@@ -41,11 +46,12 @@ def events(loss: dict[str, Any]) -> list[Event]:
     return [event if event.kind == "read" else writes.pop(0) for event in found]
 
 
-def svg(loss: dict[str, Any] | None) -> str:
-    """Return the drawing of `loss` (as `Loss.as_json` gives it), or an empty text when there is nothing to draw."""
+def svg(loss: dict[str, Any] | None, faults: Sequence[tuple[datetime, str]] = ()) -> str:
+    """Return the drawing of `loss` (as `Loss.as_json` gives it), or an empty text when there is nothing to draw.
+    `faults`: what went wrong, and when by the writers' clocks."""
     if not loss or not loss.get("lost"):
         return ""
-    drawn = events(loss)
+    drawn = _with(faults, events(loss))
     height = TOP + ROW * len(drawn) + 34
     root = ET.Element("svg", {"viewBox": f"0 0 {WIDTH} {height}", "role": "img", "class": "timeline"})
     ET.SubElement(root, "title").text = loss["sentence"]
@@ -60,10 +66,30 @@ def svg(loss: dict[str, Any] | None) -> str:
             _text(root, x, 24, heads[lane], "lane")
             _line(root, x, 38, x, height - 30, "rail")
     for row, event in enumerate(drawn):
-        _arrow(root, event, TOP + ROW * row, drawn[0].at)
+        draw = _across if event.kind == "fault" else _arrow
+        draw(root, event, TOP + ROW * row, drawn[0].at)
     lost = f"{abs(loss['amount']):,} lost" if by else f"{abs(loss['amount']):,} lost: the store forgot it"
     _text(root, LANES["account"], height - 8, lost, "gone")
     return ET.tostring(root, encoding="unicode")
+
+
+def _with(faults: Sequence[tuple[datetime, str]], arrows: list[Event]) -> list[Event]:
+    """Each fault comes before the first arrow that is later; the arrows keep their order."""
+    told = list(arrows)
+    for at, what in sorted(faults):
+        place = next((number for number, event in enumerate(told) if event.at > at), len(told))
+        told.insert(place, Event("", "fault", what, at))
+    return told
+
+
+def _across(root: ET.Element, event: Event, y: int, start: datetime) -> None:
+    label = event.label if len(event.label) <= WIDE else event.label[: WIDE - 1] + "…"
+    _line(root, 8, y, WIDTH - 8, y, "fault")
+    _text(root, LANES["account"], y - 8, f"{label} ({_after(event, start)})", "label fault")
+
+
+def _after(event: Event, start: datetime) -> str:
+    return f"{(event.at - start).total_seconds() * 1000:+.1f} ms"
 
 
 def _arrow(root: ET.Element, event: Event, y: int, start: datetime) -> None:
@@ -75,8 +101,7 @@ def _arrow(root: ET.Element, event: Event, y: int, start: datetime) -> None:
     points = f"{end},{y} {end - 10 * side},{y - 5} {end - 10 * side},{y + 5}"
     ET.SubElement(root, "polygon", {"points": points, "class": style})
     _text(root, (lane + account) // 2, y - 8, event.label, f"label {style}")
-    after = (event.at - start).total_seconds() * 1000
-    _text(root, lane + (-56 if event.lane == "lost" else 56), y + 4, f"+{after:.1f} ms", "clock")
+    _text(root, lane + (-56 if event.lane == "lost" else 56), y + 4, _after(event, start), "clock")
 
 
 def _line(root: ET.Element, x1: int, y1: int, x2: int, y2: int, style: str) -> None:

@@ -113,6 +113,7 @@ class Party(Adversary):
             scene.go_on(victim)
             return
         if seen:
+            scene.fault(seen)
             scene.prove(f"{seen}; before: {before}; after: {after}")
         self.aftermath(scene)
         if victim:

@@ -13,6 +13,7 @@ from ledger.models import Book
 from loadtest import history, workloads
 from loadtest.availability import missing
 from loadtest.evidence import Doubt, Stall
+from loadtest.faultrecord import with_loss
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
@@ -129,6 +130,7 @@ class Callers:
             stall=stall,
             doubts=doubts,
             facts={
+                "began": scene.opened.isoformat(),
                 "timeline": scene.timeline,
                 "seconds": seconds,
                 "deadlocks": scene.deadlocks(),
@@ -185,6 +187,7 @@ def as_json(cell: Cell, result: Result, runs: list[list[Result]]) -> dict[str, A
     data = result.as_json()
     return {
         **data,
+        **(with_loss(data) if "timeline" in data else {}),
         "hazard": cell.hazard.slug,
         "word": str(cell.hazard.word),
         "seed": cell.seed,

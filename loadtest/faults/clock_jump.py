@@ -98,6 +98,7 @@ class ClockJumpClient(ClockJump):
     def told(self, scene: Scene, at: float) -> None:
         off = at - time.time()
         if abs(off - self.jump) < 5:
+            scene.fault(f"the clock of one client is off by {off:+.0f} s")
             scene.prove(f"the client's clock is off by {off:+.0f} s")
 
 

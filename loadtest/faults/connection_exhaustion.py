@@ -61,11 +61,14 @@ class ConnectionExhaustion(Party):
             scene.struck.add(rival)
         before = scene.held(victim) if victim else "the lock was not granted"
         seen = self.occasion.meet(lambda: self.event(scene.site))
+        if seen:
+            scene.fault("no connections any more")
         scene.ahead(REFUSED / 2)
         if victim:
             scene.go_on(victim)
         told = self.occasion.meet(lambda: self.relief(scene.site))
         if seen:
+            scene.fault("there are connections again")
             scene.prove(f"{seen}; {told}; before: {before}")
         scene.wait(scene.rivals, 3)
         scene.rush()

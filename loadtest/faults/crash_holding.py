@@ -26,5 +26,6 @@ class CrashHolding(Adversary):
         if victim := scene.victim():
             held = scene.held(victim)
             victim.die()
+            scene.fault(f"SIGKILL of worker {victim.pid}")
             scene.prove(f"SIGKILL of worker {victim.pid} (exit {victim.exitcode}) inside; {held}")
             scene.rush()

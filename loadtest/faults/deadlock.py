@@ -53,6 +53,7 @@ class Deadlock(Adversary):
             until = time.monotonic() + WAITING
             waiting = [each for each in pair if not each.finishes(until)]
             if len(waiting) == len(pair):
+                scene.fault("each has one account and waits for the other's")
                 scene.prove("each held one account and waited for the other's")
         elif halfway:
             halfway[0].tells("go")
@@ -65,6 +66,7 @@ class Deadlock(Adversary):
         if not scene.proof and not scene.deadlocks():
             tried = self.often(scene, pair, there)
         if broken := scene.deadlocks():
+            scene.fault("PostgreSQL has broken a deadlock")
             scene.prove(f"PostgreSQL's log has {broken} × 'deadlock detected' of this book's sessions")
         elif not scene.proof and tried:
             scene.cannot = f"no circle arose in {2 * TIMES} transfers in opposite directions"

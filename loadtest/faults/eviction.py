@@ -65,6 +65,7 @@ class Eviction(Party):
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if gone := before.keys() - scene.keys(balances=True).keys():
             names = ", ".join(each.replace(str(scene.book.pk), "book") for each in sorted(gone)[:3])
+            scene.fault(seen)
             scene.prove(f"{seen}, of the book: {names}")
         self.aftermath(scene)
         scene.go_on(victim)

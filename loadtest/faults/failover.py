@@ -86,5 +86,6 @@ class FailoverRelease(Failover):
         scene.leases = 1  # that of the lock which is back
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if seen and scene.keys():  # else its lease was over: there is no lock that could come back
+            scene.fault(seen)
             scene.prove(f"{seen}; before: {before}; released: {between}; after: {scene.held(victim)}")
         scene.rush()

@@ -77,6 +77,7 @@ class LostReply(Adversary):
         if hit := self.proxy.swallowed[self.known :]:
             left = "; ".join(scene.keys().values()) or "no key"
             told = (worker.answer or {}).get("outcomes") or "no answer yet"
+            scene.fault(f"the reply to {hit[0]} is lost", self.proxy.swallowed_at)
             scene.prove(f"reply to {hit[0]} lost {when} of a posting; the client: {told}; left: {left}")
         self.known = len(self.proxy.swallowed)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from loadtest.faults import sight
 from loadtest.faults.base import Adversary
 from locks.hazards import Hazard
 
@@ -27,8 +28,10 @@ class Overrun(Adversary):
         if not (victim := scene.victim()):
             return
         begin, bound = time.monotonic(), scene.longest_lease()
+        over = begin + min(sight.leases(scene.site, str(scene.book.pk)), default=bound)
         scene.ahead(2.5 * bound + 0.3)
         time.sleep(max(0.0, begin + 1.5 * bound - time.monotonic()))
+        scene.fault(f"worker {victim.pid} has been inside for as long as its lease lasts", over)
         spent = time.monotonic() - begin
         scene.prove(
             f"{spent:.2f} s between read and write with a lease of {bound:.2f} s; {scene.held(victim)}"

@@ -77,6 +77,7 @@ class Partition(Adversary):
             return
         before, begin = scene.held(victim), time.monotonic()
         self.cut()
+        scene.fault(f"worker {victim.pid} is cut off")
         cut = max(1.2, 2.5 * scene.lease) if touch.keeps_alive(scene.book.strategy) else 1.2
         scene.posts(other)
         scene.ahead(cut)
@@ -90,7 +91,7 @@ class Partition(Adversary):
         scene.wait([victim], 0.3)
         for each in self.proxies:
             each.mend()
-        scene.note("the network is mended")
+        scene.fault("the network is mended")
 
     def cut(self) -> None:
         for each in self.proxies:
@@ -117,6 +118,7 @@ class SlowNetwork(Partition):
         victim = scene.hire(env=env)
         for each in self.proxies:
             each.delay = self.DELAY
+        scene.fault(f"from here on each way through the network takes {self.DELAY} s")
         asked = time.monotonic()
         if not scene.victim(worker=victim):
             return

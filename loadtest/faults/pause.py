@@ -31,7 +31,7 @@ class Pause(Adversary):
         before, bound = scene.held(victim), scene.longest_lease()
         victim.stop()
         begin = time.monotonic()
-        scene.note(f"worker {victim.pid} is stopped")
+        scene.fault(f"SIGSTOP of worker {victim.pid}")
         scene.ahead(2 * bound + 0.3)
         time.sleep(max(0.0, begin + bound + 0.05 - time.monotonic()))
         state, after = victim.state(), scene.held(victim)
@@ -41,4 +41,5 @@ class Pause(Adversary):
                 f"stopped for {away:.2f} s with a lease of {bound:.2f} s; before: {before}; at its end: {after}"
             )
         victim.signal(signal.SIGCONT)
+        scene.fault(f"SIGCONT of worker {victim.pid}")
         scene.go_on(victim)

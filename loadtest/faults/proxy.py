@@ -35,6 +35,8 @@ class Proxy:
         self.mend()
         self.delay = 0.0
         self.swallowed: list[str] = []
+        #: when the last of them was lost, by the monotonic clock
+        self.swallowed_at = 0.0
         #: pieces that were held back by a cut
         self.held = 0
         #: pieces that took `delay`
@@ -124,6 +126,7 @@ class Proxy:
                     doomed.set()
                     self.swallowed.append(hit)
                 if replies and doomed.is_set():
+                    self.swallowed_at = time.monotonic()
                     break  # the server has answered: it was carried out
                 target.sendall(data)
         for end in (source, target):

@@ -33,6 +33,7 @@ class ReleaseForeign(Adversary):
             return
         before = scene.held(victim)
         answer = stranger.asks("call", "release_foreign")
+        scene.fault("a stranger releases the lock")
         scene.prove(f"a stranger's release {answer}; before: {before}; after: {scene.held(victim)}")
         scene.ahead(0.15)
         scene.go_on(victim)

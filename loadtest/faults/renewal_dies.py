@@ -33,6 +33,7 @@ class RenewalDies(Adversary):
         if not heard or not heard[1]:
             scene.note(f"no thread ended in worker {victim.pid}: {heard}")
         else:
+            scene.fault(f"the renewal thread of worker {victim.pid} ends")
             scene.prove(f"ended in worker {victim.pid}: thread {', '.join(heard[1])}; {scene.held(victim)}")
         scene.ahead(2.5 * bound + 0.3)
         scene.go_on(victim)

@@ -33,6 +33,7 @@ class RenewalLives(Adversary):
         if "lock taken: True" not in ended:
             scene.note(ended)
             return
+        scene.fault(f"the business thread of worker {worker.pid} has ended, its renewer has not")
         bound = scene.longest_lease()
         time.sleep(1.2 * bound)
         left = scene.keys()

@@ -81,6 +81,7 @@ class ReplicaLag(Party):
                 "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::bigint"
             ).fetchone()
             replica.execute("SELECT pg_wal_replay_resume()")
+            self.resumed = time.monotonic()
         behind = row[0] if row else 0
         return f"the replica was {behind} bytes behind" if behind else ""
 
@@ -100,4 +101,6 @@ class ReplicaLag(Party):
         if not asked:
             scene.cannot = "it reads the balance where it writes it: the replica is never asked"
         elif seen:
+            scene.fault("the replica begins to lag behind", self.began)
+            scene.fault("the replica catches up", self.resumed)
             scene.prove(f"{seen} and answered {asked} reads of a balance")

@@ -1,4 +1,4 @@
-"""One cell as it happens: the workers, the gate, what is seen of the lock, and the timeline.
+"""One cell as it happens: the workers, the gate, and what is seen of the lock.
 
 crowd      three workers post at once: whoever keeps no order loses here (the control must); who claims to keep
            one posts less often here, for all the cells there are to show otherwise
@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ledger.models import Book
 from loadtest import history
 from loadtest.evidence import Stall
+from loadtest.faultrecord import Record
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
 from loadtest.faults.site import Site
@@ -41,8 +41,8 @@ STUCK = "under contention alone workers did not get on"
 
 
 @dataclass
-class Scene:
-    """`lease`: seconds, as the book has it. `proof`: the evidence that the hazard fired; "" until then."""
+class Scene(Record):
+    """`lease`: seconds, as the book has it."""
 
     book: Book
     site: Site
@@ -50,17 +50,13 @@ class Scene:
     folder: Path
     lease: float
     seed: int
-    proof: str = ""
-    cannot: str = ""
     stall: Stall | None = None
     deadline: float = PATIENCE
     #: how many leases may end, one after the other, before everybody must get on
     leases: int = 2
-    timeline: list[dict[str, Any]] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
     #: keys of the calls that were answered before the hazard
     before: frozenset[str] = frozenset()
     #: who lived and had no answer when everybody's time was over, and when that was, in seconds since the epoch
@@ -78,14 +74,6 @@ class Scene:
         """Seconds within which everybody who lives must get on, from now: a lock that was taken for longer than the
         book says (a stranger's, with a lease of its own) has that time."""
         return self.deadline + max(self.leases * self.lease, self.longest_lease())
-
-    def note(self, told: str) -> None:
-        self.timeline.append({"at": round(time.monotonic() - self.began, 3), "what": told})
-
-    def prove(self, told: str) -> None:
-        """The hazard fired, and this was seen of it."""
-        self.note(told)
-        self.proof = f"{self.proof}; {told}" if self.proof else told
 
     def hazard_comes(self) -> None:
         """What was answered up to now says nothing about the hazard."""

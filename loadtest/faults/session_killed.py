@@ -45,6 +45,7 @@ class SessionKilled(Adversary):
                     cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session])
                     (rows,) = cursor.fetchone()
             if said and not rows:
+                scene.fault(f"SQL session {session} terminated")
                 scene.prove(f"session {session} terminated and gone from pg_stat_activity; before: {held}")
         scene.ahead(0.2)
         scene.go_on(victim)

@@ -85,6 +85,7 @@ class SplitBrain(Party):
             scene.wait([beside], 2)
         after = [sight.keys(scene.site.with_valkey(server), book) for server in (self.old, self.new)]
         if seen:
+            scene.fault(f"two primaries: {seen}")
             scene.prove(
                 f"{seen}; before: {before}; keys on the old one: {len(after[0])}, on the new one: {len(after[1])}"
             )

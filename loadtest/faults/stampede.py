@@ -58,6 +58,7 @@ class Stampede(Adversary):
         waiting = sum(not each.answered for each in history.read(scene.folder).calls) - 1
         scene.go_on(victim)
         if came >= PROCESSES * THREADS:
+            scene.fault(f"{came} callers have come")
             scene.prove(f"{came} callers came while one worker was inside, {waiting} of them had to wait")
         if scene.wait(herd, SERVED):
             answers: dict[str, int] = {}

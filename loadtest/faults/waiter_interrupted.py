@@ -45,6 +45,7 @@ class WaiterInterrupted(Adversary):
         else:
             waiter.signal(signal.SIGUSR1)
             struck = time.monotonic()
+            scene.fault(f"SIGUSR1 interrupts worker {waiter.pid}, which waits")
             ended = waiter.finishes(struck + 5)
             if ended and _by_it(waiter, time.monotonic() - struck):
                 told = f"waiter {waiter.pid} interrupted ({waiter.answer})"

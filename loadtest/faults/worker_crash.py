@@ -60,6 +60,7 @@ class WorkerCrash(Adversary):
             return
         held = scene.held(first)
         first.die()
+        scene.fault(f"SIGKILL of worker {first.pid}")
         posted = sum(1 for each in asked(scene.book) if entry_of(scene.book, each.key))
         scene.prove(
             f"SIGKILL of worker {first.pid} inside line {DIES_AT} of {LINES}, {posted} in the books; {held}"

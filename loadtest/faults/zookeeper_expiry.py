@@ -46,13 +46,16 @@ class ZooKeeperExpiry(Adversary):
         book = str(scene.book.pk)
         before, begin = scene.site.nodes_in_zookeeper(book), time.monotonic()
         self.proxy.cut()
+        scene.fault("the heartbeats of the worker inside are cut off")
         while scene.site.nodes_in_zookeeper(book) == before and time.monotonic() < begin + 10:
             time.sleep(0.02)
         if before and (after := scene.site.nodes_in_zookeeper(book)) != before:
             spent = time.monotonic() - begin
+            scene.fault("its session is over, its node is gone")
             scene.prove(
                 f"node {before[0]} gone after {spent:.2f} s without heartbeats; left: {after or 'none'}"
             )
         scene.ahead(1.0)
         scene.go_on(victim)
         self.proxy.mend()
+        scene.fault("the network is mended")

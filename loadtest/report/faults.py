@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.utils.safestring import mark_safe
 from rich.markup import escape
 from rich.table import Table
 
+from ledger.reconcile import timeline
+from loadtest.faultrecord import moments
 from loadtest.report.terminal import STYLE, was_stopped
 
 #: so many strategies have room side by side; the many hazards stand down then
@@ -62,7 +65,9 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return what the page shows of faults.json: the matrix, and the evidence of each cell."""
     if not report:
         return None
-    results = [{**each, "id": f"{each['strategy']}-{each['hazard']}"} for each in report["results"]]
+    results = [
+        {**each, **_drawn(each), "id": f"{each['strategy']}-{each['hazard']}"} for each in report["results"]
+    ]
     hazards = list(dict.fromkeys(each["hazard"] for each in results))
     lines = [
         {"strategy": strategy, "cells": [cells.get(hazard) for hazard in hazards]}
@@ -70,6 +75,14 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     ]
     shown = [each for each in results if each["verdict"] != "not-run"]
     return {"hazards": hazards, "rows": lines, "cells": shown}
+
+
+def _drawn(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the loss of a cell that is shown, and its drawing with the fault in it; nothing if nothing was lost."""
+    if not (name := cell.get("shown_loss")):
+        return {}
+    drawing = timeline.svg(cell[name], moments(cell))
+    return {"loss": cell[name], "drawn": mark_safe(drawing)}  # noqa: S308  (ElementTree escapes)
 
 
 def _cell(cell: Mapping[str, Any] | None) -> str:

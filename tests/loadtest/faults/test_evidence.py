@@ -55,6 +55,7 @@ def scene_of(**fields: Any) -> Any:
         "held": lambda _: "held",
         "keys": lambda: {"lock": "PTTL 5"},
         "note": lambda told: None,
+        "fault": lambda told: None,
         "hazard_comes": lambda: None,
         "prove": lambda told: done.append("proof"),
         "ahead": lambda _: done.append("rivals"),

@@ -109,9 +109,21 @@ def test_what_comes_out(
         assert cell["reason"]
     else:
         assert cell["fired"][cell["word"]]
-        assert cell["timeline"]
+        assert [step for step in cell["timeline"] if step["kind"] == "fault"]
     assert cell["command"].endswith(f"--hazard {hazard} --strategy {strategy}")
     assert cell["agrees"] is not False
+
+
+@pytest.mark.timeout(900)
+def test_the_pause_is_drawn_into_the_loss(cells: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """The victim had read; it was stopped, overtaken and continued; then it wrote over what it had not seen."""
+    cell = cells["pause", "token"]
+    loss = cell[cell["shown_loss"]]
+    victim = loss["overwritten_by"]["worker"]
+    told = [step["what"] for step in cell["timeline"] if step["kind"] != "note"]
+    wanted = [f"{victim} reads", "SIGSTOP", f"{loss['lost']['worker']} writes", "SIGCONT", f"{victim} writes"]
+    places = [next(n for n, what in enumerate(told) if what.startswith(each)) for each in wanted]
+    assert places == sorted(places)
 
 
 @pytest.mark.timeout(900)

@@ -67,6 +67,7 @@ def test_a_slow_network_is_proved_by_what_it_slowed_down(
         rush=list,
         wait=lambda workers, seconds: True,
         go_on=lambda victim: None,
+        fault=lambda told: None,
         prove=proofs.append,
     )
     adversary.strike(scene)

@@ -1,0 +1,88 @@
+"""The record of a cell: what was noted, the fault at its moment, the proof, and the loss drawn beside the fault.
+
+    0.410 s   loss    host:71 reads 100
+    0.412 s   note    worker 71 has read and not written; held: …
+    0.415 s   fault   SIGSTOP of worker 71
+    0.733 s   loss    host:72 writes 130 (+30)
+    1.530 s   fault   SIGCONT of worker 71
+    1.532 s   loss    host:71 writes 110 (+10): 30 lost
+
+Seconds since the cell began. The moments of a loss are by its writers' own clocks, which a hazard may have moved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger.reconcile.timeline import events
+from loadtest.evidence import Doubt
+
+NOTE, FAULT, LOSS = "note", "fault", "loss"
+#: the losses that reconcile keeps: the first of them that the fault lies in is shown, else the last
+LOSSES = ("first_loss", "worst_loss", "last_loss")
+
+
+@dataclass(kw_only=True)
+class Record:
+    """`proof`: the evidence that the hazard fired; "" until then. `cannot`: why it cannot touch the subject."""
+
+    proof: str = ""
+    cannot: str = ""
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    #: by the monotonic clock, and by the wall's
+    began: float = field(default_factory=time.monotonic)
+    opened: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def note(self, told: str, kind: str = NOTE, at: float | None = None) -> None:
+        """`at`: when it was, by the monotonic clock, if it is not now."""
+        moment = time.monotonic() if at is None else at
+        self.timeline.append({"at": round(moment - self.began, 6), "what": told, "kind": kind})
+
+    def fault(self, told: str, at: float | None = None) -> None:
+        """Note in a few words what was just done, so that it can be drawn where it struck."""
+        self.note(told, FAULT, at)
+
+    def prove(self, told: str) -> None:
+        """The hazard fired, and this was seen of it."""
+        self.note(told)
+        self.proof = f"{self.proof}; {told}" if self.proof else told
+
+
+def with_loss(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of a cell's loss: the name of the one that is shown (None without any), and the timeline
+    with what its two writers did."""
+    steps = list(cell["timeline"])
+    shown = _shown(cell)
+    if shown:
+        steps += _steps(cell[shown], datetime.fromisoformat(cell["began"]))
+    return {"shown_loss": shown, "timeline": sorted(steps, key=lambda step: step["at"])}
+
+
+def moments(cell: Mapping[str, Any]) -> list[tuple[datetime, str]]:
+    """Return when which fault struck, by the wall's clock."""
+    began = datetime.fromisoformat(cell["began"]).timestamp()
+    faults = (step for step in cell["timeline"] if step["kind"] == FAULT)
+    return [(datetime.fromtimestamp(began + step["at"], UTC), step["what"]) for step in faults]
+
+
+def _shown(cell: Mapping[str, Any]) -> str | None:
+    known = [name for name in LOSSES if cell.get(name)]
+    struck = moments(cell)
+    for name in known:
+        times = [each.at for each in events(cell[name])]
+        if times and any(min(times) <= at <= max(times) for at, _ in struck):
+            return name
+    return known[-1] if known else None
+
+
+def _steps(loss: Mapping[str, Any], began: datetime) -> Iterator[dict[str, Any]]:
+    for each in events(dict(loss)):
+        entry = loss["lost" if each.lane == "lost" else "overwritten_by"]
+        lost = f": {abs(loss['amount']):,} lost" if (each.lane, each.kind) == ("by", "write") else ""
+        at = round((each.at - began).total_seconds(), 6)
+        yield {"at": at, "what": f"{entry['worker']} {each.label}{lost}", "kind": LOSS}
