@@ -79,7 +79,8 @@ def _control(evidence: Evidence) -> list[Doubt]:
     if evidence.is_control:
         return [Doubt("the control, which has no lock, broke no law: this trial cannot tell", remedy)]
     if evidence.control is None:
-        return [Doubt("no control was run", "run no-lock in the same trial")]
+        return [Doubt("no control was run", "run no-lock in the same trial", own=False)]
     if not evidence.control.breaks_the_law:
-        return [Doubt(f"the control came out as {evidence.control}: this trial cannot tell", remedy)]
+        told = f"the control came out as {evidence.control}: this trial cannot tell"
+        return [Doubt(told, remedy, own=False)]
     return []

@@ -13,10 +13,12 @@ from loadtest.words import Word
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a trial proves nothing, and what to change so that it does."""
+    """Why a trial proves nothing, and what to change so that it does. `own`: False for what another trial lacks (the
+    control): to run this one again would change nothing."""
 
     cause: str
     remedy: str
+    own: bool = True
 
 
 @dataclass(frozen=True)

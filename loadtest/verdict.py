@@ -15,11 +15,11 @@ Anything less is `inconclusive`, with cause and remedy: a run that could not hav
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loadtest.doubts import doubts_about
-from loadtest.evidence import Evidence
+from loadtest.evidence import Doubt, Evidence
 from loadtest.laws import Breach, books_law
 from loadtest.words import Word
 
@@ -27,12 +27,13 @@ from loadtest.words import Word
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """`cause`: the proof, or what is missing. `remedy`: how to get a verdict, when there is none.
-    `breaches`: all broken laws, the gravest first."""
+    `breaches`: all broken laws, the gravest first. `doubts`: what is behind `inconclusive`."""
 
     word: Word
     cause: str = ""
     remedy: str = ""
     breaches: tuple[Breach, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     fired: Mapping[str, str] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,6 +54,13 @@ def not_run(reason: str, remedy: str = "") -> Verdict:
     return Verdict(word=Word.NOT_RUN, cause=reason, remedy=remedy)
 
 
+def in_doubt(*doubts: Doubt) -> Verdict:
+    """It proves nothing: why, and what to change."""
+    causes = "; ".join(dict.fromkeys(each.cause for each in doubts))
+    remedies = "; ".join(dict.fromkeys(each.remedy for each in doubts))
+    return Verdict(word=Word.INCONCLUSIVE, cause=causes, remedy=remedies, doubts=doubts)
+
+
 def judge(evidence: Evidence) -> Verdict:
     """Return the gravest word that applies."""
     breaches = sorted(_breaches(evidence), key=lambda each: each.word.gravity)
@@ -63,20 +71,14 @@ def judge(evidence: Evidence) -> Verdict:
         reasons = (f"{hazard}: {evidence.not_applicable[hazard]}" for hazard in sorted(evidence.planned))
         return _say(evidence, Word.NOT_RUN, "; ".join(reasons))
     if doubts := doubts_about(evidence):
-        causes, remedies = (
-            "; ".join(dict.fromkeys(told)) for told in zip(*map(astuple, doubts), strict=True)
-        )
-        return _say(evidence, Word.INCONCLUSIVE, causes, remedies)
+        return replace(in_doubt(*doubts), fired=evidence.fired, not_applicable=evidence.not_applicable)
     return _say(evidence, Word.KEPT, _how_it_was_kept(evidence))
 
 
-def _say(
-    evidence: Evidence, word: Word, cause: str, remedy: str = "", breaches: tuple[Breach, ...] = ()
-) -> Verdict:
+def _say(evidence: Evidence, word: Word, cause: str, breaches: tuple[Breach, ...] = ()) -> Verdict:
     return Verdict(
         word=word,
         cause=cause,
-        remedy=remedy,
         breaches=breaches,
         fired=evidence.fired,
         not_applicable=evidence.not_applicable,

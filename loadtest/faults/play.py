@@ -12,6 +12,7 @@ from threading import Event
 
 from django.db import close_old_connections, connections
 
+from loadtest.evidence import Doubt
 from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.crew import Pool
@@ -19,7 +20,7 @@ from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
 from loadtest.servers.reaper import REAPER
 from loadtest.trial import run, skipped
-from loadtest.verdict import Verdict
+from loadtest.verdict import in_doubt
 from loadtest.words import Word
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,8 @@ def again(tries: Tries) -> bool:
     stall = last.witness.stall if late and last.witness else None
     if stall and as_stated(stall, last.trial):
         return False  # the hazard finds nobody inside, however often it comes
-    if last.word == Word.INCONCLUSIVE or (late and not fired):
+    doubted = any(each.own for each in last.verdict.doubts)  # the control was tried again itself
+    if doubted or (late and not fired):
         return len(tries) < ATTEMPTS
     return late and last.claimed and len(tries) < 2
 
@@ -95,6 +97,4 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
 def _broken(cell: Cell, error: Exception) -> Result:
     log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=error)
     cause = f"the cell itself failed: {type(error).__name__}: {error}"
-    return Result(
-        trial=cell.trial(), verdict=Verdict(word=Word.INCONCLUSIVE, cause=cause, remedy="run it again")
-    )
+    return Result(trial=cell.trial(), verdict=in_doubt(Doubt(cause, "run it again")))

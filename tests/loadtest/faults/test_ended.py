@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ledger.books import open_book
+from loadtest.evidence import Doubt
 from loadtest.faults import HAZARDS, matrix, play
 from loadtest.faults.cell import Cell
 from loadtest.faults.worker import Desk
 from loadtest.result import Result
-from loadtest.verdict import Verdict
-from loadtest.words import Word
+from loadtest.verdict import in_doubt
 
 
 @pytest.mark.parametrize(("stopped", "tries"), [(False, play.ATTEMPTS), (True, 1)])
@@ -24,7 +24,7 @@ def test_after_ctrl_c_nothing_is_tried_again(
     cell, ended = Cell("token", HAZARDS["pause"]), Event()
     if stopped:
         ended.set()
-    undecided = Result(trial=cell.trial(), verdict=Verdict(word=Word.INCONCLUSIVE))
+    undecided = Result(trial=cell.trial(), verdict=in_doubt(Doubt("", "")))
     monkeypatch.setattr(play, "_together", lambda *_: {cell: undecided})
     none: Any = None
     assert len(play.play([cell], none, none, none, ended)[cell]) == tries

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.evidence import Stall
+from loadtest.evidence import Doubt, Stall
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, weighed
 from loadtest.faults.crew import Pool
@@ -18,8 +18,9 @@ from loadtest.faults.scene import FEW, POSTINGS, STUCK
 from loadtest.history import History
 from loadtest.result import Result
 from loadtest.trial import Witness
-from loadtest.verdict import Verdict
+from loadtest.verdict import Verdict, judge
 from loadtest.words import Word
+from tests.loadtest.trials import kept
 
 
 def stalled(strategy: str, sentence: str) -> Result:
@@ -38,6 +39,25 @@ def test_who_stands_still_under_contention_as_its_page_says_is_not_asked_again()
 def test_against_its_claim_or_later_it_is() -> None:
     assert again([stalled("token", STUCK)])
     assert again([stalled("token-leaky", "2 live workers got no answer")])
+
+
+@pytest.mark.parametrize(
+    ("changes", "tried_again"),
+    [
+        ({"control": Word.KEPT}, False),
+        ({"control": None}, False),
+        ({"control": Word.KEPT, "is_control": True}, True),
+        ({"control": Word.KEPT, "planned": frozenset({"pause"})}, True),
+        ({"control": Word.KEPT, "doubts": (Doubt("cut short", "let it end"),)}, True),
+    ],
+)
+def test_what_its_control_alone_leaves_in_doubt_is_not_run_again(
+    changes: dict[str, Any], tried_again: bool
+) -> None:
+    """The control was tried again itself: to run another cell three times as often shows no more."""
+    verdict = judge(kept(**changes))
+    assert verdict.word == Word.INCONCLUSIVE
+    assert again([Result(trial=Cell("token", HAZARDS["pause"]).trial(), verdict=verdict)]) == tried_again
 
 
 def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkeypatch) -> None:
