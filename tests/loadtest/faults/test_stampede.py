@@ -28,6 +28,7 @@ def test_callers_who_came_before_anybody_looked_are_counted(tmp_path) -> None:
         hire=lambda kind: Herd(tmp_path),
         victim=lambda: "the one inside",
         go_on=lambda victim: None,
+        fault=lambda told: None,
         prove=proofs.append,
         wait=lambda herd, seconds: False,
     )
