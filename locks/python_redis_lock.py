@@ -11,7 +11,9 @@
 
 Guarantees   what `token` does, if a lease is given; a waiter wakes at the release.
 Breaks when  what breaks `token`. Time-outs are cut to whole seconds, and 0.5 s becomes no limit at all; a wait
-             time longer than the lease is refused. With `renew` a renewal thread that dies on a lost
+             time longer than the lease is refused. A waiter blocks for its wait time, or for the lease: a client
+             that waits less for a reply (redis-py's default: 5 s) ends the wait with an error (LockUnavailable),
+             also with this library's lease of 5 s after a crash. With `renew` a renewal thread that dies on a lost
              connection tells nobody.
 Costs        2 round trips to acquire (it asks first whether it holds the lock), 1 to release; a waiter 2 more.
 Source       python-redis-lock 4, `redis_lock.Lock`.

@@ -9,8 +9,10 @@
 Guarantees   mutual exclusion between objects, while the holder's process runs; a crashed holder's lock ends
              with its lease; nobody releases or renews another's lock.
 Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease.
-             Each re-entry starts another renewal thread, none has a cap: if the business thread dies without a
-             release, its lock lives as long as the process. A client that sends an acquire again whose reply was
+             Each entry starts another renewal thread, none has a cap, no release stops one: if the business thread
+             dies without a release, its lock lives as long as the process. A thread looks each half lease whether
+             the object is inside: they pile up by nested entries, and by one section after another as well (those
+             of the last 15 s, and whichever find it inside again). A client that sends an acquire again whose reply was
              lost (redis-py's default) has entered twice and leaves once: the lock is renewed until its process
              ends. `unit` is ignored.
 Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each half lease for every

@@ -1,9 +1,9 @@
 """watchdog: SETNX with a lease, and a thread that extends it while the work goes on.
 
-    A: SET lock A:uuid NX EX 5 → OK        A's thread looks every 300 ms, extends when under 1 s is left
+    A: SET lock A:uuid NX PX 5000 → OK     A's thread looks every 300 ms, extends when under 1 s is left
     A: (paused past the lease)
-    B:                    SET lock B:uuid NX EX 5 → OK
-    A's thread: TTL lock → 0.9 s, EXPIRE lock 5          it extends B's lock: it never asks whose it is
+    B:                    SET lock B:uuid NX PX 5000 → OK
+    A's thread: PTTL lock → 900, PEXPIRE lock 5000       it extends B's lock: it never asks whose it is
     A: GET lock → A:uuid  … expires, B acquires …  DEL lock     B's lock is deleted: check and delete are two
 
 Guarantees   mutual exclusion while the holder's process runs; a crashed holder's lock ends with its lease.

@@ -4,7 +4,7 @@
     A: (paused past the lease)
     B:                    acquire → 1
     A: compare-and-delete → 0            not A's any more, so the thread is not stopped: an orphan
-    A's thread: TTL lock → 0.9, EXPIRE lock 5         it extends B's lock, and that of everyone after B
+    A's thread: PTTL lock → 900, EXPIRE lock 5        it extends B's lock, and that of everyone after B
     B:                    (crashes)
     A's thread: EXPIRE lock 5, EXPIRE lock 5, …       B's lock never ends: everyone waits for ever
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from locks import LOCKS
+from locks import LOCKS, LockUnavailable
 from tests.contract.arena import Arena, renewers
 from tests.contract.promises import wait_until
 from tests.contract.site import UNHURRIED
@@ -119,6 +119,27 @@ def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) 
         wait_until(lambda: 0 < fight.remains() <= fight.lease)  # they set it to a whole lease
         party.lock.release()
         wait_until(lambda: not renewers("_renew") - before)
+
+
+def test_reentrant_each_section_leaves_a_thread_behind(arena: Arena) -> None:
+    with arena.fight(REENTRANT, lease=20.0) as fight:
+        party, before = fight.party(), renewers("_renew")
+        for _ in range(5):
+            assert party.gets_in()
+            party.lock.release()
+        assert len(renewers("_renew") - before) == 5
+
+
+def test_python_redis_lock_a_clients_time_out_ends_the_wait(arena: Arena) -> None:
+    """Long before the wait time, and before the lease."""
+    with arena.fight(LOCKS["python-redis-lock"], lease=60.0) as fight:
+        fight.holder()
+        waiter = fight.party()
+        waiter.lock._lock._client.connection_pool.connection_kwargs["socket_timeout"] = 0.3
+        for timeout in (30, None):
+            with pytest.raises(LockUnavailable, match="Timeout reading"):
+                waiter.lock.acquire(timeout=timeout)
+        assert not waiter.lock.held
 
 
 @pytest.mark.parametrize("unit", ["milliseconds", "seconds"])
