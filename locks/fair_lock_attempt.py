@@ -21,6 +21,8 @@ GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not
 
 UNANSWERED = b"*3\r\n" + packed(b"CLIENT", b"REPLY", b"SKIP")
 
+FENCE_NUMBER = packed(b"number")
+
 _QUEUE = "fair_lock_queue.lua"
 ACQUIRE = LuaScript("fair_lock_take.lua", _QUEUE, "fair_lock_acquire.lua")
 LEAVE = LuaScript(_QUEUE, "fair_lock_leave.lua")
@@ -64,6 +66,11 @@ class Calls:
     @cached_property
     def leave(self) -> Call:
         return ScriptCall(LEAVE, self._keys, self._px)
+
+    @cached_property
+    def last_number(self) -> Call:
+        """Its last word is FENCE_NUMBER."""
+        return Call(b"HGET", self._keys[1])
 
     @cached_property
     def extend(self) -> Call:

@@ -14,7 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.call import Call
 from locks.errors import LockError, LockUnsupported
-from locks.fair_lock_attempt import Attempt, Calls, withdraw
+from locks.fair_lock_attempt import FENCE_NUMBER, Attempt, Calls, withdraw
 from locks.fair_lock_client import client_for
 from locks.fair_lock_grant import Grant
 from locks.server import typed_errors
@@ -139,13 +139,17 @@ class Home:
                     return True
                 begun = None
             reply, again = self.ask(self._calls.release, word, begun)
+            self._calls.busy = reply == 2
+            if reply > 0 or not in_time or not (repeated or again):
+                return bool(reply > 0)
+            # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
+            # lost the lock lost its counter too: it began anew, above this number, or a replica that lagged took
+            # over, and knows no such number.
+            last = self.ask(self._calls.last_number, FENCE_NUMBER)[0]
+            return bool(0 < -reply <= grant.number <= int(last or 0))
         except BaseException:
             self.abandoned.append(word)
             raise
-        # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
-        # lost the lock lost its counter too: it began anew, above this number.
-        self._calls.busy = reply == 2
-        return reply > 0 or ((repeated or again) and in_time and 0 < -reply <= grant.number)
 
     def settle(self, wire: Wire) -> None:
         """What a lost reply or an interruption left behind at the server must not stand in the way."""

@@ -104,6 +104,16 @@ def test_a_release_whose_reply_was_lost_after_the_server_lost_all_says_so(lock, 
         lock.release()
 
 
+def test_a_release_whose_reply_was_lost_after_a_failover_says_so(lock, silencer, direct):
+    """To a replica that lagged: it has the fence as it was, neither the lock nor its number."""
+    lock.acquire()
+    direct.delete("x")
+    direct.hincrby("{x}:fence", "number", -1)
+    silencer.swallow()
+    with pytest.raises(LockLost):
+        lock.release()
+
+
 def test_an_extension_whose_reply_was_lost(lock, silencer, direct):
     lock.acquire()
     direct.pexpire("x", 30_000)
