@@ -12,6 +12,7 @@ from django.db import connections
 
 from loadtest.faults import touch
 from loadtest.faults.occasion import Occasion
+from loadtest.faults.scene import IN_TIME
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from loadtest.faults.site import Site
 
 
-#: of the lease: what lasts longer ends it, and would be blamed on the wrong hazard
-IN_TIME = 0.8
 #: seconds for the worker of each cell to get inside
 PARTY_ENTERS = 6.0
 

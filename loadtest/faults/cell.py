@@ -119,16 +119,17 @@ class Callers:
         finally:
             scene.leave()
         standstill = scene.standstill()
+        late = scene.overdue()
         stall, doubts = weighed(measured(scene.stall, standstill), trial)
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
             history=history.read(self.folder),
             before=scene.before,
-            fired={word: scene.proof} if scene.proof else {},
+            fired={word: scene.proof} if scene.proof and not late else {},
             not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
             stall=stall,
-            doubts=doubts,
+            doubts=(*doubts, *scene.doubts, *late),
             facts={
                 "began": scene.opened.isoformat(),
                 "timeline": scene.timeline,

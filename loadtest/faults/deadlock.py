@@ -49,7 +49,7 @@ class Deadlock(Adversary):
         if len(halfway) == len(pair):
             scene.note(f"each is between its two accounts; {scene.held(pair[0])}")
             for each in pair:
-                each.tells("go")
+                scene.go_on(each)
             until = time.monotonic() + WAITING
             waiting = [each for each in pair if not each.finishes(until)]
             if len(waiting) == len(pair):

@@ -36,4 +36,4 @@ class Overrun(Adversary):
         scene.prove(
             f"{spent:.2f} s between read and write with a lease of {bound:.2f} s; {scene.held(victim)}"
         )
-        scene.go_on(victim)
+        scene.go_on(victim, outlasts=True)

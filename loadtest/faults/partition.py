@@ -78,7 +78,8 @@ class Partition(Adversary):
         before, begin = scene.held(victim), time.monotonic()
         self.cut()
         scene.fault(f"worker {victim.pid} is cut off")
-        cut = max(1.2, 2.5 * scene.lease) if touch.keeps_alive(scene.book.strategy) else 1.2
+        outlasts = touch.keeps_alive(scene.book.strategy)
+        cut = max(1.2, 2.5 * scene.lease) if outlasts else 1.2
         scene.posts(other)
         scene.ahead(cut)
         time.sleep(max(0.0, begin + cut - time.monotonic()))
@@ -87,7 +88,7 @@ class Partition(Adversary):
         told = f"cut off for {spent:.2f} s of a lease of {scene.lease:.2f} s, {held} pieces held back"
         if held:
             scene.prove(f"{told}; before: {before}; after: {after}")
-        scene.go_on(victim)
+        scene.go_on(victim, outlasts=outlasts)
         scene.wait([victim], 0.3)
         for each in self.proxies:
             each.mend()

@@ -42,4 +42,4 @@ class Pause(Adversary):
             )
         victim.signal(signal.SIGCONT)
         scene.fault(f"SIGCONT of worker {victim.pid}")
-        scene.go_on(victim)
+        scene.go_on(victim, outlasts=True)

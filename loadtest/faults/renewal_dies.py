@@ -36,4 +36,4 @@ class RenewalDies(Adversary):
             scene.fault(f"the renewal thread of worker {victim.pid} ends")
             scene.prove(f"ended in worker {victim.pid}: thread {', '.join(heard[1])}; {scene.held(victim)}")
         scene.ahead(2.5 * bound + 0.3)
-        scene.go_on(victim)
+        scene.go_on(victim, outlasts=True)

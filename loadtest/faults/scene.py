@@ -19,10 +19,11 @@ from pathlib import Path
 
 from ledger.models import Book
 from loadtest import history
-from loadtest.evidence import Stall
+from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import Record
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
+from loadtest.faults.deeds import Overdue
 from loadtest.faults.site import Site
 from loadtest.stall import longest_stall
 
@@ -33,6 +34,8 @@ PATIENCE = 4.0
 ENTER = 12.0
 #: seconds; of those to whom nothing is done: a slow machine must not end their leases
 EASY_LEASE = 10.0
+#: of the lease: what lasts longer ends it, and would be blamed on the wrong hazard
+IN_TIME = 0.8
 #: seconds: who is not done then waits for something other than a lease
 CROWD_DONE = EASY_LEASE + 1.0
 #: seconds that a lease of its own is waited for
@@ -171,10 +174,20 @@ class Scene(Record):
         is slow. True: they are done, as they can only be if nothing keeps them out."""
         return self.wait(self.rush(), max(seconds, min(self.pace, 3.0)))
 
-    def go_on(self, worker: Worker) -> None:
+    def go_on(self, worker: Worker, *, outlasts: bool = False) -> None:
+        """`outlasts`: also after its lease, as the hazard has it. Else it leaves without a write if by our own slowness
+        that is nearly over: what came then would be an overrun."""
         self.note(f"worker {worker.pid} goes on and writes")
+        until = () if outlasts or not worker.inside else (worker.inside["at"] + IN_TIME * self.lease,)
         with suppress(OSError):
-            worker.tells("go")
+            worker.tells("go", *until)
+
+    def overdue(self) -> list[Doubt]:
+        """Return the doubts that are left by workers who had to leave without a write."""
+        calls = history.read(self.folder).calls
+        late = [each for each in calls if each.error.startswith(Overdue.__name__)]
+        told = "{0.worker} stood inside for as long as its lease, because of us ({0.error})"
+        return [Doubt(told.format(each), "run it again on a quieter machine") for each in late]
 
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""

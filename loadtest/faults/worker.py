@@ -1,10 +1,12 @@
 """A worker: a real process that posts to a book, notes each operation before and after it, and obeys a pipe.
 
-    judge → worker   ("book", id, folder, env, sentinels)  ("post", count, think, gated)  ("go",)  ("call", name, …)
+    judge → worker   ("book", id, folder, env, sentinels)  ("post", count, think, gated)  ("go", until)
+                     ("call", name, …)
     worker → judge   ("inside", facts)                     ("done", facts)                ("raised", text)
 
 "inside" comes out of `strategy.think()`: it has read, it has not written, it holds what its strategy holds. It
-stays there until "go". Its other threads (a watchdog) run meanwhile. It dies with the process that forked it.
+stays there until "go"; when that reaches it later than `until` (by the monotonic clock, none: whenever), it leaves
+without a write. Its other threads (a watchdog) run meanwhile. It dies with the process that forked it.
 """
 
 from __future__ import annotations
@@ -80,12 +82,18 @@ class Desk:
             self.gated = self.lines == 0
         if self.gated and threading.current_thread() is threading.main_thread():
             self.gated = False
-            self.pipe.send(("inside", self.facts()))
-            while (told := self.pipe.recv()) != ("go",):
-                if told == ("silence",):
-                    self.pipe.send(("silenced", deeds.silence(self.threads)))
+            self.stand()
         else:
             time.sleep(self.chance.uniform(*self.span))
+
+    def stand(self) -> None:
+        """Stand inside until the judge says "go". Raises Overdue if that comes too late."""
+        self.pipe.send(("inside", self.facts()))
+        while (told := self.pipe.recv())[0] != "go":
+            if told == ("silence",):
+                self.pipe.send(("silenced", deeds.silence(self.threads)))
+        if told[1:] and (late := time.monotonic() - told[1]) > 0:
+            raise deeds.Overdue(f"{late:.2f} s too late")
 
     def facts(self) -> dict[str, Any]:
         from django.db import connections
@@ -93,7 +101,7 @@ class Desk:
         connection = connections["default"].connection
         return {
             "pid": os.getpid(),
-            "at": time.time(),
+            "at": time.monotonic(),
             "session": connection.info.backend_pid if connection and not connection.closed else None,
             "threads": self.left_over(),
         }
@@ -134,6 +142,8 @@ class Desk:
             outcome, told, more = Outcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
         except KeyboardInterrupt:
             told = "KeyboardInterrupt: interrupted"
+        except deeds.Overdue as error:
+            told = f"{deeds.Overdue.__name__}: {error}"
         except Exception as error:  # noqa: BLE001  (whatever a stranger's lock raises: it is unknown)
             told = f"{type(error).__name__}: {error}"
         self.journal.complete(key, outcome, error=told, **more)

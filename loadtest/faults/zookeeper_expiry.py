@@ -56,6 +56,6 @@ class ZooKeeperExpiry(Adversary):
                 f"node {before[0]} gone after {spent:.2f} s without heartbeats; left: {after or 'none'}"
             )
         scene.ahead(1.0)
-        scene.go_on(victim)
+        scene.go_on(victim, outlasts=True)
         self.proxy.mend()
         scene.fault("the network is mended")

@@ -1,0 +1,58 @@
+"""A machine so slow that the judge itself keeps the worker inside beyond its lease: that shows nothing of the lock."""
+
+import time
+from threading import Event
+from typing import Any
+
+import pytest
+
+from loadtest.faults.base import Adversary
+from loadtest.faults.cell import Cell
+from loadtest.faults.crew import Pool
+from loadtest.faults.play import play
+from loadtest.faults.site import private_servers
+from loadtest.words import Word
+from locks.hazards import Hazard
+
+SLUGS = "token", "fair-lock", "select-for-update", "optimistic-version", "single-writer", "redis-watch"
+
+
+class HeldUp(Adversary):
+    """Strikes nothing, and takes its time: the worker inside is let on when its lease is over and others wrote."""
+
+    slug = "held-up"
+    word = Hazard.CONNECTIONS
+
+    def strike(self, scene: Any) -> None:
+        if victim := scene.victim():
+            scene.prove("something quick")
+            over = time.monotonic() + scene.longest_lease()
+            scene.wait(scene.rush(), 2 * scene.lease)
+            while time.monotonic() < over:
+                victim.hears(over - time.monotonic())
+            scene.go_on(victim)
+
+
+@pytest.mark.timeout(300)
+def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
+    django_db_setup: None, django_db_blocker: Any
+) -> None:
+    once = Event()
+    once.set()
+    with django_db_blocker.unblock(), private_servers() as site:
+        pool = Pool()
+        try:
+            for slug in SLUGS:
+                cell = Cell(slug, HeldUp)
+                (result,) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
+                assert result.word == Word.INCONCLUSIVE, (slug, result.verdict.cause)
+                assert "because of us (Overdue: " in result.verdict.cause, (slug, result.verdict.cause)
+                assert not result.verdict.fired
+                assert result.books
+                assert result.witness
+                calls = result.witness.history.calls
+                (left,) = [each for each in calls if "Overdue" in each.error]
+                written = sum(amount for each in calls if each is not left for _, amount in each.legs)
+                assert result.books.final == result.books.opening + written, slug
+        finally:
+            pool.close()
