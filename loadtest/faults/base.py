@@ -16,6 +16,7 @@ from loadtest.faults.scene import IN_TIME
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
+    from loadtest.faults.crew import Worker
     from loadtest.faults.scene import Scene
     from loadtest.faults.site import Site
 
@@ -97,11 +98,11 @@ class Party(Adversary):
         self.occasion.meet(lambda: self.prepare(scene.site))
         if scene.book.store == "redis":  # not a lock but the balance itself: acknowledged, and then …
             scene.wait(scene.rush(1), 5)
-        victim = scene.victim(PARTY_ENTERS)
-        if victim is None and any(each.busy for each in scene.struck):
-            return  # it is merely slow: whoever has to wait for it would lose his lease
+        victim, refused = self.enters(scene)
+        if not victim and not refused:
+            return  # it is merely slow, and whoever has to wait for it would lose his lease; or something else failed
         entered = time.monotonic()
-        before = scene.held(victim) if victim else "the lock was not granted"
+        before = scene.held(victim) if victim else refused
         if self.cuts_sql:
             connections.close_all()
         scene.hazard_comes()
@@ -117,6 +118,13 @@ class Party(Adversary):
         self.aftermath(scene)
         if victim:
             scene.go_on(victim)
+
+    def enters(self, scene: Scene) -> tuple[Worker | None, str]:
+        """Let one worker in. Returns it, or None and how it was refused: "" if it was not, and did not get there."""
+        worker = scene.hire()
+        if victim := scene.victim(PARTY_ENTERS, worker):
+            return victim, ""
+        return None, "" if worker.busy else scene.turned_away(worker)
 
     def aftermath(self, scene: Scene) -> None:
         """Between the event and the struck worker's write: the rivals want the account."""

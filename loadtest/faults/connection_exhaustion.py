@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from loadtest.faults.base import PARTY_ENTERS, Party
+from loadtest.faults.base import Party
 from loadtest.faults.scene import EASY_LEASE
 from locks.hazards import Hazard
 
@@ -55,11 +55,13 @@ class ConnectionExhaustion(Party):
 
     def strike(self, scene: Scene) -> None:
         self.occasion.meet(lambda: None)
-        victim = scene.victim(PARTY_ENTERS)
+        victim, refused = self.enters(scene)
+        if not victim and not refused:
+            return
         for number, rival in enumerate(each for each in scene.rivals if not each.busy):
             rival.asks("call", "disconnect", number == 0)  # the others miss Valkey only
             scene.struck.add(rival)
-        before = scene.held(victim) if victim else "the lock was not granted"
+        before = scene.held(victim) if victim else refused
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if seen:
             scene.fault("no connections any more")

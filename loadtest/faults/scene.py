@@ -129,10 +129,10 @@ class Scene(Record):
                 worker.tells("go")
         return None
 
-    def turned_away(self, worker: Worker) -> bool:
-        """Was its last posting refused because a lock or a server was not available?"""
+    def turned_away(self, worker: Worker) -> str:
+        """Return how its last posting was refused because a lock or a server was not available; "" if it was not."""
         own = [each for each in history.read(self.folder).calls if each.worker == f"worker {worker.pid}"]
-        return bool(own) and own[-1].busy
+        return f"not granted ({own[-1].error})" if own and own[-1].busy else ""
 
     def posts(self, worker: Worker, count: int = 1) -> None:
         """Let this worker post, under the short lease. Waits until it has begun."""

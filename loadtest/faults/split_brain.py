@@ -75,9 +75,10 @@ class SplitBrain(Party):
         victim, beside = scene.hire(env=direct), scene.hire(env=direct)
         self.occasion.meet(self.front.cut)
         inside = scene.victim(PARTY_ENTERS, victim)
-        if not inside and not scene.turned_away(victim):
+        refused = "" if inside else scene.turned_away(victim)
+        if not inside and not refused:
             return
-        before = scene.held(victim) if inside else "the lock was not granted"
+        before = scene.held(victim) if inside else refused
         seen = self.occasion.meet(lambda: self.event(scene.site))
         book = str(scene.book.pk)
         if scene.book.store == "redis":  # acknowledged by the old primary, which nobody will believe

@@ -51,6 +51,8 @@ def scene_of(**fields: Any) -> Any:
         "lease": 10.0,
         "leases": 2,
         "done": done,
+        "hire": lambda **_: SimpleNamespace(busy=False),
+        "turned_away": lambda worker: "",
         "victim": lambda *_: "victim",
         "held": lambda _: "held",
         "keys": lambda: {"lock": "PTTL 5"},
@@ -73,6 +75,22 @@ def test_an_event_that_outlasts_the_lease_proves_nothing_and_lets_nobody_in(
     scene = scene_of(lease=lease)
     Struck().strike(scene)
     assert scene.done == done
+
+
+@pytest.mark.parametrize(("refused", "proofs"), [("not granted (no replica)", 1), ("", 0)])
+@pytest.mark.parametrize("slug", ["struck", "connection-exhaustion"])
+def test_who_did_not_get_inside_was_struck_only_if_the_lock_was_refused(
+    slug: str, refused: str, proofs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other end of its posting (an error on the way, no gate at all) says nothing of the hazard."""
+    adversary: Any = Struck() if slug == "struck" else HAZARDS[slug]()
+    monkeypatch.setattr(HAZARDS["connection-exhaustion"], "event", lambda self, site: "full")
+    monkeypatch.setattr(HAZARDS["connection-exhaustion"], "relief", lambda self, site: "free")
+    told: list[str] = []
+    scene = scene_of(victim=lambda *_: None, turned_away=lambda worker: refused, prove=told.append, rivals=[])
+    adversary.strike(scene)
+    assert len(told) == proofs
+    assert all(refused in each for each in told)
 
 
 @pytest.mark.parametrize(
