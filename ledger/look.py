@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 
-def _item(title: str, icon: str, url: str, permission: str) -> dict[str, Any]:
+def _item(title: str, icon: str, url: str, permission: str = "") -> dict[str, Any]:
+    """Return an entry of the navigation, for those who have the `permission`, or for all."""
     link = reverse_lazy(f"admin:{url}")
     return {
         "title": title,
         "icon": icon,
         "link": link,
-        "permission": lambda request: request.user.has_perm(permission),
+        "permission": lambda request: not permission or request.user.has_perm(permission),
         "active": lambda request: _page(request.path) == _page(str(link)),
     }
 
 
 def _page(path: str) -> str:
     """Return what a page belongs to: what starts something is a place of its own, the rest belongs to its list."""
-    return path if path.endswith(("/add/", "/compare/", "/swarm/")) else "/".join(path.split("/")[:4])
-
-
-def _everyone(request: HttpRequest) -> bool:
-    return True
+    if path.endswith(("/add/", "/compare/", "/swarm/")):
+        return path
+    return "/".join(path.split("/")[: 5 if "/strategies/" in path else 4])
 
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Lost Update Lab",
     "SITE_HEADER": "Lost Update Lab",
-    "SITE_SUBHEADER": "Which lock can I trust with money?",
+    "SITE_SUBHEADER": "Locks on trial, with money",
     "SITE_SYMBOL": "lock_open_right",
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("ledger/favicon.svg")}
@@ -48,12 +46,8 @@ UNFOLD: dict[str, Any] = {
         "navigation": [
             {
                 "items": [
-                    {
-                        "title": "Start",
-                        "icon": "home",
-                        "link": reverse_lazy("admin:index"),
-                        "permission": _everyone,
-                    }
+                    _item("Start", "home", "index"),
+                    _item("Strategies", "lock", "loadtest_strategies"),
                 ]
             },
             {

@@ -12,12 +12,13 @@ from django.utils.html import format_html
 from ledger.admin.readonly import ReadOnlyAdmin
 from loadtest.admin_comparison import Comparisons
 from loadtest.admin_stop import Stops
+from loadtest.admin_strategy_pages import StrategyPages
 from loadtest.admin_swarm import Swarms
 from loadtest.models import Result, Trial
 
 
 @admin.register(Trial)
-class TrialAdmin(Stops, Swarms, Comparisons, ReadOnlyAdmin):
+class TrialAdmin(Stops, Swarms, Comparisons, StrategyPages, ReadOnlyAdmin):
     list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")
 

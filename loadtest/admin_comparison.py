@@ -20,10 +20,12 @@ from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
 from loadtest.admin_strategies import strategies_field
+from loadtest.again import of_plan
 from loadtest.imports.comparison import COMMAND as IMPORTS
 from loadtest.imports.comparison import Comparison, begin
 from loadtest.models import Trial
 from loadtest.swarm_comparison import COMMAND as SWARM
+from loadtest.words import explained
 from loadtest.workloads import Opening
 
 #: what background workers run: its page looks again by itself
@@ -148,4 +150,12 @@ def seen(trial: Trial) -> dict[str, Any]:
         else:
             row["at_work"] = place == options.get("at")
         rows.append(row)
-    return {"trial": trial, "rows": rows, "watched": not trial.ended and trial.command in WATCHED}
+    return {
+        "trial": trial,
+        "rows": rows,
+        "watched": not trial.ended and trial.command in WATCHED,
+        "words": explained(result.verdict for result in results),
+        "again": of_plan(options["plan"])
+        if trial.command in (SWARM, "compare") and "plan" in options
+        else "",
+    }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.strategies import STRATEGIES
+from loadtest.hazards import about
 from loadtest.workloads import WORKLOADS
 from locks import LOCKS
 from locks.hazards import ALL, Hazard
@@ -53,7 +54,8 @@ def page() -> str:
         "break; a test that no longer sees one break fails.\n",
         *contract(),
         "## Hazards\n\nThe words of the claims. `manage.py faults` tries some of them in several variants.\n",
-        ", ".join(f"`{hazard}`" for hazard in Hazard) + "\n",
+        "| hazard | what happens |\n| --- | --- |\n"
+        + "".join(f"| `{hazard}` | {about(hazard)} |\n" for hazard in Hazard),
     ]
     return "\n".join(parts)
 

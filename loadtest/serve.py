@@ -51,11 +51,14 @@ def serve(stack: ExitStack, port: int) -> None:
     from loadtest.demo_user import demo_login
     from loadtest.webserver import WebServer
 
-    web = stack.enter_context(WebServer(port=port if _free(port) else 0))
+    free = _free(port)
+    web = stack.enter_context(WebServer(port=port if free else 0))
     workers = [
         stack.enter_context(BackgroundWorker(number=number)) for number in range(1, BACKGROUND_WORKERS + 1)
     ]
     name, password = demo_login()
+    if not free:
+        print(f"Port {port} is taken (by another `make serve`?), so it is another one; PORT=… chooses.")
     print(
         f"The ledger:  {web.url}/admin/   login {name}, password {password}\n"
         f"The swarm:   .venv/bin/locust -f loadtest/swarm/locustfile.py --host {web.url} --web-host 127.0.0.1\n"

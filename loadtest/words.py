@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -28,5 +29,23 @@ class Word(StrEnum):
         return self in (Word.CREATED, Word.LOST, Word.OVERSOLD)
 
 
+#: what each says, for the pages that use it
+MEANING = {
+    Word.CREATED: "money appeared: an operation is on the chain twice, or one that failed is on it",
+    Word.LOST: "an acknowledged operation is not in the balance",
+    Word.OVERSOLD: "the balance fell below its floor",
+    Word.STALLED: "no progress by the deadline",
+    Word.REFUSED: "unavailable, but right",
+    Word.INCONCLUSIVE: "the run proves nothing: the cause and the remedy are given",
+    Word.KEPT: "every acknowledged operation is in the balance exactly once, under contention that broke the control",
+    Word.NOT_RUN: "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
+}
+
 #: why something is `not-run` among the results of a run that did not come to its end
 STOPPED = "the run was stopped before it came to this"
+
+
+def explained(used: Iterable[str]) -> dict[str, str]:
+    """Return {word: what it says} of those `used`, the gravest first."""
+    words = set(used)
+    return {str(word): MEANING[word] for word in Word if word in words}

@@ -10,11 +10,15 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
+from ledger.strategies import known
+from loadtest.again import of_report
 from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
 from loadtest.report.runs import run_of
 from loadtest.report.terminal import verdicts
+from loadtest.strategy_page import sentences, textbook
+from loadtest.words import explained
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it
@@ -23,17 +27,6 @@ EVIDENCE = {
     "faults": "python manage.py faults",
     "explore": "python manage.py explore",
     "bench": "python manage.py bench",
-}
-#: gravest first, as in loadtest/words.py; the page explains each word it uses
-VERDICTS = {
-    "created": "money appeared: an operation is on the chain twice, or one that failed is on it",
-    "lost": "an acknowledged operation is not in the balance",
-    "oversold": "the balance fell below its floor",
-    "stalled": "no progress by the deadline",
-    "refused": "unavailable, but right",
-    "inconclusive": "the run proves nothing: the cause and the remedy are given",
-    "kept": "every acknowledged operation is in the balance exactly once, under contention that broke the control",
-    "not-run": "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
 }
 
 
@@ -70,18 +63,28 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return what the template shows."""
     compare = evidence.get("compare", {})
     results = compare.get("results", [])
+    named = dict.fromkeys(
+        each.get("strategy") for file in evidence.values() for each in file.get("results", ())
+    )
     return {
         "compare": compare,
+        "strategies": {slug: own_words(slug) for slug in named if slug in known()},
         "hazards": len(Hazard),
         "workloads": workloads(results),
         "compared": compared(results),
         "faults": matrix.context(evidence.get("faults")),
         "explore": explorer.context(evidence.get("explore")),
         "bench": bench.context(evidence.get("bench")),
-        "runs": {name: run_of(EVIDENCE[name], file) for name, file in evidence.items()},
-        "verdicts": {word: text for word, text in VERDICTS.items() if word in _words(evidence)},
-        "commands": [EVIDENCE[name] for name in evidence],
+        "runs": {name: run_of(of_report(file, name), file) for name, file in evidence.items()},
+        "verdicts": explained(_words(evidence)),
+        "commands": [of_report(file, name) for name, file in evidence.items()],
     }
+
+
+def own_words(slug: str) -> dict[str, Any]:
+    """Return what a strategy says of itself, with the page that its file begins with."""
+    found = known()[slug]
+    return {**sentences(found), "textbook": textbook(found)}
 
 
 def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -91,6 +91,19 @@ def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
     return told
 
 
+def further(results: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what to ask next of those that kept the money; nothing of the others."""
+    kept = dict.fromkeys(each["strategy"] for each in results if each["verdict"] == "kept")
+    if not kept:
+        return []
+    named = " ".join(f"{'--lock' if ':' in slug else '--strategy'} {slug}" for slug in kept)
+    return [
+        "kept: this load lost nothing, which is no proof that nothing can. Ask further, of what kept:",
+        f"  python manage.py faults {named}    (a crash, a pause, a partition, a failover …)",
+        f"  python manage.py explore {named}    (every order of the commands)",
+    ]
+
+
 def was_stopped(result: Mapping[str, Any]) -> bool:
     """Is it missing because the run was stopped? `stopped` tells of all of those at once."""
     return result.get("reason") == STOPPED

@@ -91,9 +91,11 @@ def test_sigkill_of_the_web_server_ends_the_demo(demo: Family) -> None:
 
 def test_serve_until_ctrl_c(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        served = start("loadtest.serve", PORT=str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        served = start("loadtest.serve", PORT=str(port))
         served.says("Ctrl-C ends all of it")
     said = served.log.read_text()
+    assert f"Port {port} is taken" in said
     assert "login demo, password open sesame" in said
     address = re.search(r"http://127.0.0.1:\d+", said)
     assert address

@@ -54,6 +54,8 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/ledger/importrun/<path:object_id>/change/": (("ledger.view_importrun", 200),) * 2,
     "admin/ledger/book/<path:object_id>/change/": (("ledger.view_book", 200),) * 2,
     "admin/ledger/book/<uuid:book_id>/accounts/<path:number>/losses/": (("ledger.view_book", 200),) * 2,
+    "admin/loadtest/trial/strategies/": ((STAFF, 200),) * 2,
+    "admin/loadtest/trial/strategies/<slug:slug>/": ((STAFF, 200),) * 2,
     "admin/loadtest/trial/swarm/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/compare/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/compare/<int:run_id>/": (

@@ -28,7 +28,7 @@ from loadtest.rehearsal import NotTaken, rehearse
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
-from loadtest.report.terminal import matrix, remarks, stopped, table
+from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
 from loadtest.trial import skipped
@@ -158,7 +158,7 @@ class Command(BaseCommand):
         results = report["results"]
         several = len({each["workload"] for each in results}) > 1
         drawn = matrix(results) if several else table(results, on.width)
-        show(on, [drawn], [*remarks(results), *stopped(results), *self.files])
+        show(on, [drawn], [*remarks(results), *stopped(results), *self.files, *further(results)])
 
 
 def _plans(options: dict[str, Any]) -> list[Plan]:

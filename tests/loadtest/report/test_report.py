@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.reconcile import timeline
+from loadtest.compare import Plan
 from loadtest.report import faults
 from tests.ledger.history import History
 
@@ -61,6 +62,24 @@ def test_two_controls_on_two_stores_are_told_apart(tmp_path: Path) -> None:
     assert "no-lock on postgres" in html
     write(tmp_path, result("no-lock", store="redis"))
     assert "no-lock on redis" not in page(tmp_path)
+
+
+def test_a_strategy_has_its_own_words_and_a_strangers_lock_none(tmp_path: Path) -> None:
+    write(tmp_path, result("watchdog"), result("mylocks:mine"))
+    html = page(tmp_path)
+    assert html.count('href="#strategy-watchdog"') == html.count('id="strategy-watchdog"') == 1
+    assert "the holder is paused past its lease" in html
+    assert "strategy-mylocks" not in html
+
+
+def test_the_page_says_with_which_options_to_run_it_again(tmp_path: Path) -> None:
+    plan = Plan(strategies=("no-lock", "mylocks:mine"), users=7, settings={"poll": 0.02})
+    told = {"options": {"plan": plan.as_json()}, "results": [result("no-lock")]}
+    (tmp_path / "compare.json").write_text(json.dumps(told))
+    html = page(tmp_path)
+    line = "python manage.py compare --lock mylocks:mine --users 7 --poll 20ms"
+    assert line in html[html.index("Run it again") :]
+    assert line in html[: html.index("<table")]
 
 
 def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""The command line that repeats a run, from what its file or its row in the admin says was asked for.
+
+{"strategies": ["no-lock", "mylocks:mine"], "users": 16} → python manage.py compare --lock mylocks:mine --users 16
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ledger.strategies import CARD, CONTROL, STRATEGIES
+from loadtest.compare import Plan
+from loadtest.presets import PRESETS
+
+#: options of `explore` → what they are without being asked for
+EXPLORE = {"workers": 2, "faults": 1, "work": 0, "slack": 100, "workload": "deposits", "budget": 300.0}
+
+
+def of_report(report: Mapping[str, Any], name: str) -> str:
+    """Return the line for an evidence file of the command `name`. One of which nothing is known was asked for as it
+    is without options."""
+    options = report.get("options", {})
+    if name == "compare" and "plan" in options:
+        return of_plan(options["plan"])
+    if name == "faults" and "plan" in options:
+        return _line(name, _faults(options["plan"]))
+    if name == "explore" and options:
+        strategies = [each["strategy"] for each in report.get("results", ())]
+        given = ((each, options.get(each, usual), usual) for each, usual in EXPLORE.items())
+        return _line(name, [*_strategies(strategies, STRATEGIES), *_changed(given)])
+    return _line(name, [])
+
+
+def of_plan(plan: Mapping[str, Any]) -> str:
+    """Return the line for a comparison by a swarm, whoever asked for it."""
+    preset = PRESETS[plan["preset"]][1] if plan["preset"] else {}
+    usual = {**_defaults(), **preset}
+    words = ["--preset", plan["preset"]] if preset else []
+    everyone = set(plan["strategies"]) == set(STRATEGIES)
+    words += ["--all"] if everyone else _strategies(plan["strategies"], CARD)
+    words += _changed(
+        (each, plan[each], usual[each]) for each in ("workload", "accounts", "users", "seconds")
+    )
+    if not plan["own_store"] and plan["store"] != preset.get("store"):
+        words += ["--store", plan["store"]]
+    for name, value in plan["workload_options"].items():
+        if value != usual.get("workload_options", {}).get(name):
+            words += ["--option", f"{name}={json.dumps(value)}"]
+    return _line("compare", [*words, *_settings(plan["settings"], preset.get("settings", {}))])
+
+
+def _defaults() -> dict[str, Any]:
+    return {each.name: each.default for each in fields(Plan) if each.default is not MISSING}
+
+
+def _settings(chosen: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in chosen.items():
+        if value == usual.get(name):
+            continue
+        if name in ("think", "before"):
+            low, high = (each * 1000 for each in value)
+            yield from (f"--{name}", f"{low:g}-{high:g}ms")
+        elif name in ("poll", "lease"):
+            yield from (f"--{name}", f"{value * 1000:g}ms")
+        elif name == "ordered" and not value:
+            yield "--unordered"
+
+
+def _faults(plan: Mapping[str, Any]) -> Iterator[str]:
+    from loadtest.faults import HAZARDS  # every hazard: only who asks for a line of `faults` needs them
+
+    if tuple(plan["strategies"]) == CARD:
+        yield "--quick"
+    else:
+        yield from _strategies(plan["strategies"], STRATEGIES)
+    if set(plan["hazards"]) != set(HAZARDS):
+        for hazard in plan["hazards"]:
+            yield from ("--hazard", hazard)
+    yield from _changed([("repeat", plan["repeat"], 1)])
+    yield from ("--seed", str(plan["seed"]))
+
+
+def _strategies(asked: Iterable[str], usual: Iterable[str]) -> Iterator[str]:
+    """Yield the options for those `asked`; the control comes by itself, and `usual` without being asked for."""
+    named = list(dict.fromkeys(asked))
+    if set(named) == set(usual):
+        return
+    for slug in [each for each in named if each != CONTROL] or named:
+        yield from ("--lock" if ":" in slug else "--strategy", slug)
+
+
+def _changed(options: Iterable[tuple[str, Any, Any]]) -> Iterator[str]:
+    """Yield each option (name, value, what it is usually) that is not as usual."""
+    for name, value, usual in options:
+        if value != usual:
+            yield from (f"--{name}", f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def _line(command: str, words: Iterable[str]) -> str:
+    return shlex.join(["python", "manage.py", command, *words])

@@ -1,0 +1,33 @@
+"""What the lab says of a strategy where it is met: its sentences, its claim, and the page that its file begins with."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ledger.strategies import Locked, Strategy
+from loadtest.hazards import about
+from locks.hazards import Hazard
+
+SENTENCES = ("slug", "title", "guarantees", "breaks_when", "round_trips", "source", "stores")
+
+
+def sentences(found: type[Strategy]) -> dict[str, Any]:
+    """Return what a strategy says of itself. (A template would call the class itself.)"""
+    return {name: getattr(found, name) for name in SENTENCES}
+
+
+def textbook(found: type[Strategy]) -> str:
+    """Return its textbook page: the docstring of its file, or of its lock's when nobody wrote one for the strategy."""
+    module = sys.modules[found.__module__]
+    if issubclass(found, Locked) and getattr(module, found.__name__, None) is not found:  # made, not written
+        module = sys.modules[found.factory.__module__]
+    return module.__doc__ or ""
+
+
+def claim(found: type[Strategy]) -> list[dict[str, Any]]:
+    """Return each hazard, what it is, and whether the strategy claims to keep the balance under it."""
+    return [
+        {"hazard": str(hazard), "about": about(hazard), "claimed": hazard in found.withstands}
+        for hazard in Hazard
+    ]
