@@ -17,8 +17,15 @@ from loadtest.arguments import writable_folder
 from loadtest.claims import Exit
 
 
+EXIT_CODES = (
+    "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "
+    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive."
+)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add --strategy, --lock, --output and --json."""
+    """Add --strategy, --lock, --output and --json, and what the exit codes of all measuring commands say."""
+    parser.epilog = EXIT_CODES
     parser.add_argument(
         "--strategy", action="append", default=[], metavar="SLUG", help="a strategy; may be repeated"
     )

@@ -50,7 +50,8 @@ def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[st
 
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each cell that contradicts its claim or decides nothing."""
+    """Return a sentence for each cell that contradicts its claim or decides nothing; and for each in which a
+    stranger's lock fails, which claims nothing but what its author wrote: that is what its author came for."""
     told = []
     for each in results:
         where = f"{each['strategy']} × {each['hazard']}"
@@ -58,6 +59,8 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
             told.append(f"{where}: claims to withstand it, and is {each['verdict']}: {each['cause']}")
         elif each["verdict"] == "inconclusive":
             told.append(f"{where}: inconclusive: {each['cause']}. Remedy: {each['remedy']}.")
+        elif ":" in each["strategy"] and each["verdict"] not in ("kept", "not-run"):
+            told.append(f"{where}: {each['verdict']}: {each['cause']}. Again: {each['command']}")
     return told
 
 

@@ -37,6 +37,13 @@ from loadtest.workloads import WORKLOADS
 
 #: as a workload: all of them
 EVERY = "all"
+#: settings of a strategy that are times: how each is written, and what it is
+TIMES = {
+    "think": (span, "the business's work between read and write, as 20ms or 1-100ms (0-5ms)"),
+    "before": (span, "work before the read, as 1-100ms (none)"),
+    "poll": (duration, "between two looks of a waiting lock, as 20ms (as published)"),
+    "lease": (duration, "a lock's lease, as 5s (as published)"),
+}
 
 
 class Command(BaseCommand):
@@ -79,12 +86,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--accounts", type=whole_number, help="1: all meet on one hot account; more: spread (1)"
         )
-        parser.add_argument(
-            "--think", type=typed(span), help="the business's work between read and write (0-5ms)"
-        )
-        parser.add_argument("--before", type=typed(span), help="work before the read (none)")
-        parser.add_argument("--poll", type=typed(duration), help="between two looks of a waiting lock")
-        parser.add_argument("--lease", type=typed(duration), help="a lock's lease")
+        for name, (parse, about) in TIMES.items():
+            parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
         parser.add_argument("--host", metavar="URL", help="a running server on the same databases")
         parser.add_argument("--history", type=Path, metavar="DIR", help="keep what the clients saw there")
 
@@ -173,7 +176,7 @@ def _plan(options: dict[str, Any]) -> Plan:
     """The preset, and what was asked for beside it. Raises ValueError and CommandError."""
     chosen = dict(PRESETS[options["preset"]][1]) if options["preset"] else {}
     settings = dict(chosen.pop("settings", {}))
-    for name in ("think", "before", "poll", "lease"):
+    for name in TIMES:
         if options[name] is not None:
             settings[name] = options[name]
     if options["unordered"]:

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.reconcile import timeline
 from loadtest.compare import Plan
-from loadtest.report import faults
+from loadtest.report import faults, terminal
 from tests.ledger.history import History
 
 SCRIPT = "<script>alert(1)</script>"
@@ -80,6 +80,22 @@ def test_the_page_says_with_which_options_to_run_it_again(tmp_path: Path) -> Non
     line = "python manage.py compare --lock mylocks:mine --users 7 --poll 20ms"
     assert line in html[html.index("Run it again") :]
     assert line in html[: html.index("<table")]
+
+
+def test_what_a_strangers_lock_loses_is_told_though_it_claimed_nothing() -> None:
+    cell = {"hazard": "pause", "verdict": "lost", "agrees": True, "cause": "10 lost", "command": "again"}
+    told = faults.remarks([{**cell, "strategy": "mylocks:mine"}, {**cell, "strategy": "token"}])
+    assert told == ["mylocks:mine × pause: lost: 10 lost. Again: again"]
+    kept = {**cell, "verdict": "kept", "strategy": "mylocks:mine"}
+    assert faults.remarks([kept]) == []
+
+
+def test_of_what_kept_the_money_it_is_said_what_to_ask_further() -> None:
+    told = "\n".join(terminal.further([result("no-lock"), result("mylocks:mine", verdict="kept")]))
+    assert "no proof" in told
+    assert "python manage.py faults --lock mylocks:mine " in told
+    assert "python manage.py explore --lock mylocks:mine " in told
+    assert terminal.further([result("no-lock")]) == []
 
 
 def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> None:
