@@ -15,6 +15,7 @@ from loadtest.availability import missing
 from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import with_loss
 from loadtest.faults import touch
+from loadtest.faults.answers import overdue, unserved
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
 from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
@@ -119,7 +120,9 @@ class Callers:
         finally:
             scene.leave()
         standstill = scene.standstill()
-        late = scene.overdue()
+        calls = history.read(self.folder).calls
+        late = overdue(calls)
+        alone = unserved(calls, scene.before, scene.inside) if scene.proof else []
         stall, doubts = weighed(measured(scene.stall, standstill), trial)
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
@@ -129,7 +132,7 @@ class Callers:
             fired={word: scene.proof} if scene.proof and not late else {},
             not_applicable={word: scene.cannot} if scene.cannot and not scene.proof else {},
             stall=stall,
-            doubts=(*doubts, *scene.doubts, *late),
+            doubts=(*doubts, *scene.doubts, *late, *alone),
             facts={
                 "began": scene.opened.isoformat(),
                 "timeline": scene.timeline,

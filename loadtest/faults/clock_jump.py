@@ -87,9 +87,9 @@ class ClockJumpClient(ClockJump):
         odd = scene.hire(pool=self.others)
         victim = scene.victim(PARTY_ENTERS)
         self.occasion.meet(lambda: self.clock.set(self.jump))
-        if victim:
-            self.told(scene, odd.asks("call", "clock"))
-        scene.posts(odd)
+        at = odd.asks("call", "clock")
+        if scene.posts(odd) and victim:  # whose clock is wrong wants to get in, while another is inside
+            self.told(scene, at)
         scene.wait([odd], 0.8)
         scene.ahead(0.3)
         if victim:

@@ -25,8 +25,9 @@ def release_foreign(desk: Desk) -> str:
     return "said nothing"
 
 
-def take_and_die(desk: Desk) -> str:
-    """Let a thread take the lock, read, and end without a release, as code without a `finally` does."""
+def take_and_die(desk: Desk) -> tuple[bool, bool]:
+    """Let a thread take the lock, read, and end without a release, as code without a `finally` does. Returns whether it
+    took it, and whether it ended."""
     taken: list[Any] = []
 
     def business() -> None:
@@ -37,7 +38,7 @@ def take_and_die(desk: Desk) -> str:
     thread = threading.Thread(target=business, name="business")
     thread.start()
     thread.join(10)
-    return f"thread ended: {not thread.is_alive()}, lock taken: {bool(taken)}"
+    return bool(taken), not thread.is_alive()
 
 
 def _lock(desk: Desk) -> Any:
@@ -161,11 +162,11 @@ def read_from(desk: Desk, url: str) -> None:
 
     wanted = {**connections.settings["default"], **Env.db_url_config(url)}
     connections.settings = connections.configure_settings({**connections.settings, "replica": wanted})
-    desk.stale = 0
+    desk.stale = []
     read = SqlStore.read
 
     def elsewhere(store: Any, posting: Any) -> Any:
-        desk.stale += 1
+        desk.stale.append(time.monotonic())
         home, store.db = store.db, "replica"
         try:
             return read(store, posting)
@@ -175,9 +176,9 @@ def read_from(desk: Desk, url: str) -> None:
     SqlStore.read = elsewhere  # type: ignore[method-assign]
 
 
-def reads_elsewhere(desk: Desk) -> int:
-    """Return how many balances were read from the replica."""
-    return int(desk.stale)
+def reads_elsewhere(desk: Desk) -> list[float]:
+    """Return when balances were read from the replica, by the monotonic clock."""
+    return desk.stale
 
 
 def import_chunk(desk: Desk, run: int, lane: int, dies_at: int, lease: float) -> bool:

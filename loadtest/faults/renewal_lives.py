@@ -29,15 +29,16 @@ class RenewalLives(Adversary):
     def strike(self, scene: Scene) -> None:
         worker = scene.hire()
         scene.struck.add(worker)
-        ended = worker.asks("call", "take_and_die")
-        if "lock taken: True" not in ended:
-            scene.note(ended)
+        taken, ended = worker.asks("call", "take_and_die")
+        if not taken or not ended:
+            scene.note(
+                f"the business thread has {'' if taken else 'not '}got the lock and {'' if ended else 'not '}ended"
+            )
             return
         scene.fault(f"the business thread of worker {worker.pid} has ended, its renewer has not")
         bound = scene.longest_lease()
         time.sleep(1.2 * bound)
         left = scene.keys()
-        scene.prove(
-            f"{ended}; the process is {worker.state()}; after {1.2 * bound:.2f} s {len(left)} keys are left"
-        )
+        told = f"the thread that had the lock has ended; the process is {worker.state()}"
+        scene.prove(f"{told}; after {1.2 * bound:.2f} s {len(left)} keys are left")
         scene.rush()

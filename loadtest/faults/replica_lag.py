@@ -97,10 +97,11 @@ class ReplicaLag(Party):
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if not scene.wait(readers, 3):
             return
-        asked = sum(each.asks("call", "reads_elsewhere") for each in readers)
+        asked = [at for each in readers for at in each.asks("call", "reads_elsewhere")]
+        meanwhile = sum(self.began < at < self.resumed for at in asked)
         if not asked:
             scene.cannot = "it reads the balance where it writes it: the replica is never asked"
-        elif seen:
+        elif seen and meanwhile:
             scene.fault("the replica begins to lag behind", self.began)
             scene.fault("the replica catches up", self.resumed)
-            scene.prove(f"{seen} and answered {asked} reads of a balance")
+            scene.prove(f"{seen} and answered {meanwhile} reads of a balance")

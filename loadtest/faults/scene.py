@@ -23,7 +23,6 @@ from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import Record
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
-from loadtest.faults.deeds import Overdue
 from loadtest.faults.site import Site
 from loadtest.stall import longest_stall
 
@@ -40,6 +39,7 @@ IN_TIME = 0.8
 CROWD_DONE = EASY_LEASE + 1.0
 #: seconds that a lease of its own is waited for
 LONGEST_LEASE = 12.0
+LATE = "the others had not begun to want the account when the hazard was over"
 STUCK = "under contention alone workers did not get on"
 
 
@@ -59,6 +59,8 @@ class Scene(Record):
     leases: int = 2
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
+    #: who stood between read and write
+    inside: set[str] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
     #: keys of the calls that were answered before the hazard
     before: frozenset[str] = frozenset()
@@ -121,6 +123,7 @@ class Scene(Record):
         worker.begins("post", 1, THINK, self.lease, True)
         with suppress(Dead):
             if (heard := worker.hears(patience)) and heard[0] == "inside":
+                self.inside.add(f"worker {worker.pid}")
                 self.note(f"worker {worker.pid} has read and not written; {self.held(worker)}")
                 return worker
         self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
@@ -134,10 +137,10 @@ class Scene(Record):
         own = [each for each in history.read(self.folder).calls if each.worker == f"worker {worker.pid}"]
         return f"not granted ({own[-1].error})" if own and own[-1].busy else ""
 
-    def posts(self, worker: Worker, count: int = 1) -> None:
-        """Let this worker post, under the short lease. Waits until it has begun."""
+    def posts(self, worker: Worker, count: int = 1) -> bool:
+        """Let this worker post, under the short lease. Waits until it has begun. Has it?"""
         worker.begins("post", count, THINK, self.lease, False)
-        self.begun([worker])
+        return self.begun([worker])
 
     def rush(self, count: int = RIVALS) -> list[Worker]:
         """Let rivals want the account. Waits until they have begun, not for what comes of it."""
@@ -147,8 +150,10 @@ class Scene(Record):
             if worker.busy:  # it waits since an earlier rush
                 continue
             worker.begins("post", AFTER, THINK, EASY_LEASE, False)
-        self.begun(self.rivals[:count])
-        self.note(f"{count} other workers want the account")
+        if self.begun(self.rivals[:count]):
+            self.note(f"{count} other workers want the account")
+        else:
+            self.doubts.append(Doubt(LATE, "run it again on a quieter machine"))
         return self.rivals[:count]
 
     def begun(self, workers: list[Worker], seconds: float = 3.0) -> bool:
@@ -181,13 +186,6 @@ class Scene(Record):
         until = () if outlasts or not worker.inside else (worker.inside["at"] + IN_TIME * self.lease,)
         with suppress(OSError):
             worker.tells("go", *until)
-
-    def overdue(self) -> list[Doubt]:
-        """Return the doubts that are left by workers who had to leave without a write."""
-        calls = history.read(self.folder).calls
-        late = [each for each in calls if each.error.startswith(Overdue.__name__)]
-        told = "{0.worker} stood inside for as long as its lease, because of us ({0.error})"
-        return [Doubt(told.format(each), "run it again on a quieter machine") for each in late]
 
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""

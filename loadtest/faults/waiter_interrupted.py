@@ -40,7 +40,9 @@ class WaiterInterrupted(Adversary):
         waiter.begins("post", 1, (0.0, 0.0), EASY_LEASE, False)
         if not scene.begun([waiter]):
             scene.note("the waiter has not begun yet")
-        elif waiter.finishes(time.monotonic() + WAITING):
+        elif waiter.finishes(time.monotonic() + WAITING) and not _answered(scene, waiter):
+            scene.note(f"the waiter has failed: {waiter.answer}")
+        elif not waiter.busy:
             scene.cannot = f"nobody waits: the other worker was done at once ({waiter.answer})"
         else:
             waiter.signal(signal.SIGUSR1)
@@ -54,6 +56,11 @@ class WaiterInterrupted(Adversary):
                 scene.note(f"the waiter was not interrupted: {waiter.answer}")
         scene.ahead(0.5)
         scene.go_on(victim)
+
+
+def _answered(scene: Scene, waiter: Worker) -> bool:
+    """Had it a yes or a no at once? An error says nothing of who waits."""
+    return "'ok'" in str(waiter.answer) or bool(scene.turned_away(waiter))
 
 
 def _by_it(waiter: Worker, seconds: float) -> bool:

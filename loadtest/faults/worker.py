@@ -38,7 +38,7 @@ class Desk:
         self.gated = False
         self.halfway = False
         self.lines = 0  # of an import, until it stops
-        self.stale = 0  # reads from a replica
+        self.stale: list[float] = []  # when it read from a replica
         self.span = (0.0, 0.0)
         self.book: Any = None
         self.journal: Any = None
