@@ -16,7 +16,6 @@ from ledger.strategies import CONTROL, find, known
 from loadtest.arguments import writable_folder
 from loadtest.claims import Exit
 
-
 EXIT_CODES = (
     "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "
     "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive."
