@@ -13,14 +13,14 @@ from tests.contract.cases_exclusion import dies_in_acquire
 from tests.contract.fight import Fight
 from tests.contract.party import Party, within
 from tests.contract.promises import Broken, demand
-from tests.contract.site import FEW, UNHURRIED
+from tests.contract.site import FEW, UNHURRIED, awaited
 from tests.contract.workers import Worker
 
 
 @case("holder-crash")
 def holder_crash(arena: Arena, lock: Any) -> None:
     """The holder's process is killed (SIGKILL): the lock comes back with its lease."""
-    with arena.fight(lock, lease=1.0, **FEW) as fight:
+    with arena.fight(lock, lease=awaited(lock), **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         demand(holder.asks("takes"), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()

@@ -17,6 +17,7 @@ from tests.contract.promises import Broken
 from tests.contract.site import Site
 from tests.contract.warm import SUBJECTS
 
+LONG = 300.0  # seconds: a lease that begins before all the others are taken, and a server dies and comes back
 #: where the locks are before, where after, and what happens in between
 Disaster = tuple[Site, Site, Callable[[], None]]
 
@@ -56,7 +57,7 @@ def _strike(
     with ExitStack() as stack:
         before, after, strikes = stack.enter_context(disaster(arena))
         fights: list[Fight] = [
-            stack.enter_context(arena.fight(each, lease=30.0, confirm=confirm)) for each in locks
+            stack.enter_context(arena.fight(each, lease=LONG, confirm=confirm)) for each in locks
         ]
         inside = [_gets_in(fight.party(before)) for fight in fights]
         strikes()

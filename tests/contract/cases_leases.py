@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import time
+from contextlib import suppress
 from typing import Any
 
 from locks import Lock
@@ -11,21 +11,22 @@ from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
-from tests.contract.promises import Broken, demand, wait_until
-from tests.contract.site import FEW, UNHURRIED
+from tests.contract.promises import demand, wait_until
+from tests.contract.site import FEW, UNHURRIED, awaited, lease_of
+from tests.contract.turns import quick_turns
 
 
 @case("lease-expiry")
 def lease_expiry(arena: Arena, lock: Any) -> None:
     """The holder's process is stopped (SIGSTOP): the lock is free when its lease is over, and not before."""
-    with arena.fight(lock, lease=1.0, **FEW) as fight:
+    with arena.fight(lock, lease=awaited(lock), **FEW) as fight:
         holder, waiter = fight.process(), fight.party()
         asked = time.monotonic()
         demand(holder.asks("takes"), "nobody else wanted it, and it was not granted")
         waiting = waiter.waits()
         holder.stops()
         demand(
-            waiter.got_in(waiting, 2 * fight.lease + 1),
+            waiter.got_in(waiting, fight.lease + 2),
             "its holder stands still, its lease is over, and it is not free",
         )
         waited = time.monotonic() - asked
@@ -35,7 +36,7 @@ def lease_expiry(arena: Arena, lock: Any) -> None:
 @case("renewal")
 def renewal(arena: Arena, lock: Any) -> None:
     """Ten leases long, by renewal of its own or by `extend`, the lock stays its holder's."""
-    with arena.fight(lock, lease=_lease(lock)) as fight:
+    with quick_turns(), arena.fight(lock, lease=UNHURRIED) as fight:
         holder = fight.holder()
         if lock.renews:
             _renewed_by_itself(fight, holder)
@@ -51,24 +52,13 @@ def renewal(arena: Arena, lock: Any) -> None:
         fight.opens_within(1, "it was released, and it is not free")
 
 
-def _lease(lock: Any) -> float:
-    """4 s where it renews at a half or a third of its lease: the case takes as many leases."""
-    return 4.0 if lock.renews and "look" not in inspect.signature(lock).parameters else UNHURRIED
-
-
 def _renewed_by_itself(fight: Fight, holder: Party) -> None:
-    """The server is told again and again that a part of the lease has passed, until ten leases have."""
-    started, taken = time.monotonic(), 0.0
-    while time.monotonic() - started + taken < 10 * fight.lease:
-        taken += fight.passes_time(left=0.85 * fight.lease)
-        before = time.monotonic()
-        while 0 < (left := fight.remains()) <= 0.85 * fight.lease:
-            if time.monotonic() - before > fight.lease:
-                break
-            time.sleep(0.005)
-        demand(
-            left > 0, f"it ended after {time.monotonic() - started + taken:.1f} s: it was not renewed in time"
-        )
+    """The server is told again and again that most of the lease has passed, until ten leases have."""
+    left, passed = 0.4 * fight.lease, 0.0
+    while passed < 10 * fight.lease:
+        passed += fight.passes_time(left)
+        wait_until(lambda: not 0 < fight.remains() <= left, fight.lease)
+        demand(fight.remains() > 0, f"it ended after {passed:.1f} s: it was not renewed in time")
     demand(holder.lock.held, "it was renewed all the time, and its holder does not know")
 
 
@@ -76,19 +66,19 @@ def _renewed_by_itself(fight: Fight, holder: Party) -> None:
 def renewal_of_anothers(arena: Arena, lock: type[Lock]) -> None:
     """A loses the lock and does not know yet; B gets it and is killed: B's lease ends. Then A releases late; C gets
     it and is killed: C's lease ends."""
-    with arena.fight(lock) as fight:
+    with quick_turns(), arena.fight(lock, lease=UNHURRIED if lock.renews else lease_of(lock)) as fight:
         late = fight.holder()
         for told in ("a holder that lost it renews", "after its late release it renews"):
             fight.forgets()
             successor = fight.process()
             demand(successor.asks("takes"), "it was lost, and nobody else got in")
             successor.dies()
-            _ends(fight, f"{told} the dead successor's lock")
+            _ends(fight, awaited(lock), f"{told} the dead successor's lock")
             late.leaves()
 
 
-def _ends(fight: Fight, told: str) -> None:
-    try:
-        wait_until(lambda: fight.remains() == 0, fight.lease + 1.0)
-    except TimeoutError:
-        raise Broken(told) from None
+def _ends(fight: Fight, left: float, told: str) -> None:
+    fight.passes_time(left)
+    with suppress(TimeoutError):
+        wait_until(lambda: not 0 < fight.remains() <= left, left + 1.0)
+    demand(fight.remains() == 0, told)

@@ -12,10 +12,8 @@ from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken, demand, wait_until
-from tests.contract.site import FEW, UNHURRIED, Site
+from tests.contract.site import FEW, UNHURRIED, Site, awaited
 from tests.contract.workers import asks_a_server
-
-LEFT = 0.4  # seconds of a lease that is about to end
 
 
 @case("noscript")
@@ -90,8 +88,9 @@ def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
 
 def _ends_with_its_lease(fight: Fight, told: str) -> None:
     demand(fight.remains() <= UNHURRIED, f"{told}; it stays for longer than its lease")
-    fight.passes_time(left=LEFT)
-    fight.opens_within(LEFT + 1, f"{told}; it is not free when its lease is over")
+    left = awaited(fight.factory)
+    fight.passes_time(left)
+    fight.opens_within(left + 1, f"{told}; it is not free when its lease is over")
 
 
 def _loses_the_reply(party: Party, proxy: Proxy) -> None:

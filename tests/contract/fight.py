@@ -58,11 +58,11 @@ class Fight:
     def remains(self) -> float:
         """Seconds of the lease that remain; 0 when the key is gone, -1 when it never ends."""
         times = [admin.pttl(key) for admin, key in self.arena.keys(self.name)]
-        return (
-            max((time / 1000 if time >= 0 else time for time in times), default=0.0)
-            if -1 not in times
-            else -1.0
-        )
+        if -1 in times:
+            return -1.0
+        return max(
+            (time / 1000 for time in times if time >= 0), default=0.0
+        )  # -2: it ended after it was found
 
     def closed(self, told: str) -> None:
         """Demand that somebody new does not get in."""

@@ -60,6 +60,12 @@ def lease_of(factory: Any) -> float:
     return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 or getattr(factory, "renews", False) else 0.4
 
 
+def awaited(factory: Any) -> float:
+    """Seconds: a lease that nobody renews any more and whose end somebody waits for. Where a thread renews what it
+    should not, it must not miss it on a machine that stands still: the lock would end as if nobody had."""
+    return 4.0 if getattr(factory, "renews", False) else 1.0
+
+
 def built(factory: LockFactory, name: str, site: Site, gate: Gate, **settings: Any) -> Any:
     lease = settings.setdefault("lease", lease_of(factory))
     keywords = {**SCALED, "below": 0.9 * (lease or 1.0), **settings}

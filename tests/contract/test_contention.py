@@ -10,13 +10,14 @@ import pytest
 from locks import LOCKS
 from locks.hazards import Hazard
 from tests.contract.arena import Arena
+from tests.contract.site import UNHURRIED
 
 PROCESSES, SECTIONS = 3, 12
 CLAIMING = {slug: lock for slug, lock in LOCKS.items() if Hazard.CONTENTION in lock.withstands}
 
 
 def _counted(arena: Arena, lock: Any) -> int:
-    with arena.fight(lock, lease=10.0, poll=0.004) as fight:
+    with arena.fight(lock, lease=UNHURRIED, poll=0.004) as fight:
         processes = [fight.process() for _ in range(PROCESSES)]
         counter = str(arena.main.socket), f"counter:{fight.name}:"
         for process in processes:

@@ -13,6 +13,7 @@ from locks import LOCKS, LockUnavailable
 from tests.contract.arena import Arena, renewers
 from tests.contract.promises import wait_until
 from tests.contract.site import UNHURRIED
+from tests.contract.turns import quick_turns
 
 COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter"], LOCKS["timestamp"], LOCKS["reentrant"]
 WATCHDOG, WATCHDOG_LUA, SETNX_TTL = LOCKS["watchdog"], LOCKS["watchdog-lua"], LOCKS["setnx-ttl"]
@@ -71,7 +72,7 @@ def test_timestamp_swallows_a_failed_expire(arena: Arena) -> None:
 
 
 def test_setnx_ttl_lets_a_third_one_in(arena: Arena) -> None:
-    with arena.fight(SETNX_TTL, lease=5.0) as fight:
+    with arena.fight(SETNX_TTL, lease=UNHURRIED) as fight:
         first = fight.holder()
         fight.forgets()
         second = fight.holder()
@@ -106,7 +107,7 @@ def test_watchdog_extends_whatever_lock_is_there(arena: Arena) -> None:
 
 
 def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) -> None:
-    with arena.fight(REENTRANT, lease=4.0) as fight:
+    with quick_turns(), arena.fight(REENTRANT, lease=UNHURRIED) as fight:
         before = renewers("_renew")
         party = fight.holder()
         for _ in range(4):
@@ -115,7 +116,7 @@ def test_reentrant_starts_a_thread_for_every_entry_and_stops_none(arena: Arena) 
         for _ in range(4):
             party.lock.release()
         assert len(renewers("_renew") - before) == 5, "it is held once, by five threads"
-        arena.admins[0].pexpire(fight.name, 30_000)
+        arena.admins[0].pexpire(fight.name, 600_000)
         wait_until(lambda: 0 < fight.remains() <= fight.lease)  # they set it to a whole lease
         party.lock.release()
         wait_until(lambda: not renewers("_renew") - before)
@@ -191,7 +192,7 @@ def test_leaky_lock_stalls_with_the_pool_as_published(arena: Arena) -> None:
         assert stalled.is_alive()
         pool: Any = party.lock._pools[party.lock.redis]
         pool.release(pool._connections[0])  # let the test end
-        stalled.join(5)
+        stalled.join(60)
         assert not stalled.is_alive()
 
 

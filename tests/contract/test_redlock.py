@@ -20,6 +20,7 @@ from locks.redlock_odds import article, broken, forgetting_that_breaks, unavaila
 from tests.contract.arena import Arena
 from tests.contract.fight import Fight
 from tests.contract.party import Party
+from tests.contract.site import UNHURRIED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "redlock.md"
 REDLOCK, REENTRANT = LOCKS["redlock"], LOCKS["redlock-reentrant"]
@@ -46,7 +47,7 @@ def test_odds_on_real_nodes(arena: Arena, quorum: int) -> None:
     """Every way to take a lock on three nodes, and every way in which they can forget it."""
     for taken in (each for each in subsets(range(3)) if len(each) >= quorum):
         for forgetful in subsets(taken):
-            with arena.fight(REDLOCK, lease=10.0, quorum=quorum) as fight:
+            with arena.fight(REDLOCK, lease=UNHURRIED, quorum=quorum) as fight:
                 absent = set(range(3)) - set(taken)
                 without(arena, fight, absent)
                 fight.holder()
@@ -59,7 +60,7 @@ def test_odds_on_real_nodes(arena: Arena, quorum: int) -> None:
 
 def test_an_extension_that_a_quorum_has_not_confirmed_is_none(arena: Arena) -> None:
     """Taken on nodes 1 and 2; node 2 cannot be reached now, and node 3 never had it."""
-    with arena.fight(REDLOCK, lease=10.0) as fight:
+    with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
         without(arena, fight, [2])
         holder = fight.holder()
         back(arena, fight, [2])
@@ -71,7 +72,7 @@ def test_an_extension_that_a_quorum_has_not_confirmed_is_none(arena: Arena) -> N
 
 
 def test_an_attempt_that_fails_makes_nobody_a_holder_for_longer(arena: Arena) -> None:
-    with arena.fight(REDLOCK, lease=10.0) as fight:
+    with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
         holder = fight.holder()
         until = holder.lock._valid_until
         assert not holder.lock.acquire(timeout=0)
@@ -118,7 +119,7 @@ def test_page_has_these_figures() -> None:
 
 def test_a_quorum_of_half_lets_two_in(arena: Arena) -> None:
     """M ≤ N/2, and no fault at all: one client comes to node 1 first, the other to node 2."""
-    with arena.fight(REDLOCK, lease=10.0, quorum=1) as fight:
+    with arena.fight(REDLOCK, lease=UNHURRIED, quorum=1) as fight:
         first, second = Party(REDLOCK, fight.name, fight.site, quorum=1), fight.party()
         first.lock.nodes.reverse()
         acquiring = first.begins(first.gets_in, stop_before=1)
@@ -131,7 +132,7 @@ def test_a_quorum_of_half_lets_two_in(arena: Arena) -> None:
 
 def test_counts_come_apart(arena: Arena) -> None:
     """The docstring's sequence: node 3 misses the first entry, so its count ends one release too early."""
-    with arena.fight(REENTRANT, lease=10.0) as fight:
+    with arena.fight(REENTRANT, lease=UNHURRIED) as fight:
         arena.admins[2].hset(fight.name, "somebody else", 1)
         party = fight.holder()
         back(arena, fight, [2])
@@ -146,7 +147,7 @@ def test_counts_come_apart(arena: Arena) -> None:
 
 
 def test_too_few_nodes_is_an_error(arena: Arena) -> None:
-    with arena.fight(REDLOCK, lease=2.0) as fight:
+    with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
         dead = build(REDLOCK, fight.name, redis_nodes=[*fight.party().lock.nodes[:1], *nowhere(2)])
         with pytest.raises(LockUnavailable, match="1 of 3 nodes answered, 2 needed"):
             dead.acquire(timeout=0)
@@ -164,7 +165,7 @@ def nowhere(count: int) -> list[Any]:
 def test_a_node_that_refuses_the_command_keeps_no_other_node_locked(arena: Arena) -> None:
     """The error goes to the caller at once: what the nodes before it have granted is given back."""
     last = arena.admins[-1]
-    with arena.fight(REDLOCK, lease=30.0) as fight:
+    with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
         last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all", "-set"], keys=["*"])
         try:
             with pytest.raises(LockUnsupported):

@@ -25,7 +25,7 @@ PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]
 
 
 def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
-    with arena.fight(SEMAPHORE, permits=2, lease=10.0) as fight:
+    with arena.fight(SEMAPHORE, permits=2, lease=UNHURRIED) as fight:
         first, second = fight.holder(), fight.holder()
         fight.closed("a third one got in")
         first.lock.release()
@@ -39,19 +39,19 @@ def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
 
 
 def test_semaphore_a_short_lease_does_not_end_a_long_one(arena: Arena) -> None:
-    with arena.fight(SEMAPHORE, permits=2, lease=10.0) as fight:
+    with arena.fight(SEMAPHORE, permits=2, lease=10 * UNHURRIED) as fight:
         fight.holder()
-        hasty = fight.party(lease=0.5)
+        hasty = fight.party(lease=UNHURRIED)
         assert hasty.gets_in()
-        assert hasty.lock.redis.pttl(fight.name) > 5_000
+        assert fight.remains() > 5 * UNHURRIED
         hasty.lock.extend()
-        assert hasty.lock.redis.pttl(fight.name) > 5_000
+        assert fight.remains() > 5 * UNHURRIED
 
 
 def test_mended_a_nested_acquire_finds_out_that_the_lock_was_lost(arena: Arena) -> None:
     """Else it would enter a free lock, and what another holder wrote since then would be gone in silence."""
     for free in (True, False):
-        with arena.fight(MENDED, lease=10.0) as fight:
+        with arena.fight(MENDED, lease=UNHURRIED) as fight:
             holder, other = fight.holder(), fight.party()
             fight.forgets()
             assert other.gets_in()
@@ -84,7 +84,7 @@ def test_semaphore_permits_end_one_by_one(arena: Arena) -> None:
 
 
 def test_mended_nests_and_counts(arena: Arena) -> None:
-    with arena.fight(MENDED, lease=10.0) as fight:
+    with arena.fight(MENDED, lease=UNHURRIED) as fight:
         before = renewers("_renew")
         party = fight.holder()
         for _ in range(4):
@@ -124,24 +124,24 @@ def test_mended_learns_of_its_loss(arena: Arena) -> None:
 
 def test_pubsub_wakes_at_the_release(arena: Arena) -> None:
     """With a lease of 30 s and without one poll: what it sends while it waits is told by the server."""
-    with arena.fight(PUBSUB, lease=30.0) as fight:
+    with arena.fight(PUBSUB, lease=UNHURRIED) as fight:
         holder, waiter = fight.holder(), fight.party(fight.site.named("pubsub"))
         waiting = waiter.waits()
         wait_until(lambda: any(int(each["sub"]) for each in arena.clients("pubsub")))
         wait_until(lambda: not waiter.gate.under_way)
         sent = waiter.gate.sent
         holder.lock.release()
-        assert waiting.result(10)
+        assert waiting.result(20)
         assert waiter.gate.sent <= sent + 4, "one attempt, and the end of the subscription"
 
 
-@pytest.mark.parametrize(("timeout", "limit"), [(3.0, 60.0), (None, 0.5)])
+@pytest.mark.parametrize(("timeout", "limit"), [(3.0, 60.0), (None, 3.0)])
 def test_pubsub_a_server_that_falls_silent_before_the_subscription(
     arena: Arena, valkey_server: Callable[..., Valkey], timeout: float | None, limit: float
 ) -> None:
     """The wait time is kept; without one, the client's socket time-out."""
     server = valkey_server()
-    with arena.fight(PUBSUB, lease=30.0) as fight:
+    with arena.fight(PUBSUB, lease=UNHURRIED) as fight:
         site = replace(fight.site, redis=str(server.socket))
         assert fight.party(site).gets_in()
         waiter = fight.party(site)
@@ -153,16 +153,16 @@ def test_pubsub_a_server_that_falls_silent_before_the_subscription(
         try:
             if timeout is None:
                 with pytest.raises(LockUnavailable, match="not confirmed"):
-                    waiting.result(30)
+                    waiting.result(60)
             else:
-                assert waiting.result(30) is False
+                assert waiting.result(60) is False
         finally:
             server.resume()
             waiter.gate.kill()
 
 
 def test_queue_serves_in_order_and_wakes_just_one(arena: Arena) -> None:
-    with arena.fight(QUEUE, lease=30.0) as fight:
+    with arena.fight(QUEUE, lease=UNHURRIED) as fight:
         holder, served = fight.holder(), []
         parties = [fight.party(fight.site.named(f"queue-{n}")) for n in range(3)]
         for number, party in enumerate(parties):
@@ -200,7 +200,7 @@ def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) 
 
 def test_fair_lock_is_put_to_the_cases_on_its_short_way(arena: Arena) -> None:
     """Neither the gates nor the cases must turn it off: they would try another lock than the one that people use."""
-    with arena.fight(WarmFairLock, lease=10.0) as fight:
+    with arena.fight(WarmFairLock, lease=UNHURRIED) as fight:
         party = fight.party()
         (wire,) = party.lock._home.client.idle
         assert isinstance(wire, DirectWire)
@@ -213,7 +213,7 @@ def test_fair_lock_is_put_to_the_cases_on_its_short_way(arena: Arena) -> None:
 
 
 def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:
-    with arena.fight(LOCKS["fenced"], lease=10.0) as fight:
+    with arena.fight(LOCKS["fenced"], lease=UNHURRIED) as fight:
         first = fight.holder()
         fight.forgets()
         second = fight.holder()
@@ -225,7 +225,7 @@ def test_fenced_numbers_survive_expiry_and_release(arena: Arena) -> None:
 
 
 def test_release_error_does_not_hide_what_went_wrong_inside(arena: Arena) -> None:
-    with arena.fight(LOCKS["token"], lease=10.0) as fight:
+    with arena.fight(LOCKS["token"], lease=UNHURRIED) as fight:
         with pytest.raises(ZeroDivisionError) as told, fight.party().lock:
             _loses_it_and_fails(fight)
         assert "lease ended" in told.value.__notes__[0]
@@ -237,7 +237,7 @@ def _loses_it_and_fails(fight: Fight) -> None:
 
 
 def test_django_cache_is_asked_for_its_own_lock(arena: Arena) -> None:
-    with arena.fight(LOCKS["django-redis"], lease=5.0) as fight:
+    with arena.fight(LOCKS["django-redis"], lease=UNHURRIED) as fight:
         redis = fight.party().lock._lock.redis
         cache = SimpleNamespace(lock=lambda key, **options: redis.lock(f"cache:{key}", **options))
         lock = build(LOCKS["django-redis"], fight.name, cache=cache, redis=None)

@@ -20,6 +20,7 @@ from locks.file_lock import FileLock
 from locks.timing import poll_until
 from tests.contract.arena import Arena
 from tests.contract.fight import Fight
+from tests.contract.site import UNHURRIED
 
 MENDED, REDLOCK_REENTRANT = LOCKS["reentrant-mended"], LOCKS["redlock-reentrant"]
 
@@ -59,7 +60,7 @@ def until_a_number_comes_again(action: Callable[[], Any]) -> list[Any]:
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
 def test_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena, lock: Any) -> None:
-    with arena.fight(lock, lease=10.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         first, *others = until_a_number_comes_again(fight.party().gets_in)
         assert first
         assert not any(others)
@@ -67,7 +68,7 @@ def test_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena, loc
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
 def test_a_forked_child_is_somebody_else(arena: Arena, lock: Any) -> None:
-    with arena.fight(lock, lease=10.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         holder = fight.holder()
         assert in_a_child(lambda: not holder.lock.acquire(timeout=0)), "the child is inside as well"
         first = holder.lock.token
@@ -131,7 +132,7 @@ def test_mended_takes_nothing_when_no_thread_can_renew_it(
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
 def test_reentrant_by_the_thread_that_is_inside_alone(arena: Arena, lock: Any) -> None:
-    with arena.fight(lock, lease=10.0) as fight:
+    with arena.fight(lock, lease=UNHURRIED) as fight:
         holder = fight.holder()
         for use in (holder.lock.release, holder.lock.extend):
             with pytest.raises(LockNotHeld):
@@ -144,7 +145,7 @@ def test_reentrant_by_the_thread_that_is_inside_alone(arena: Arena, lock: Any) -
 
 
 def test_redlock_reentrant_counts_anew_after_a_loss(arena: Arena) -> None:
-    with arena.fight(REDLOCK_REENTRANT, lease=10.0) as fight:
+    with arena.fight(REDLOCK_REENTRANT, lease=UNHURRIED) as fight:
         holder = fight.holder()
         fight.forgets()
         with pytest.raises(LockLost):
@@ -158,7 +159,7 @@ def test_redlock_reentrant_counts_anew_after_a_loss(arena: Arena) -> None:
 
 @pytest.fixture(params=["redis-py", "django-redis"])
 def adapted(arena: Arena, request: pytest.FixtureRequest) -> Any:
-    with arena.fight(LOCKS[request.param], lease=10.0) as fight:
+    with arena.fight(LOCKS[request.param], lease=UNHURRIED) as fight:
         yield fight
 
 

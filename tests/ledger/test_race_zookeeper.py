@@ -19,7 +19,7 @@ from ledger.posting import Busy
 from loadtest.faults.proxy import Proxy
 from loadtest.servers import ZooKeeper, zookeeper
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
-from locks.zookeeper import Asking, ZooKeeperLock, client_of
+from locks.zookeeper import Alarm, Asking, ZooKeeperLock, client_of
 from tests.ledger.race import Race
 from tests.ledger.race.books import assert_lost
 from tests.locks.actor import eventually
@@ -55,20 +55,29 @@ def end_session_of_holder(hosts: str, name: str) -> None:
     client.delete(f"{path}/{min(client.get_children(path), key=lambda node: node[-10:])}")
 
 
-def test_a_waiter_that_is_interrupted_leaves_no_place_in_the_queue(hosts: str) -> None:
-    """Ctrl-C while it waits: its session lives on, so its node would stand there, and everyone would wait behind it."""
+def test_a_waiter_that_is_interrupted_leaves_no_place_in_the_queue(
+    hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while it waits: its session lives on, so its node would stand there, and everyone would wait behind it.
+    Not before: kazoo takes an interrupt in the midst of a request for the connection's end."""
     holder, waiter = (ZooKeeperLock("interrupted", zookeeper=hosts, lease=SESSION) for _ in range(2))
     client, main = client_of(hosts, SESSION), threading.main_thread().ident
+    usual, waits = Alarm.wait, threading.Event()
+
+    def wait(self: Alarm, timeout: float | None = None) -> bool:
+        waits.set()
+        return usual(self, timeout)
 
     def interrupt() -> None:
-        eventually(lambda: len(client.get_children(holder.path)) == 2, "two in the queue")
+        assert waits.wait(30)
         signal.pthread_kill(main or 0, signal.SIGINT)
 
     with holder:
+        monkeypatch.setattr(Alarm, "wait", wait)
         striker = threading.Thread(target=interrupt)
         striker.start()
         with pytest.raises(KeyboardInterrupt):
-            waiter.acquire(timeout=30)
+            waiter.acquire(timeout=60)
         striker.join()
         assert len(client.get_children(holder.path)) == 1
 

@@ -24,7 +24,7 @@ def in_thread(work):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     return came[0]
 
 
@@ -62,13 +62,13 @@ def test_numbers_stay_above_those_from_before_a_loss_of_all_data(redis_client):
         assert lock.fencing_token > before
 
 
-def test_wait_time_is_kept(redis_client):
+def test_wait_time_is_kept(redis_client, redis_url):
+    """Not the client's 600 s, and not until its next look after 200 s; the contract measures it to 10 %."""
+    patient = client(redis_url, socket_timeout=600)
     with FairLock("x", redis=redis_client):
         started = time.monotonic()
-        assert not FairLock("x", redis=redis_client).acquire(timeout=1.0)
-        assert (
-            1.0 <= time.monotonic() - started < 4.8
-        )  # not the client's 5 s; the contract measures it to 10 %
+        assert not FairLock("x", redis=patient, lease=600).acquire(timeout=1.0)
+        assert 1.0 <= time.monotonic() - started < 60
         assert not redis_client.exists("{x}:queue", "{x}:heard")
 
 
@@ -143,7 +143,7 @@ def test_a_loss_is_said_at_the_next_use(redis_client, use):
     lost = []
     lock = FairLock("x", redis=redis_client, on_lost=lost.append)
     lock.acquire()
-    redis_client.set("x", "another's", px=5000)
+    redis_client.set("x", "another's", px=60_000)
     with pytest.raises(LockLost):
         getattr(lock, use)()
     assert not lock.held

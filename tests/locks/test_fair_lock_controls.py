@@ -1,7 +1,6 @@
 """Must-fail controls: the checks of fair-lock's tests, put to a fair-lock that lacks what they check."""
 
 import signal
-import time
 
 import pytest
 
@@ -60,9 +59,9 @@ def test_without_recovery_each_silent_waiter_costs_a_lease(without, redis_client
     queue_up([*silent, alive], redis_client)
     for each in silent:
         each.signal(signal.SIGSTOP)
-    released = time.monotonic()
+    before = holder.fencing_token
     holder.release()
-    assert alive.answer()[3] - released > 2 * lease + 0.8  # the bound, and half of the slack
+    assert alive.answer()[2] - before == 7
 
 
 def test_without_the_queue_first_a_newcomer_barges_in(without, redis_client, actor):
@@ -78,7 +77,7 @@ def test_without_the_owner_a_late_release_takes_the_next_ones_lock(without, redi
     without("RELEASE", "if holds(ARGV[1], redis.call('GET', KEYS[1])) then", "if true then")
     lock = FairLock("x", redis=redis_client)
     lock.acquire()
-    redis_client.set("x", "another's", px=5000)
+    redis_client.set("x", "another's", px=60_000)
     lock.release()
     assert redis_client.get("x") is None
 

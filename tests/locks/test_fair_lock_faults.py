@@ -15,6 +15,8 @@ from locks.fair_lock_attempt import ACQUIRE
 from .actor import client, eventually
 from .silencer import Silencer
 
+SLACK = 60.0  # seconds that other work on the machine may take
+
 
 @pytest.fixture
 def server(valkey_server):
@@ -128,12 +130,12 @@ def test_what_lost_replies_left_behind_does_not_stand_in_the_way(lock, silencer,
         lock.acquire()
     assert direct.exists("x")  # granted, and nobody knows
     assert not lock.held
-    assert lock.acquire(timeout=5)  # far sooner than the lease of 60 s
+    assert lock.acquire(timeout=30)  # far sooner than the lease of 60 s
     assert direct.get("x") == lock.token
     silencer.swallow(2)
     with pytest.raises(LockUnavailable):
         lock.release()
-    assert lock.acquire(timeout=5)
+    assert lock.acquire(timeout=30)
 
 
 def test_a_script_flush_costs_one_more_round_trip(redis_client, actor):
@@ -153,7 +155,7 @@ def test_a_script_flush_costs_one_more_round_trip(redis_client, actor):
 
 
 def test_waiters_find_the_server_again_after_a_restart(server, actor):
-    lock = FairLock("x", redis=server.client(), lease=5)
+    lock = FairLock("x", redis=server.client(), lease=60)
     lock.acquire()
     number = lock.fencing_token
     waiter = actor(url=server.url, lease=60).tell("acquire")
@@ -180,19 +182,19 @@ def test_an_idle_connection_that_died_is_not_noticed(server):
 
 
 def test_a_server_that_is_away_is_said_at_once(server):
-    lock = FairLock("x", redis=server.client())
+    lock = FairLock("x", redis=server.client(socket_timeout=600))
     with lock:
         pass
     server.kill()
     started = time.monotonic()
     with pytest.raises(LockUnavailable, match="cannot be asked"):
         lock.acquire()
-    assert time.monotonic() - started < 4.8  # not the client's 5 s
+    assert time.monotonic() - started < SLACK  # not the client's 600 s
 
 
 @pytest.mark.parametrize("connected", [True, False])
 def test_the_wait_time_is_kept_when_the_server_is_silent(server, connected):
-    lock = FairLock("x", redis=server.client())
+    lock = FairLock("x", redis=server.client(socket_timeout=600))
     if connected:
         lock.acquire()
         lock.release()
@@ -200,7 +202,7 @@ def test_the_wait_time_is_kept_when_the_server_is_silent(server, connected):
     started = time.monotonic()
     with pytest.raises(LockUnavailable):
         lock.acquire(timeout=0.6)
-    assert 0.6 <= time.monotonic() - started < 4.8  # not the client's 5 s
+    assert 0.6 <= time.monotonic() - started < SLACK  # not the client's 600 s
 
 
 @pytest.mark.parametrize("connected", [True, False])

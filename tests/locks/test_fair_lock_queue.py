@@ -12,7 +12,7 @@ from locks.fair_lock import FairLock
 
 from .actor import eventually
 
-SLACK = 6.0  # seconds that other work on the machine may take
+SLACK = 60.0  # seconds that other work on the machine may take: whatever is not to be waited for takes longer
 
 
 @pytest.fixture
@@ -40,17 +40,23 @@ def ask(actors, queued):
         queued(place)
 
 
-def serve_all(waiters, redis_client):
-    """Each gets the lock, in whatever order, and really has it when it says so."""
-    waiting, numbers = list(waiters), []
+def serve_all(release, waiters, redis_client, lease, number):
+    """After `release()` of the one with `number` each gets the lock, in whatever order, and really has it when it says
+    so. Only on a machine that stood still for a whole lease somebody may have lost it again."""
+    waiting, numbers, released = list(waiters), [number], time.monotonic()
+    release()
     while waiting:
         eventually(lambda: not all(waiter.silent() for waiter in waiting), "somebody has it")
         served = next(waiter for waiter in waiting if not waiter.silent())
         said, token, number, _ = served.answer()
         assert said is True
-        assert redis_client.get("x") == token + b"+"
+        assert redis_client.get("x") == token + b"+" or time.monotonic() - released > lease
         numbers.append(number)
-        assert served.tell("release").answer()[0] is None
+        releases = time.monotonic()
+        if served.tell("release").answer()[0] is None:
+            released = releases
+        else:
+            assert time.monotonic() - released > lease
         waiting.remove(served)
     assert numbers == sorted(set(numbers))
 
@@ -115,28 +121,29 @@ def test_killed_waiters_at_the_head_cost_nothing(holder, actor, queued, redis_cl
 
 
 def test_many_silent_waiters_delay_the_others_by_two_leases_at_most(holder, actor, queued):
+    """Counted by the grants: each to a silent one costs a lease."""
     lease = 2.0
     silent, alive = [actor(lease=lease) for _ in range(8)], actor(lease=lease)
     ask([*silent, alive], queued)
     for each in silent:
         each.signal(signal.SIGSTOP)  # their connections stay open
-    released = time.monotonic()
+    before = holder.fencing_token
     holder.release()
-    said, _, _, at = alive.answer()
+    said, _, number, _ = alive.answer()
     assert said is True
-    assert at - released < 2 * lease + SLACK  # one lease for each of them would be 16 s
+    assert number - before <= 3, "one for each of them would be 8, and its own"
     for each in silent:
         each.signal(signal.SIGCONT)
-    alive.tell("release").answer()
-    serve_all(silent, holder.redis)  # none of them believes the old message
+    # none of them believes the old message
+    serve_all(lambda: alive.tell("release").answer(), silent, holder.redis, lease, number)
 
 
 def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, actor, queued, redis_client):
-    first, second = actor(lease=30), actor(lease=0.6)
+    first, second = actor(lease=300), actor(lease=0.6)
     ask([first, second], queued)
     first.signal(signal.SIGSTOP)
     holder.release()
-    assert redis_client.get("x").endswith(b":30000+")
+    assert redis_client.get("x").endswith(b":300000+")
     first.signal(signal.SIGKILL)
     redis_client.pexpire("x", 600)
     killed = time.monotonic()
@@ -146,14 +153,15 @@ def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, 
 
 
 def test_a_crashed_holder_costs_a_lease(redis_client, actor, queued):
-    holder, waiter = actor(lease=3), actor(lease=30)  # the waiter would look again after 10 s
+    lease = 8.0
+    holder, waiter = actor(lease=lease), actor(lease=600)  # the waiter would look again after 200 s
     holder.tell("acquire").answer()
     ask([waiter], queued)
     holder.signal(signal.SIGKILL)
     killed = time.monotonic()
     said, _, _, at = waiter.answer()
     assert said is True
-    assert at - killed < 3 + SLACK
+    assert at - killed < lease + SLACK
 
 
 def test_a_cancelled_waiter_leaves_no_trace(holder, actor, queued, redis_client):
@@ -165,7 +173,7 @@ def test_a_cancelled_waiter_leaves_no_trace(holder, actor, queued, redis_client)
     holder.release()
     assert second.answer()[0] is True
     second.tell("release").answer()
-    assert cancelled.tell("acquire", timeout=5).answer()[0] is True  # and it can be used again
+    assert cancelled.tell("acquire", timeout=30).answer()[0] is True  # and it can be used again
 
 
 def test_a_waiter_cancelled_when_it_was_just_handed_the_lock_gives_it_back(
@@ -184,8 +192,8 @@ def test_a_waiter_cancelled_when_it_was_just_handed_the_lock_gives_it_back(
 
 def test_a_waiter_whose_time_is_over_leaves_the_queue(holder, actor, queued, redis_client):
     impatient, second = actor(), actor()
-    impatient.tell("acquire", timeout=4)
-    queued(1)
+    impatient.tell("acquire", timeout=1)
+    eventually(lambda: redis_client.llen("{x}:queue") == 1 or not impatient.silent(), "it queues, or did")
     second.tell("acquire")
     assert impatient.answer()[0] is False
     queued(1)
@@ -213,8 +221,7 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
     waiters = [actor(lease=60) for _ in range(3)]
     ask(waiters, queued)
     redis_client.client_kill_filter(_type="pubsub", skipme=False)
-    holder.release()
-    serve_all(waiters, redis_client)
+    serve_all(holder.release, waiters, redis_client, 60, holder.fencing_token)
 
 
 def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
@@ -239,4 +246,4 @@ def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
         following = pool.submit(FairLock("x", redis=other, lease=30).acquire)
         queued(2)
         holder.release()
-        assert following.result(20)
+        assert following.result(60)

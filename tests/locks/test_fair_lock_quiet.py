@@ -116,7 +116,7 @@ def test_a_user_who_may_not_be_quiet_waits_all_the_same(asks_quietly, server):
 def test_a_quiet_waiter_that_is_killed_costs_nothing(asks_quietly, server, actor):
     """It is in the queue like any other."""
     redis = server.client()
-    lock, quiet, last = (actor(url=server.url, lease=60) for _ in range(3))
+    lock, quiet, last = (actor(url=server.url, lease=600) for _ in range(3))
     for each in (lock, quiet):
         for _ in range(3):
             each.tell("acquire").answer()
@@ -135,4 +135,4 @@ def test_a_quiet_waiter_that_is_killed_costs_nothing(asks_quietly, server, actor
     started = time.monotonic()
     lock.tell("release").answer()
     assert last.answer()[0] is True
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60, "at once, not at its next look after 200 s"

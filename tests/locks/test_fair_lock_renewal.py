@@ -40,9 +40,11 @@ def passes(monkeypatch):
 
 
 def is_renewed(redis, name):
-    """By the server's clock 20 s of the 30 s pass; then a whole lease is ahead again."""
-    assert redis.pexpire(name, 10_000), "it is held"
-    eventually(lambda: redis.pttl(name) > 20_000, f"{name} is renewed")
+    """By the server's clock 20 s of the 30 s pass; then a whole lease is ahead again. Three times: the first renewal
+    may have been under way before, and of the third the thread may not have read the reply yet."""
+    for _ in range(3):
+        assert redis.pexpire(name, 10_000), "it is held"
+        eventually(lambda: redis.pttl(name) > 20_000, f"{name} is renewed")
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def threads():
 
 def test_a_lock_is_held_for_ten_leases(fresh, lease):
     with FairLock("x", redis=fresh, lease=lease) as lock:
-        for _ in range(15):
+        for _ in range(5):
             is_renewed(fresh, "x")
             assert fresh.get("x") == lock.token
             assert lock.held
@@ -147,11 +149,13 @@ def test_a_short_section_costs_no_renewal(fresh):
     assert not sent.get("cmdstat_pexpire")
 
 
-def test_renewal_ends_with_the_release(fresh):
-    lock = FairLock("x", redis=fresh, lease=LEASE)
+def test_renewal_ends_with_the_release(fresh, lease):
+    lock = FairLock("x", redis=fresh, lease=lease)
     lock.acquire()
+    is_renewed(fresh, "x")
+    token = lock.token
     lock.release()
-    fresh.set("x", lock.token or "the next holder's", px=int(LEASE * 1000))
+    fresh.set("x", token, px=int(LEASE * 1000))  # a renewal that goes on would take it for its own
     eventually(lambda: not fresh.exists("x"), "the lease of the next holder ends, nobody extends it")
 
 
@@ -188,7 +192,7 @@ def test_without_renewal_the_lease_ends(fresh):
     lost = threading.Event()
     lock = FairLock("x", redis=fresh, lease=LEASE, renew=False, on_lost=lambda _: lost.set())
     lock.acquire()
-    assert lost.wait(10)
+    assert lost.wait(60)
     assert not lock.held
 
 
@@ -197,7 +201,7 @@ def test_the_holder_hears_that_the_server_forgot_its_lock(fresh):
     lock = FairLock("x", redis=fresh, lease=LEASE, on_lost=lambda _: lost.set())
     lock.acquire()
     fresh.flushall()
-    assert lost.wait(10)
+    assert lost.wait(60)
     assert not lock.held
     with pytest.raises(LockLost):
         lock.release()
