@@ -21,6 +21,7 @@ from ledger.imports.upload import Upload, start_import
 from ledger.models import Account, Book, Entry, ImportChunk, ImportLine, ImportRun
 from ledger.reconciliation import books_of
 from loadtest.background import BackgroundWorker
+from tests.ledger.race.sessions import waiting_for
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LINES = 30
@@ -39,13 +40,6 @@ def within(seconds: float, what: str, ask: Callable[[], Any]) -> Any:
 def uploads(posted_by_gate: str) -> list[Upload]:
     lines = [f"acme,{'GATE' if n == GATE else 'A1'},{n},r{n}" for n in range(1, LINES + 1)]
     return [Upload(posted_by_gate, "\n".join(["seller,account,amount,reference", *lines]).encode())]
-
-
-def waits_for(gate: psycopg.Connection) -> list[Any]:
-    """Return the sessions that wait for what `gate` holds, as PostgreSQL sees it."""
-    with psycopg.connect(os.environ["DATABASE_URL"]) as asking:
-        query = "SELECT pid FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
-        return asking.execute(query, [gate.info.backend_pid]).fetchall()
 
 
 def states(run: ImportRun) -> dict[str, int]:
@@ -68,7 +62,7 @@ def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_n
         row = Account.objects.get(book=book, number="GATE")
         gate.execute("SELECT FROM ledger_account WHERE id = %s FOR UPDATE", [row.pk])
         with BackgroundWorker(number=1) as worker:
-            within(30, "the worker stands at the gate", lambda: waits_for(gate))
+            within(60, "the worker stands at the gate", lambda: waiting_for(gate.info.backend_pid))
             killed = f":{worker.pid}:"
             worker.kill()
         assert posted(book) == before_gate
@@ -79,7 +73,7 @@ def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_n
 
     ImportChunk.objects.filter(batch__run=run).update(lease_until=Now())  # the killed worker's lease ends
     with BackgroundWorker(number=2):
-        within(40, "the import is finished", lambda: ImportRun.objects.get(pk=run.pk).finished)
+        within(60, "the import is finished", lambda: ImportRun.objects.get(pk=run.pk).finished)
 
     assert states(run) == {"posted": LINES}
     keys = Entry.objects.filter(book=book).values_list("key", "account")

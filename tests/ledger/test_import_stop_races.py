@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -14,23 +13,11 @@ from ledger.imports import apply, chunks
 from ledger.imports.stop import stop
 from ledger.imports.upload import start_import
 from ledger.models import ImportChunk, ImportLine, ImportRun
+from tests.ledger.race.sessions import session_of, waiting_for
 from tests.ledger.test_imports import csv, new_book, states
+from tests.locks.actor import eventually
 
 pytestmark = pytest.mark.usefixtures("committed_db")
-
-
-def session() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
-
-
-def somebody_waits_for(pid: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid))", [pid]
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def while_first_is_uncommitted(first: Callable[[], Any], second: Callable[[], Any]) -> Any:
@@ -45,13 +32,10 @@ def while_first_is_uncommitted(first: Callable[[], Any], second: Callable[[], An
     with ThreadPoolExecutor(1) as thread:
         with transaction.atomic():
             first()
-            mine = session()
             done: Future[Any] = thread.submit(in_a_session_of_its_own)
-            until = time.monotonic() + 20
-            while not somebody_waits_for(mine):
-                assert not done.done(), f"it did not wait: {done.result()}"
-                assert time.monotonic() < until
-        return done.result(20)
+            eventually(lambda: waiting_for(session_of(connection)) or done.done(), "the second one waits")
+            assert not done.done(), f"it did not wait: {done.result()}"
+        return done.result(60)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from django.db import connection, connections, transaction
@@ -14,6 +13,8 @@ from ledger.models import Account, Book, Entry
 from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.stores import KeyTaken
+from tests.ledger.race.sessions import session_of, waiting_for
+from tests.locks.actor import eventually
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LINES = [BulkLine(f"k{n}", f"A{n % 3}", n - 4) for n in range(10)]
@@ -94,13 +95,8 @@ def test_it_waits_for_who_holds_an_account_and_reads_afterwards(book: Book) -> N
         post(book, Posting("first", (Line("A1", 50),)))
         thread = threading.Thread(target=chunk)
         thread.start()
-        with connection.cursor() as cursor:
-            mine = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
-            waiting, deadline = 0, time.monotonic() + 60
-            while not (waiting or done) and time.monotonic() < deadline:
-                cursor.execute(mine)
-                (waiting,) = cursor.fetchone()
-        assert (waiting, done) == (1, [])
+        eventually(lambda: waiting_for(session_of(connection)) or done, "the chunk waits")
+        assert not done
     thread.join()
     assert done == [Posted(10, 0)]
     assert books_of(book).right

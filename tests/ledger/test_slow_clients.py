@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-import select
 import signal
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
+from ledger.models import Account
 from loadtest.webserver import WebServer
+from tests.ledger.race.sessions import session_of, waiting_for
+from tests.locks.actor import eventually
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 THREADS, SLOW = 2, 40
@@ -92,16 +96,30 @@ def test_a_body_beyond_every_limit_is_refused_before_it_is_read(web: WebServer) 
         assert link.recv(1000).startswith(b"HTTP/1.1 413 ")
 
 
-def test_what_has_arrived_is_answered_when_the_server_is_told_to_end(web: WebServer) -> None:
-    """SIGTERM is the polite end. A half request is not waited for. (The last test: the server is gone then.)"""
-    book = opened(web, {"strategy": "no-lock", "count": 1, "settings": {"think": [1.0, 1.0]}})
-    body = b'{"account": "A0001", "amount": 1}'
-    with senders(web, SENDERS["half the body"]), socket.create_connection(("127.0.0.1", web.port)) as link:
-        link.settimeout(30)
+class Polite(WebServer):
+    """It says what it hears, and has the patience of who waits for a test."""
+
+    stop_timeout = 120.0
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--log-level=info", "--graceful-timeout=60"]
+
+
+def test_what_has_arrived_is_answered_when_the_server_is_told_to_end() -> None:
+    """SIGTERM is the polite end. A half request is not waited for; a whole one is, which stands before an account."""
+    with Polite(workers=1, threads=THREADS) as web, ThreadPoolExecutor(1) as ending, ExitStack() as links:
+        book = opened(web, {"strategy": "select-for-update", "count": 1})
+        body = b'{"account": "A0001", "amount": 1}'
         head = POST.replace(b"100", str(len(body)).encode()).replace(
             b"/books", f"/books/{book}/postings".encode()
         )
-        link.sendall(head + b"Idempotency-Key: k\r\n\r\n" + body)
-        assert not select.select([link], [], [], 0.3)[0]  # it has begun, and thinks
-        web.stop(signal.SIGTERM)
+        links.enter_context(senders(web, SENDERS["half the body"]))
+        link = links.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=60))
+        with transaction.atomic():
+            assert Account.objects.select_for_update().get(book=book)
+            link.sendall(head + b"Idempotency-Key: k\r\n\r\n" + body)
+            eventually(lambda: waiting_for(session_of(connection)), "the posting waits for its account")
+            ended = ending.submit(web.stop, signal.SIGTERM)
+            eventually(lambda: "Handling signal: term" in web.log.read_text(), "the server has heard it")
         assert link.recv(1000).startswith(b"HTTP/1.1 201 ")
+        ended.result()

@@ -29,6 +29,14 @@ def is_blocked(alias: str, session: int | None) -> bool:
     return session is not None and bool(_ask(alias, BLOCKED, session))
 
 
+def waiting_for(session: int) -> list[int]:
+    """Return the sessions of PostgreSQL that wait for a lock which this one holds."""
+    with connections["default"].cursor() as cursor:
+        waiting = "SELECT DISTINCT pid FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid))"
+        cursor.execute(waiting, [session])
+        return [pid for (pid,) in cursor.fetchall()]
+
+
 def end_session(alias: str, session: int | None) -> None:
     """End the session as the death of its client would: its transaction is rolled back."""
     if session is not None:
