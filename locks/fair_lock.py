@@ -38,6 +38,7 @@ from typing import Any, ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
+from redis.exceptions import RedisError
 
 from locks.call import Call
 from locks.errors import LockError, LockLost, LockNotHeld
@@ -46,6 +47,7 @@ from locks.fair_lock_grant import Grant, Grants, Terms, here
 from locks.fair_lock_home import Begun, Home
 from locks.fair_lock_short import ShortWay
 from locks.hazards import Hazard
+from locks.renewal import Renewal
 from locks.timing import milliseconds
 from locks.token_lock import TokenLock
 from locks.wire import Wire
@@ -141,6 +143,11 @@ class FairLock(ShortWay):
             return
         grant.lose()
         raise self._lost("the extension")
+
+    def renewal_after(self, error: RedisError) -> Renewal:
+        """The one that has to go on, when a question to this lock's server failed like that."""
+        self._home.seek(error)
+        return self._home.client.renewal
 
     def _own(self) -> Grant | None:
         return self._grants.own(self._home.client.generation)

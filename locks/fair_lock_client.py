@@ -30,8 +30,8 @@ class FairLockClient:
         self.quiet = self.direct  # may it say CLIENT REPLY? Ordinary wires hear a message the long way only
         #: whoever replaces it wants to see what is sent, so direct wires are not used meanwhile
         self.sender = SEND if self.direct else _class.send_packed_command
-        self.renewal = Renewal(self.new_wire)
-        self.generation = 0  # of processes: a forked child is the next one
+        self.generation = _generation
+        self.renewal = Renewal(self.new_wire, _generation)
         self.deletes = True  # has the server DELIFEQ (Valkey 9)?
 
     def new_wire(self) -> Wire:
@@ -65,10 +65,11 @@ class FairLockClient:
         """In a forked child: it shares its parent's sockets and holds none of its locks."""
         self.idle.clear()
         self.renewal.forget_all()
-        self.renewal = Renewal(self.new_wire)
-        self.generation += 1
+        self.generation = _generation
+        self.renewal = Renewal(self.new_wire, _generation)
 
 
+_generation = 0  # of processes: a forked child is the next one
 _clients: MutableMapping[ConnectionPool, FairLockClient] = WeakKeyDictionary()
 
 
@@ -85,6 +86,8 @@ def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) ->
 
 def start_anew() -> None:
     """As in a process that has just begun."""
+    global _generation  # noqa: PLW0603
+    _generation += 1
     for client in list(_clients.values()):
         client.start_anew()
 

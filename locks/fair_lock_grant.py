@@ -104,6 +104,13 @@ class Grants(dict[threading.Thread, Grant]):
         """By any thread that has not been told of a loss."""
         return any(not grant.lost for grant in list(self.values()))
 
+    def of_generation(self, generation: int) -> None:
+        """This thread was granted the lock in this generation of the process: it holds what is its own alone."""
+        if generation != self._generation:
+            self._generation = generation
+            for thread in [each for each in self if each is not here.thread]:
+                del self[thread]
+
     def own(self, generation: int) -> Grant | None:
         """This thread's. Of another generation of the process: a forked child holds nothing."""
         if generation != self._generation:

@@ -9,11 +9,11 @@ from typing import Any
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.exceptions import ConnectionError, MovedError, RedisError
+from redis.exceptions import ConnectionError, MovedError, RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.call import Call
-from locks.errors import LockError, LockUnsupported
+from locks.errors import LockError, LockUnavailable, LockUnsupported
 from locks.fair_lock_attempt import FENCE_NUMBER, Attempt, Calls, withdraw
 from locks.fair_lock_client import client_for
 from locks.fair_lock_grant import Grant
@@ -40,16 +40,18 @@ class Home:
 
         `begun`: the short way sent the first question, and this came of it.
         """
+        deadline = None if timeout is None else time.monotonic() + timeout
         try:
             return self._take(timeout, granted, begun)
         except MovedError:
             self.move()
         except RedisError as error:
-            raise self.typed(error) from error
+            raise self._failed(error) from error
         try:
-            return self._take(timeout, granted, None)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            return self._take(left, granted, None)
         except RedisError as error:
-            raise self.typed(error) from error
+            raise self._failed(error) from error
 
     def _take(self, timeout: float | None, granted: Granted, begun: Begun | None) -> bool:
         client, calls = self.client, self._calls
@@ -96,8 +98,19 @@ class Home:
             wire.disconnect()
 
     def move(self) -> None:
-        """The key's slot has another server now."""
-        self.client = client_for(self._redis, self._name, moved=True)
+        """The key's slot has another server now. Raises LockUnavailable when nobody says which."""
+        try:
+            self.client = client_for(self._redis, self._name, moved=True)
+        except (RedisError, RedisClusterException) as error:
+            raise LockUnavailable(f"{self._name}: the cluster cannot be asked ({error})") from error
+
+    def seek(self, error: RedisError) -> None:
+        """After this error the next question should go to whom the cluster says: a primary that is gone tells nobody
+        that its slot has moved."""
+        gone = isinstance(error, MovedError | ConnectionError | RedisTimeoutError)
+        if gone and isinstance(self._redis, RedisCluster):
+            with suppress(LockUnavailable):
+                self.move()
 
     def ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> tuple[Any, bool]:
         """Return the reply, and whether the question was sent again because no answer came."""
@@ -109,11 +122,11 @@ class Home:
         except (ConnectionError, RedisTimeoutError):
             repeated = True
         except RedisError as error:
-            raise self.typed(error) from error
+            raise self._failed(error) from error
         try:
             return self._ask(call, word), repeated
         except RedisError as error:
-            raise self.typed(error) from error
+            raise self._failed(error) from error
 
     def _ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> Any:
         client = self.client
@@ -164,7 +177,9 @@ class Home:
                 self.abandoned.append(word)
                 raise
 
-    def typed(self, error: RedisError) -> Exception:
+    def _failed(self, error: RedisError) -> Exception:
+        """The error in our words."""
+        self.seek(error)
         try:
             with typed_errors(self._name):
                 raise error

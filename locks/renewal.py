@@ -28,8 +28,8 @@ class Renewal:
     """The locks of one Redis client that were taken lately, and the thread that renews those that are held. It
     lives while there are any."""
 
-    def __init__(self, new_wire: Callable[[], Wire]) -> None:
-        self._new_wire = new_wire
+    def __init__(self, new_wire: Callable[[], Wire], generation: int) -> None:
+        self._new_wire, self._generation = new_wire, generation
         self._watched: set[Grants] = set()
         self._shortest = float("inf")
         self._gate = threading.Lock()
@@ -38,6 +38,7 @@ class Renewal:
 
     def watch(self, grants: Grants) -> None:
         """Once, until the thread finds them empty: a short section costs no lock, no system call, no entry."""
+        grants.of_generation(self._generation)
         self._watched.add(grants)
         grants.watched = True
         if not self._running or grants.lease < self._shortest:
@@ -124,10 +125,19 @@ class Renewal:
         turn, asked = grants.lease / TURNS, time.monotonic()
         try:
             mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=turn)
-        except RedisError:
+        except RedisError as error:
+            self._follow(grants, grant, error)
             return turn / 4  # again soon; `lose` follows when the lease is over
         if mine:
             grant.renewed(asked)
         elif grants.get(grant.thread) is grant:  # else it was released meanwhile
             grant.lose()
         return turn
+
+    def _follow(self, grants: Grants, grant: Grant, error: RedisError) -> None:
+        """In a cluster its key may have another server by now: what is held is renewed there."""
+        lock = grant.terms.lock()
+        renewal = self if lock is None else lock.renewal_after(error)
+        if renewal is not self:
+            self._watched.discard(grants)
+            renewal.watch(grants)

@@ -4,9 +4,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from redis.backoff import NoBackoff
-from redis.cluster import RedisCluster
-from redis.retry import Retry
 
 from locks.errors import LockLost, LockUnavailable
 from locks.fair_lock import FairLock
@@ -216,42 +213,6 @@ def test_a_silent_server_is_given_up_after_the_clients_own_time_out(server, conn
     with pytest.raises(LockUnavailable):
         lock.acquire()
     assert 0.3 <= time.monotonic() - started < 4.8  # not 5 s, which is what a client has that says nothing
-
-
-@pytest.fixture
-def cluster(valkey_server):
-    """Two primaries; the first has all slots."""
-    nodes = [valkey_server(port=0, config={"cluster-enabled": "yes"}) for _ in range(2)]
-    first, second = (node.client() for node in nodes)
-    first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
-    for node in (first, second):
-        eventually(lambda node=node: b"cluster_known_nodes:2" in raw(node, "INFO"), "the nodes met")
-        eventually(lambda node=node: b"cluster_state:ok" in raw(node, "INFO"), "all slots served")
-    redis = RedisCluster(host="127.0.0.1", port=nodes[0].port, retry=Retry(NoBackoff(), 0))
-    yield redis, first, second
-    redis.close()
-
-
-def raw(node, what):
-    said = node.execute_command("CLUSTER", what)
-    return "\n".join(f"{k}:{v}" for k, v in said.items()).encode() if isinstance(said, dict) else said
-
-
-def test_in_a_cluster_also_when_its_slot_moves(cluster):
-    redis, first, second = cluster
-    lock = FairLock("x", redis=redis)
-    with lock:
-        assert first.get("x") == lock.token
-        number = lock.fencing_token
-    slot = first.execute_command("CLUSTER", "KEYSLOT", "x")
-    new_home = second.execute_command("CLUSTER", "MYID")
-    for node in (second, first):
-        first.delete("{x}:fence")  # a node that gives a slot away must be empty of it
-        node.execute_command("CLUSTER", "SETSLOT", slot, "NODE", new_home)
-    with lock:
-        assert second.get("x") == lock.token
-        assert lock.fencing_token > number
 
 
 def test_a_server_without_compare_and_delete(valkey_server):

@@ -248,6 +248,29 @@ def test_the_lock_of_a_thread_that_died_holding_it_is_not_renewed(fresh):
     eventually(lambda: not fresh.exists("x"), "its lease ends")
 
 
+@pytest.mark.parametrize("used", [False, True])
+def test_a_lock_that_was_made_before_a_fork_is_the_childs_own(redis_client, used):
+    """As in servers that load the application first and fork then."""
+    lock = FairLock("x", redis=redis_client)
+    for _ in range(3 if used else 0):
+        with lock:
+            pass
+    child = os.fork()
+    if not child:
+        try:
+            for _ in range(3):
+                with lock:
+                    assert lock.held
+                    assert lock.token
+                    assert lock.fencing_token
+                    lock.extend()
+            os._exit(0)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not redis_client.exists("x")
+
+
 def test_a_forked_child_holds_nothing_and_can_lock(fresh, lease):
     lock = FairLock("x", redis=fresh, lease=lease)
     lock.acquire()
