@@ -20,6 +20,7 @@ import psycopg
 
 from loadtest.faults.base import Party
 from loadtest.faults.scene import EASY_LEASE
+from loadtest.faults.site import CONNECTIONS
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 REFUSED = 0.6  # seconds in which nobody gets a connection
 MOST = 1000
+#: connections that are left free until all are inside: for their workers
+LEFT = 150
+OPEN = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 
 
 class ConnectionExhaustion(Party):
@@ -54,7 +58,7 @@ class ConnectionExhaustion(Party):
                 self.free(self.admin)
 
     def strike(self, scene: Scene) -> None:
-        self.occasion.meet(lambda: None)
+        self.occasion.meet(lambda: self.prepare(scene.site))
         victim, refused = self.enters(scene)
         if not victim and not refused:
             return
@@ -75,6 +79,12 @@ class ConnectionExhaustion(Party):
         scene.wait(scene.rivals, 3)
         scene.rush()
 
+    def prepare(self, site: Site) -> None:
+        """Take most of them before anybody is inside: it takes seconds, and on a slow machine a whole lease."""
+        self.taken.append(first := site.postgres.connect(autocommit=True))
+        (known,) = first.execute(OPEN).fetchone() or (0,)
+        self.taken += [site.postgres.connect() for _ in range(int(str(known)), CONNECTIONS - LEFT)]
+
     def event(self, site: Site) -> str:
         stats = self.admin.info()
         self.rejected = stats["rejected_connections"]
@@ -85,7 +95,7 @@ class ConnectionExhaustion(Party):
                 self.taken.append(site.postgres.connect())
         except psycopg.OperationalError as error:
             refusal = str(error).strip().rpartition("FATAL:")[2].strip()
-            return f"after {len(self.taken)} connections more PostgreSQL said: {refusal}"
+            return f"after {len(self.taken)} connections of ours PostgreSQL said: {refusal}"
         return ""
 
     def relief(self, site: Site) -> str:

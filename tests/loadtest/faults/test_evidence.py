@@ -32,8 +32,8 @@ def test_who_did_not_get_inside_was_struck_only_if_the_lock_was_refused(
 ) -> None:
     """Any other end of its posting (an error on the way, no gate at all) says nothing of the hazard."""
     adversary: Any = Struck() if slug == "struck" else HAZARDS[slug]()
-    monkeypatch.setattr(HAZARDS["connection-exhaustion"], "event", lambda self, site: "full")
-    monkeypatch.setattr(HAZARDS["connection-exhaustion"], "relief", lambda self, site: "free")
+    for step in ("prepare", "event", "relief"):
+        monkeypatch.setattr(HAZARDS["connection-exhaustion"], step, lambda self, site: "seen")
     told: list[str] = []
     scene = scene_of(victim=lambda *_: None, turned_away=lambda worker: refused, prove=told.append, rivals=[])
     adversary.strike(scene)

@@ -8,6 +8,7 @@ import pytest
 
 from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Cell
+from loadtest.faults.connection_exhaustion import LEFT, ConnectionExhaustion
 from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
 from loadtest.faults.site import private_servers
@@ -56,3 +57,16 @@ def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
                 assert result.books.final == result.books.opening + written, slug
         finally:
             pool.close()
+
+
+@pytest.mark.timeout(300)
+def test_most_connections_are_taken_before_anybody_is_inside(
+    django_db_setup: None, django_db_blocker: Any
+) -> None:
+    """All of them take seconds, and on a busy machine more than a lease."""
+    hazard = ConnectionExhaustion()
+    with django_db_blocker.unblock(), private_servers() as shared, hazard.site(shared) as site:
+        hazard.prepare(site)
+        before = len(hazard.taken)
+        assert "too many clients" in hazard.event(site)
+        assert LEFT - 10 <= len(hazard.taken) - before <= LEFT
