@@ -7,9 +7,11 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 
 from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.strategies import known
 from loadtest.admin_comparison import Comparisons
 from loadtest.admin_stop import Stops
 from loadtest.admin_strategy_pages import StrategyPages
@@ -35,9 +37,30 @@ class ResultAdmin(ReadOnlyAdmin):
     list_display = ("strategy", "verdict", "trial", "created")
     list_filter = ("verdict", "strategy")
     list_select_related = ("trial",)
-    exclude = ("data",)
-    readonly_fields = ("evidence",)
+    fields = ("trial", "strategy_page", "verdict", "why", "book", "losses", "evidence")
+    readonly_fields = ("strategy_page", "why", "losses", "evidence")
+
+    @admin.display(description="strategy")
+    def strategy_page(self, result: Result) -> str:
+        if result.strategy not in known():
+            return result.strategy  # a stranger's lock has no page
+        page = reverse("admin:loadtest_strategy", args=[result.strategy])
+        return format_html('<a href="{}">{}</a>', page, result.strategy)
+
+    @admin.display
+    def why(self, result: Result) -> str:
+        return result.data.get("cause") or result.data.get("reason") or "–"
+
+    @admin.display(description="who overwrote whom")
+    def losses(self, result: Result) -> str:
+        number = result.data.get("worst_account")
+        if not (result.book_id and number):
+            return "–"
+        page = reverse("admin:ledger_book_losses", args=[result.book_id, number])
+        return format_html('<a href="{}">account {}</a>', page, number)
 
     @admin.display
     def evidence(self, result: Result) -> str:
-        return format_html("<pre>{}</pre>", json.dumps(result.data, indent=2, ensure_ascii=False))
+        return format_html(
+            '<pre class="textbook">{}</pre>', json.dumps(result.data, indent=2, ensure_ascii=False)
+        )

@@ -11,7 +11,8 @@ from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
@@ -106,7 +107,13 @@ class AccountAdmin(ReadOnlyAdmin):
     search_fields = ("number", "name")
     ordering = ("-pk",)
     paginator = InfinitePaginator
-    fields = ("number", "name", "book", "opening", "balance", "floor", "version", "head")
+    fields = ("number", "name", "book", "opening", "balance", "floor", "version", "head", "losses")
+    readonly_fields = ("losses",)
+
+    @admin.display(description="who overwrote whom")
+    def losses(self, account: Account) -> str:
+        page = reverse("admin:ledger_book_losses", args=[account.book_id, account.number])
+        return format_html('<a href="{}">lost postings of this account</a>', page)
 
 
 @admin.register(Entry)

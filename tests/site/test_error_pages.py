@@ -1,0 +1,51 @@
+"""What is said to who is shown no page: why, and where to go on."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+from django.test import Client
+from django.urls import path, reverse
+
+from loadtest.models import Result, Trial
+from tests.ledger.test_admin import user
+
+pytestmark = pytest.mark.usefixtures("committed_db", "quiet")
+
+
+def text(answer) -> str:
+    return html.unescape(answer.content.decode())
+
+
+def test_what_is_not_there_is_named() -> None:
+    page = user("ledger.view_book").get("/admin/ledger/book/xyz/change/")
+    assert (page.status_code, "no book xyz" in text(page)) == (404, True)
+    assert 'href="/admin/"' in text(page)
+    page = user().get("/admin/nothing/")
+    assert (page.status_code, "mistyped" in text(page)) == (404, True)
+
+
+def test_who_may_not_is_told_who_can_help() -> None:
+    page = user().get(reverse("admin:loadtest_trial_swarm"))
+    assert (page.status_code, "lacks the permission" in text(page)) == (403, True)
+
+
+class Urls:
+    urlpatterns = [path("fails/", lambda request: 1 / 0)]
+
+
+def test_a_failure_does_not_say_that_nothing_was_done(settings) -> None:
+    settings.ROOT_URLCONF = Urls
+    page = Client(headers={"host": "localhost"}, raise_request_exception=False).get("/fails/")
+    assert (page.status_code, "is not known here" in text(page)) == (500, True)
+
+
+def test_a_result_leads_to_its_evidence() -> None:
+    trial = Trial.objects.create(command="compare", workload="deposits", store="postgres")
+    data = {"cause": "17 lost", "worst_account": "A1"}
+    result = Result.objects.create(trial=trial, strategy="watchdog", verdict="lost", data=data)
+    page = text(user("loadtest.view_result").get(reverse("admin:loadtest_result_change", args=[result.pk])))
+    assert reverse("admin:loadtest_strategy", args=["watchdog"]) in page
+    assert "17 lost" in page
+    assert '<pre class="textbook">' in page  # wraps: a long sentence made the page 2,200 pixels wider
