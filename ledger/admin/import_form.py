@@ -103,7 +103,15 @@ class ImportForm(forms.Form):
             self.add_error("files", "Choose one or several CSV files.")
         if "strategy" in self.fields and not cleaned.get("book") and not cleaned.get("strategy"):
             self.add_error("strategy", "Choose the strategy of the fresh book.")
+        elif "strategy" in self.fields and not cleaned.get("book"):
+            self._fits(cleaned["strategy"], cleaned.get("store"))
         return cleaned
+
+    def _fits(self, strategy: str, store: str | None) -> None:
+        """The field says so: it stands in a part of the page that is closed until it is wrong."""
+        stores = known()[strategy].stores
+        if store and store not in stores:
+            self.add_error("store", f"{strategy} keeps accounts on {' or '.join(stores)}: choose that here.")
 
     def book_settings(self) -> dict[str, Any]:
         """Return the fresh book's settings, in seconds."""

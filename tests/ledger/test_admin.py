@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,16 @@ def test_unfolds_templates_are_still_those_that_ours_were_made_from():
         assert found == known, (
             f"carry unfold's change of {name} over to ledger/templates/unfold/, then note {found}"
         )
+
+
+def test_a_store_that_the_strategy_cannot_use_is_said_where_it_is_chosen() -> None:
+    page = html.unescape(
+        importer()
+        .post(reverse("admin:ledger_importrun_add"), {**upload(), "strategy": "redis-atomic"})
+        .content.decode()
+    )
+    opened = page[page.index("<details open>") : page.index("</details>")]
+    assert "redis-atomic keeps accounts on redis: choose that here." in opened
+    named = re.search(r'<select name="store"[^>]*aria-describedby="(\w+)"', opened)
+    assert named
+    assert f'id="{named[1]}"' in opened
