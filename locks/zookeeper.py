@@ -15,8 +15,9 @@ Breaks when  the holder is paused, or cut off, past its session's time-out and g
              struck worker, cut off for 2.5 sessions, wrote over what the next holder had written. `.fencing_token`
              is the node's czxid (the ensemble's own transaction number): it grows over all locks and restarts. The
              sequence number in the node's name does not serve: it starts anew when the parent node is removed.
-Costs        create and list to acquire (and a watch while waiting), one read for the number, 1 delete to release;
-             each a write through the ensemble; a session with heartbeats for each process.
+Costs        4 round trips to acquire (is the parent there, create, list, one read for the number; 2 more to wait: a
+             watch, and list again), 1 delete to release. Create and delete are writes through the ensemble. A session
+             with heartbeats for each process.
 Waiting      The wait time is kept, but that an answer under way at its end is awaited for GRACE. An ensemble that
              does not answer within CONNECT is unavailable.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
@@ -32,7 +33,7 @@ from functools import cache
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, KazooException
+from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
 from kazoo.exceptions import LockTimeout as KazooLockTimeout
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.lock import Lock as KazooLock
@@ -101,7 +102,7 @@ class ZooKeeperLock(Lock):
     source = 'ZooKeeper, "Recipes: Locks"; kazoo'
     guarantees = "mutual exclusion while the holder's session lives, in order of arrival"
     breaks_when = "the holder is paused or cut off past its session's time-out and goes on writing"
-    round_trips = "3 + 1, each through the ensemble"
+    round_trips = "4 + 1, of which 2 through the ensemble"
     withstands = frozenset(
         {
             Hazard.CONTENTION,
@@ -198,8 +199,11 @@ class ZooKeeperLock(Lock):
             raise LockNotHeld(f"{self.name}: release without holding it")
         lock, self._lock = self._lock, None
         try:
-            there = lock.client.exists(f"{self.path}/{lock.node}")
-            lock.release()
+            lock.client.delete(f"{self.path}/{lock.node}")
+        except NoNodeError as error:
+            raise LockLost(
+                f"{self.name}: the session had ended before the release; re-read what was written inside"
+            ) from error
         except (KazooException, KazooTimeoutError) as error:
             self._withdraw(lock)  # the session is the whole process's, and may live on
             raise LockUnavailable(
@@ -208,10 +212,6 @@ class ZooKeeperLock(Lock):
         except BaseException:
             self._leave(lock)
             raise
-        if there is None:
-            raise LockLost(
-                f"{self.name}: the session had ended before the release; re-read what was written inside"
-            )
 
     def seen(self, number: int) -> None:
         """A store has seen `number`. Nothing to do: transaction numbers of an ensemble only grow. After an ensemble

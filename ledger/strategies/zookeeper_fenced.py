@@ -31,6 +31,6 @@ class ZooKeeperFenced(Fenced):
     source = "Hunt et al. 2010; M. Kleppmann on fencing"
     guarantees = "no lost update, whatever becomes of the lock"
     breaks_when = "one writer does not look at the number"
-    round_trips = "3 + 8 + 1"
+    round_trips = "4 + 8 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.DEADLOCK}
     factory: ClassVar[LockFactory] = ZooKeeperLock

@@ -113,7 +113,7 @@ def test_an_interrupt_at_the_release_does_not_keep_the_lock(
     lock, client = ZooKeeperLock("released", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
     assert lock.acquire(timeout=5)
     with monkeypatch.context() as patch:
-        patch.setattr(Asking, "exists", interrupted(client.exists), raising=False)
+        patch.setattr(Asking, "delete", interrupted(lambda *_: None), raising=False)
         with pytest.raises(KeyboardInterrupt):
             lock.release()
     assert client.get_children(lock.path) == []
@@ -217,7 +217,7 @@ def test_a_connection_lost_at_the_release_does_not_keep_the_lock(
     lock, client = ZooKeeperLock("blip", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
     assert lock.acquire(timeout=5)
     with monkeypatch.context() as patch:
-        patch.setattr(Asking, "exists", lose, raising=False)
+        patch.setattr(Asking, "delete", lose, raising=False)
         with pytest.raises(LockUnavailable):
             lock.release()
     eventually(lambda: client.get_children(lock.path) == [], "no place in the queue")
@@ -261,6 +261,24 @@ def test_numbers_grow_when_the_parent_node_is_removed(hosts: str) -> None:
             numbers.append(lock.fencing_token)
         client_of(hosts, SESSION).delete("/locks/growing", recursive=True)
     assert numbers == sorted(set(numbers))
+
+
+def test_what_it_costs(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its page says: 4 + 1."""
+    lock, client, asked = ZooKeeperLock("cost", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION), []
+    with lock:
+        pass
+    call = client._call
+
+    def counts(request: Any, answer: Any) -> Any:
+        asked.append(type(request).__name__)
+        return call(request, answer)
+
+    monkeypatch.setattr(client, "_call", counts)
+    with lock:
+        assert asked == ["Exists", "Create", "GetChildren", "Exists"]
+    assert asked[4:] == ["Delete"]
+    assert lock.round_trips.startswith("4 + 1")
 
 
 def test_errors_say_what_happened(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
