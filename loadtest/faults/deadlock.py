@@ -46,6 +46,8 @@ class Deadlock(Adversary):
         for worker, legs in zip(pair, there, strict=True):
             worker.begins("call", "transfer", legs, THINK, scene.lease, True)
         halfway = [each for each in pair if _stops(each)]
+        for each in halfway:
+            scene.stands(each)
         if len(halfway) == len(pair):
             scene.note(f"each is between its two accounts; {scene.held(pair[0])}")
             for each in pair:

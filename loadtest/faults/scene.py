@@ -61,6 +61,8 @@ class Scene(Record):
     struck: set[Worker] = field(default_factory=set)
     #: who stood between read and write
     inside: set[str] = field(default_factory=set)
+    #: who of them must go on until when, by the monotonic clock, or leave: their leases are nearly over then
+    until: dict[Worker, float] = field(default_factory=dict)
     rivals: list[Worker] = field(default_factory=list)
     #: keys of the calls that were answered before the hazard
     before: frozenset[str] = frozenset()
@@ -124,6 +126,7 @@ class Scene(Record):
         with suppress(Dead):
             if (heard := worker.hears(patience)) and heard[0] == "inside":
                 self.inside.add(f"worker {worker.pid}")
+                self.stands(worker)
                 self.note(f"worker {worker.pid} has read and not written; {self.held(worker)}")
                 return worker
         self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
@@ -131,6 +134,12 @@ class Scene(Record):
             with suppress(OSError):
                 worker.tells("go")
         return None
+
+    def stands(self, worker: Worker) -> None:
+        """It has just come inside. Where no lease can be seen (a row lock, a file) it may be let on at any time."""
+        limit = (worker.inside or {}).get("at", 0.0) + IN_TIME * self.lease
+        if sight.leases(self.site, str(self.book.pk)) or time.monotonic() > limit:
+            self.until[worker] = limit
 
     def turned_away(self, worker: Worker) -> str:
         """Return how its last posting was refused because a lock or a server was not available; "" if it was not."""
@@ -170,9 +179,8 @@ class Scene(Record):
         """Wait for the ends of their orders. False: time is over."""
         until = time.monotonic() + seconds
         late = [each for each in workers if not each.finishes(until)]
-        done = not late
-        self.note("the others are done" if done else f"after {seconds:.1f} s the others still wait")
-        return done
+        self.note(f"after {seconds:.1f} s the others still wait" if late else "the others are done")
+        return not late
 
     def ahead(self, seconds: float) -> bool:
         """Let rivals want the account, and give them `seconds` before the struck worker goes on; more if the machine
@@ -183,9 +191,9 @@ class Scene(Record):
         """`outlasts`: also after its lease, as the hazard has it. Else it leaves without a write if by our own slowness
         that is nearly over: what came then would be an overrun."""
         self.note(f"worker {worker.pid} goes on and writes")
-        until = () if outlasts or not worker.inside else (worker.inside["at"] + IN_TIME * self.lease,)
+        limit = self.until.get(worker)
         with suppress(OSError):
-            worker.tells("go", *until)
+            worker.tells("go", *(() if outlasts or limit is None else (limit,)))
 
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""
@@ -226,9 +234,6 @@ class Scene(Record):
 
     def standstill(self) -> Stall | None:
         """Return the longest time since the hazard in which somebody who lives waited and nobody was served."""
-        calls = [
-            each
-            for each in history.read(self.folder).calls
-            if each.key not in self.before and (each.answered or each.worker in self.waiting)
-        ]
+        since = (each for each in history.read(self.folder).calls if each.key not in self.before)
+        calls = [each for each in since if each.answered or each.worker in self.waiting]
         return longest_stall(calls, 0.0, self.settled if self.waiting else None)

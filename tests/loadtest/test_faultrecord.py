@@ -33,7 +33,15 @@ def cell() -> dict[str, Any]:
     record.fault("SIGSTOP", 0.0004)
     record.note("seen", at=0.0)
     told = {**history.books().as_json(), "timeline": record.timeline, "began": START.isoformat()}
-    return {**told, "strategy": "token", "hazard": "pause", "verdict": "lost", "agrees": None, "fired": {}}
+    return {
+        **told,
+        "strategy": "token",
+        "hazard": "pause",
+        "verdict": "lost",
+        "agrees": None,
+        "fired": {},
+        "cause": "",
+    }
 
 
 def test_the_fault_stands_in_the_drawing_where_it_struck() -> None:

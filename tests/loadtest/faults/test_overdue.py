@@ -12,10 +12,14 @@ from loadtest.faults.connection_exhaustion import LEFT, ConnectionExhaustion
 from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
 from loadtest.faults.site import private_servers
+from loadtest.result import Result
 from loadtest.words import Word
 from locks.hazards import Hazard
 
-SLUGS = "token", "fair-lock", "select-for-update", "optimistic-version", "single-writer", "redis-watch"
+#: under a lease that the judge outlasts
+LEASED = "token", "fair-lock", "centre-lock", "redlock"
+#: without one: whatever keeps them right does so however long the judge takes
+UNLEASED = "select-for-update", "optimistic-version", "advisory-lock", "redis-watch"
 
 
 class HeldUp(Adversary):
@@ -34,29 +38,42 @@ class HeldUp(Adversary):
             scene.go_on(victim)
 
 
-@pytest.mark.timeout(300)
-def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
-    django_db_setup: None, django_db_blocker: Any
-) -> None:
-    once = Event()
+@pytest.fixture(scope="module")
+def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
+    once, found = Event(), {}
     once.set()
     with django_db_blocker.unblock(), private_servers() as site:
         pool = Pool()
         try:
-            for slug in SLUGS:
+            for slug in LEASED + UNLEASED:
                 cell = Cell(slug, HeldUp)
-                (result,) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
-                assert result.word == Word.INCONCLUSIVE, (slug, result.verdict.cause)
-                assert "because of us (Overdue: " in result.verdict.cause, (slug, result.verdict.cause)
-                assert not result.verdict.fired
-                assert result.books
-                assert result.witness
-                calls = result.witness.history.calls
-                (left,) = [each for each in calls if "Overdue" in each.error]
-                written = sum(amount for each in calls if each is not left for _, amount in each.legs)
-                assert result.books.final == result.books.opening + written, slug
+                (found[slug],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
         finally:
             pool.close()
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("slug", LEASED)
+def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
+    slug: str, results: dict[str, Result]
+) -> None:
+    result = results[slug]
+    assert result.word == Word.INCONCLUSIVE, result.verdict.cause
+    assert "because of us (Overdue: " in result.verdict.cause
+    assert not result.verdict.fired
+    assert result.books
+    assert result.witness
+    calls = result.witness.history.calls
+    (left,) = [each for each in calls if "Overdue" in each.error]
+    written = sum(amount for each in calls if each is not left for _, amount in each.legs)
+    assert result.books.final == result.books.opening + written
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("slug", UNLEASED)
+def test_without_a_lease_nobody_is_too_late(slug: str, results: dict[str, Result]) -> None:
+    assert results[slug].word == Word.KEPT, results[slug].verdict.cause
 
 
 @pytest.mark.timeout(300)
