@@ -126,8 +126,8 @@ def _caller(slug: str, alias: str, names: int) -> Callable[[], Callable[[Any], A
         def work(order: tuple[float, float]) -> tuple[int, int]:
             start, end = order
             time.sleep(max(0.0, start - time.monotonic()))
-            done = failed = 0
-            while (left := end - time.monotonic()) > 0:
+            done, failed, left = 0, 0, end - start
+            while left > 0:  # who came late, because the machine stood still, tries once all the same
                 lock = make(f"bench-{draw.randrange(names)}", sql=alias, lease=LEASE, poll=POLL)  # type: ignore[call-arg]
                 try:
                     if lock.acquire(left):
@@ -135,6 +135,7 @@ def _caller(slug: str, alias: str, names: int) -> Callable[[], Callable[[Any], A
                         done += 1
                 except LockUnavailable:
                     failed += 1
+                left = end - time.monotonic()
             return done, failed
 
         return work

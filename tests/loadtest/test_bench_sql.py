@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ def test_a_strategy_that_loses_money_is_not_right() -> None:
 def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(callers.IDLE, "retries", 0)
     assert callers.rate("optimistic-version", accounts=1, seconds=0.3, callers=4).right
+
+
+def test_who_comes_when_the_time_is_over_has_a_figure_all_the_same() -> None:
+    """The machine stood still meanwhile: a rate of 0 is none, and no other can be compared with it."""
+    over = time.monotonic() - 2, time.monotonic() - 1
+    assert callers.caller(callers.fresh_book("no-lock", 1), 1, 0)()(over)[0] == 1
+    assert lock_tables._caller("centre-lock", "default", 1)()(over) == (1, 0)
 
 
 def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
 def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = "tests.loadtest.strangers"
     code, report = run_compare(
-        tmp_path, lock=[f"{here}:right", f"{here}:broken", f"{here}:needs_zookeeper"], users=8, seconds=1.0
+        tmp_path, lock=[f"{here}:right", f"{here}:broken", f"{here}:needs_zookeeper"], users=8, seconds=3.0
     )
     results = {each["strategy"]: each for each in report["results"]}
     assert {slug: each["verdict"] for slug, each in results.items()} == {
@@ -248,7 +248,7 @@ def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
     postgres_server: Callable[..., Postgres], tmp_path: Path
 ) -> None:
     server = postgres_server()
-    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "1", "--output", str(tmp_path)
+    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "6", "--output", str(tmp_path)
     given = {"DATABASE_URL": server.url}
     with (
         WebServer(workers=2, environment=given) as web,
@@ -292,12 +292,14 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
-    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "1", "--output", str(tmp_path)
+    words = "--strategy", "select-for-update", "--users", "4", "--seconds", "6", "--output", str(tmp_path)
     with subprocess.Popen(
         [sys.executable, "manage.py", "compare", *words], cwd=BASE_DIR, stderr=subprocess.PIPE, text=True
     ) as command:
         assert command.stderr
-        assert any("no-lock: " in line for line in command.stderr)  # the next trial takes a second and more
+        assert any(
+            "no-lock: " in line for line in command.stderr
+        )  # the next trial takes six seconds and more
         command.send_signal(end)
         _, told = command.communicate(timeout=200)
     assert command.returncode == 130, told

@@ -34,7 +34,7 @@ def test_lost_money_is_the_exit_code(ledger: str, tmp_path: Path) -> None:
     port = str(free_port())
     done = headless(
         ledger,
-        *("--strategy", "no-lock", "--run-time", "1s", "--processes", "2"),
+        *("--strategy", "no-lock", "--run-time", "4s", "--processes", "2"),
         *("--master-port", port, "--master-bind-port", port),
         *("--html", str(tmp_path / "r.html"), "--csv", str(tmp_path / "r"), "--history", str(tmp_path)),
     )
