@@ -41,7 +41,7 @@ if ARGV[1] == 'leave' then
     if holder ~= token then
         return 0
     end
-    redis.call('DEL', lock)
+    redis.call('DEL', lock, wake .. token) -- handed over, perhaps, to one that did not come to be woken
     hand_over()
     return 1
 end

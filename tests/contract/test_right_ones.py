@@ -177,6 +177,21 @@ def test_queue_serves_in_order_and_wakes_just_one(arena: Arena) -> None:
         wait_until(lambda: served == [0, 1, 2])
 
 
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_queue_leaves_no_key_of_a_waiter_that_did_not_come_to_be_woken(
+    arena: Arena, asks_again: bool
+) -> None:
+    """It was handed the lock just as it gave up, or as it asked once more at the end of its time."""
+    with arena.fight(QUEUE, lease=30.0) as fight:
+        holder, waiter = fight.holder(), fight.party()
+        assert not waiter.lock._ask("enter", b"late")
+        holder.lock.release()
+        if asks_again:
+            assert waiter.lock._ask("enter", b"late")
+        assert waiter.lock._ask("leave", b"late")
+        assert not list(arena.admins[0].scan_iter(f"*{fight.name}*", count=1000))
+
+
 def _queues(fight: Fight, party: Any, number: int, served: list[int]) -> None:
     def enter() -> None:
         party.lock.acquire()
