@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import ExitStack
 
+from loadtest.arguments import typed
 from loadtest.demo import SERVE_PORT
 from loadtest.program import end_as_ctrl_c
 from loadtest.servers import ServerError
@@ -25,7 +26,7 @@ BACKGROUND_WORKERS = 3
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make serve", description=__doc__)
-    parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", SERVE_PORT)))
+    parser.add_argument("--port", type=_port, default=os.environ.get("PORT") or str(SERVE_PORT))
     port = parser.parse_args().port
     end_as_ctrl_c()
     try:
@@ -75,6 +76,14 @@ def serve(stack: ExitStack, port: int) -> None:
     raise ServerError(
         "The servers are gone, and their keeper with them (servers down --force?): start it again."
     )
+
+
+@typed
+def _port(text: str) -> int:
+    """Return a port. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise ValueError(f"{text!r} is no port: write PORT=8000, a number from 1 to 65535")
+    return int(text)
 
 
 def _free(port: int) -> bool:

@@ -1,10 +1,13 @@
 """`make demo` and `make serve`: what they leave behind is a report, and no process."""
 
 import json
+import os
 import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -87,6 +90,16 @@ def test_sigkill_of_the_web_server_ends_the_demo(demo: Family) -> None:
     min(web, key=lambda process: process.create_time()).kill()
     assert demo.process.wait(timeout=200) in (2, 3), demo.log.read_text()
     assert demo.all_gone(5), [process.cmdline() for process in demo.family()]
+
+
+@pytest.mark.parametrize("port", ["abc", "0", "70000"])
+def test_serve_says_what_a_port_is(port: str) -> None:
+    words = [sys.executable, "-m", "loadtest.serve"]
+    done = subprocess.run(
+        words, env={**os.environ, "PORT": port}, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 2
+    assert f"'{port}' is no port: write PORT=8000" in done.stderr
 
 
 def test_serve_until_ctrl_c(start: Start) -> None:
