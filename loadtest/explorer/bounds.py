@@ -42,7 +42,7 @@ class Bounds:
     faults: int = 1
     slack: int = 100 * MS
     jump: int = 60 * SECOND
-    patience: int = 10 * SECOND
+    patience: int = 60 * SECOND
     attempts: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
     reduction: Reduction = Reduction.FULL

@@ -14,8 +14,8 @@ from loadtest.explorer.summaries import Footprint
 class Noted(NamedTuple):
     """What finding the options leaves behind: where they are known, this is done in its place."""
 
-    longest_lease: int
-    offered: tuple[bytes | None, ...]
+    longest: int
+    offered: tuple[tuple[bytes, int] | None, ...]
     fresh: bool
     touched: frozenset[str]
     #: where each worker is in the recording, and what was cut off
@@ -26,10 +26,10 @@ class Noted(NamedTuple):
         offered = tuple(worker.offered for worker in run.workers)
         places = tuple((worker.node, worker.cuts) for worker in run.workers)
         fresh = any(task.fresh for task in run.tasks)
-        return cls(run.longest_lease, offered, fresh, frozenset(run.touched), places)
+        return cls(run.longest, offered, fresh, frozenset(run.touched), places)
 
     def leave(self, run: Run) -> None:
-        run.longest_lease, run.touched = self.longest_lease, set(self.touched)
+        run.longest, run.touched = self.longest, set(self.touched)
         for worker, offered in zip(run.workers, self.offered, strict=True):
             worker.offered = offered
         for task in run.tasks if not self.fresh else ():

@@ -19,6 +19,7 @@ def until(run: Run, task: Task, seconds: float | None) -> None:
     """Its wait ends by itself after these seconds."""
     micros = None if seconds is None else max(SHORTEST if seconds > 0 else 0, round(seconds * SECOND))
     task.until = None if micros is None else run.now + micros
+    run.longest = max(run.longest, micros or 0)
     task.period = micros or 0
 
 
@@ -26,10 +27,12 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
     collapse = run.full and not timeline.held_back(run, task.worker)
+    if task.history.tries_again:
+        task.history.attempt(timeline.shared(run))
     same = task.history.close(collapse)
     run.collapsed |= same and collapse
     if not same:
-        task.vain_since = None
+        task.vain_since, task.dozed = None, False
         if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
             run.progress_at = run.now
     elif task.vain_since is None and run.full:

@@ -21,6 +21,7 @@ from loadtest.explorer.recording import Recorder
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.subject import Ending
 from loadtest.explorer.tasks import Halt, State, Task, Worker
+from loadtest.explorer.whereabouts import whereabouts
 
 E = TypeVar("E", bound=Event)
 
@@ -57,7 +58,7 @@ class Run(Baton):
         self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
         self.last: Task | None = None
         self.progress_at = 0  # when something last happened that was no poll in vain
-        self.longest_lease = 0
+        self.longest = 0  # lease or wait, in µs: as far as is known
         self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
         self.wall_clock_read = False
         self.looks = False  # did a worker look at a wall clock in the runs before the search?
@@ -81,7 +82,7 @@ class Run(Baton):
         return deciding.next_task(self)
 
     def whereabouts(self) -> str:
-        return timeline.whereabouts(self)
+        return whereabouts(self)
 
     def play(self) -> None:
         """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
@@ -195,11 +196,11 @@ class Run(Baton):
         """Something has happened that was no poll in vain."""
         self.progress_at = self.now
         for task in self.tasks:
-            task.history.attempts = 0
+            task.history.attempts = task.history.changes = 0
 
     def told(self, task: Task, op: Op, reply: str) -> None:
         """Write down a step for those who read the schedule."""
-        task.history.verb(op.text)
+        task.history.sent.append(op.text)
         self.record(task.worker.name, task.name, "step", op.text, reply)
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:

@@ -81,6 +81,8 @@ class Stage:
         self.runs = 0
         #: does a worker look at a wall clock? Before a search this is found out (waiters.py)
         self.looks = False
+        #: the longest lease or wait of the runs before the search, in µs
+        self.longest = 0
         self.recording = Recording(bounds.workers) if bounds.recorded else None
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
@@ -119,7 +121,8 @@ class Stage:
             server.begin(known.get(server.name, -1))
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
-        run.trace, run.until, run.looks = trace, self.until, self.looks
+        run.trace, run.until = trace, self.until
+        run.looks, run.longest = self.looks, self.longest
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
         collects = gc.isenabled()

@@ -33,10 +33,13 @@ class History:
     base: bytes = b""
     round: list[bytes] = field(default_factory=list)
     last: tuple[bytes, ...] | None = None
-    #: the commands' names, in this round and in the one before; how many rounds running had the same
-    verbs: list[str] = field(default_factory=list)
-    last_verbs: list[str] = field(default_factory=list)
+    #: the commands of this round and of the one before; how many rounds running had the same names, though each was
+    #: told something else; how many of those came after a change of what everybody could see
+    sent: list[str] = field(default_factory=list)
+    last_sent: list[str] = field(default_factory=list)
     attempts: int = 0
+    changes: int = 0
+    seen: bytes = b""
     #: when it looked at its monotonic clock; such times only matter relative to now
     looks: list[int] = field(default_factory=list)
     last_from: int = 0
@@ -45,12 +48,23 @@ class History:
     def add(self, *parts: bytes) -> None:
         self.round.append(digest(*parts))
 
-    def verb(self, command: str) -> None:
-        self.verbs.append(command.split(" ", 1)[0])
-
     def look(self, now: int) -> None:
         if not self.looks or self.looks[-1] != now:
             self.looks.append(now)
+
+    @property
+    def tries_again(self) -> bool:
+        return bool(self.sent) and list(map(_name, self.sent)) == list(map(_name, self.last_sent))
+
+    def goes_on_as_before(self, command: str) -> bool:
+        """Is it this that the round before had at this place? Of attempts only the names are the same."""
+        before = self.last_sent[len(self.sent)] if len(self.sent) < len(self.last_sent) else ""
+        return before == command or (self.attempts > 0 and _name(before) == _name(command))
+
+    def attempt(self, seen: bytes) -> None:
+        """Another one; `seen`: what everybody can see after it."""
+        self.changes = self.changes + (seen != self.seen) if self.attempts else 0
+        self.seen = seen
 
     def close(self, collapse: bool) -> bool:
         """End a round. → was it the same as the one before? Then, if `collapse`, only the later one counts."""
@@ -61,8 +75,8 @@ class History:
         else:
             self.base = digest(self.base, *done)
             self.last_from = self.round_from
-        self.attempts = self.attempts + 1 if self.verbs and self.verbs == self.last_verbs and not same else 0
-        self.verbs, self.last_verbs = [], self.verbs
+        self.attempts = self.attempts + 1 if self.tries_again and not same else 0
+        self.sent, self.last_sent = [], self.sent
         self.round_from = len(self.looks)
         self.last = done
         self.round.clear()
@@ -71,6 +85,10 @@ class History:
     def key(self, now: int) -> tuple[Any, ...]:
         """All that the thread can know, `now` being the time."""
         return (self.base, tuple(self.round), tuple(now - at for at in self.looks))
+
+
+def _name(command: str) -> str:
+    return command.split(" ", 1)[0]
 
 
 @dataclass(eq=False)
@@ -95,6 +113,8 @@ class Task:
     history: History = field(default_factory=History)
     #: its last round was the same as the one before: a poll in vain. Since when, in µs
     vain_since: int | None = None
+    #: it slept through such polls since (timeline.wakes_at)
+    dozed: bool = False
     #: what everybody could see when its polls began to be in vain
     seen: bytes = b""
     #: the step that it takes now is its own, from what it has seen: what it writes (a sign of life) is no news to it
@@ -128,8 +148,8 @@ class Worker:
     index: int
     tasks: list[Task] = field(default_factory=list)
     paused: bool = False
-    #: digest of the shared contents when resuming it was last offered
-    offered: bytes | None = None
+    #: the shared contents when resuming it was last offered, and when, in µs, that was for the sake of the time
+    offered: tuple[bytes, int] | None = None
     crashed: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False

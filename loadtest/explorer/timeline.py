@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import TYPE_CHECKING
 
 from loadtest.explorer import faults
-from loadtest.explorer.bounds import SECOND, Fault
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.tasks import State, Task, Worker, digest
 
@@ -35,7 +33,7 @@ def next_timer(run: Run) -> int | None:
     ]
     for server in run.servers.values():
         leases = server.leases()
-        run.longest_lease = max([run.longest_lease, *(end - run.now for end in leases.values())])
+        run.longest = max([run.longest, *(end - run.now for end in leases.values())])
         times += [] if run.leases_stand else leases.values()
     return min(times, default=None)
 
@@ -65,8 +63,9 @@ def kind_of_poll(task: Task) -> bytes:
 
 
 def watch(run: Run, task: Task) -> None:
-    """It polled in vain until now: polls of this kind need not be watched for so long again."""
-    if task.vain_since is not None:
+    """It polled in vain until now: polls of this kind need not be watched for so long again. But not those that it
+    slept through: whoever counts its tries has not made them."""
+    if task.vain_since is not None and not task.dozed:
         kind = kind_of_poll(task)
         run.learned[kind] = max(run.learned.get(kind, 0), run.now - task.vain_since)
 
@@ -101,14 +100,26 @@ def options(run: Run) -> list[Option]:
 
 
 def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
-    """A pause that nothing happened in is no pause: it may end once others have changed something."""
+    """A pause that nothing happened in is no pause: it may end once others have changed something, or time has passed
+    and another one is about to do something else than its polls (a read changes nothing, and yet matters). Once at
+    each time: whoever goes on then may do so before, between and after what the others do at that time."""
     if not worker.paused or not worker.tasks or worker.crashed:
         return False
     if not run.full:
         return True
-    now = shared(run)
-    news, worker.offered = worker.offered != now, now
+    mark = shared(run), run.now if any(map(_is_up_to_something, ready(run))) else _offered_at(worker)
+    news, worker.offered = worker.offered != mark, mark
     return news or nothing_else or only_polls(run)
+
+
+def _offered_at(worker: Worker) -> int:
+    return worker.offered[1] if worker.offered else 0
+
+
+def _is_up_to_something(task: Task) -> bool:
+    """Does it stand before anything else than what it did in its last round, in vain?"""
+    polls = task.vain_since is not None or task.history.attempts > 0
+    return not (polls and task.op and task.history.goes_on_as_before(task.op.text))
 
 
 def shared(run: Run) -> bytes:
@@ -135,6 +146,7 @@ def wake_the_due(run: Run) -> None:
         if task.until is None or task.worker.paused or not task.alive:
             continue
         due = wakes_at(run, task)
+        task.dozed |= task.until <= run.now and task.until < due
         if due > run.now:
             continue
         if task.state is State.WAIT:
@@ -184,7 +196,7 @@ def look_who_is_free(run: Run) -> None:
         ):  # a poller's phase is arbitrary: it may look as soon as there is something new
             run.progress()
             watch(run, task)
-            task.vain_since = None
+            task.vain_since, task.dozed = None, False
             if task.state is State.WAIT:
                 run.wake(task, run.now)
             elif task.until is not None:  # in the server: the time-out of its command comes
@@ -203,10 +215,10 @@ def only_polls(run: Run) -> bool:
     mains = [w.main for w in run.workers if w.main.alive and not w.paused]
     if run.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
-    tried = max((main.history.attempts for main in mains), default=0)
+    tried = max((main.history.changes for main in mains), default=0)
     waited = run.now - run.progress_at
-    enough = tried >= run.bounds.attempts and waited > run.longest_lease  # until then a lease may let them on
-    if waited <= run.bounds.patience + run.longest_lease and not enough:
+    enough = tried >= run.bounds.attempts and waited > run.longest  # until then a lease may let them on
+    if waited <= run.bounds.patience + run.longest and not enough:
         return False
     for task in run.tasks:
         watch(run, task)
@@ -217,19 +229,3 @@ def _tries(main: Task) -> bool:
     """Has it nothing else to do than what it did in vain? Who sleeps, or stands before something new, has."""
     endless = main.until is None and main.state in (State.BLOCKED, State.WAIT)
     return endless or main.vain_since is not None or main.history.attempts > 0
-
-
-def whereabouts(run: Run) -> str:
-    """Where each thread stands, when the explorer has heard nothing for too long."""
-    frames = sys._current_frames()
-    lines = []
-    for task in run.tasks:
-        frame = frames.get(task.thread.ident or 0) if task.thread else None
-        where = traceback.extract_stack(frame)[-1] if frame else None
-        place = f"{where.filename}:{where.lineno} {where.name}" if where else "?"
-        lines.append(f"{task.name} {task.state.value} at {place}")
-    return (
-        "a worker waits in something that the explorer does not see (no gate): "
-        + "; ".join(lines)
-        + f". Virtual time {run.now / SECOND:g} s. Gate that client (docs/explorer.md)"
-    )

@@ -25,7 +25,7 @@ def watch_waiters(stage: Stage) -> dict[bytes, int]:
     watched: dict[bytes, int] = {}
     stage.looks = looks = False
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
-        stage.run(_quietest, {})
+        stage.longest = max(stage.longest, stage.run(_quietest, {}).longest)
     for index in range(stage.bounds.workers):
         for steps in range(1, MOST_STEPS):
             stopped = _Stopped(index, steps)

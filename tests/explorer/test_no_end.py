@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from loadtest.explorer import endless
-from loadtest.explorer.bounds import Fault
+from loadtest.explorer.bounds import SECOND, Fault
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
@@ -49,7 +49,7 @@ def watchdog(own: bank.Bank) -> WatchdogLuaLock:
 def test_an_orphan_that_renews_for_ever_is_a_stall(stage: Callable[..., Stage]) -> None:
     """Its rounds differ, each sees another PTTL: yet nothing goes on any more."""
     with_an_orphan = roughly([Option(Kind.RENEWAL_LIVES, "A")])
-    found, run = play(stage(bank.locked_by(watchdog), faults=1), {}, with_an_orphan)
+    found, run = play(stage(bank.locked_by(watchdog), faults=1, patience=10 * SECOND), {}, with_an_orphan)
     assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
     assert run.decisions < 500
 
