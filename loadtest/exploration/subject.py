@@ -126,8 +126,7 @@ class LedgerSubject:
         if surprised:
             told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
             return Judgement(str(Word.INCONCLUSIVE), (f"with no fault of its own {told}",))
-        if not books.balanced or books.drift:
-            why = books.problems[0] if books.problems else f"an unexplained drift of {books.drift:+}"
+        if why := _unsettled(books):
             return Judgement(str(Word.INCONCLUSIVE), (why,))
         if refused := [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck]:
             return Judgement(
@@ -168,6 +167,15 @@ class LedgerSubject:
 
     def show(self) -> dict[str, Any]:
         return self.opening.shown(self.book)
+
+
+def _unsettled(books: Books) -> str:
+    """Why these books prove nothing, though no law is broken; "": they are settled."""
+    if not books.balanced:
+        return books.problems[0] if books.problems else "the books do not balance"
+    if books.drift:
+        return f"an unexplained drift of {books.drift:+}"
+    return "money is in the books that no worker was asked to post" if books.unreported else ""
 
 
 def _expected(error: BaseException) -> bool:
