@@ -17,7 +17,7 @@ FORM = {
     "workload": "deposits",
     "options": "",
     "users": 16,
-    "seconds": 1,
+    "seconds": 3,
     "accounts": 1,
     "think": 5,
     "poll": 10,

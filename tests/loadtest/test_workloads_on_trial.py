@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 RIGHT = "select-for-update"
 #: (users leave one barrier together and think for 20 ms: they meet)
-MEETING = {"users": 6, "seconds": 1.0, "think": (0.02, 0.02)}
+MEETING = {"users": 6, "seconds": 3.0, "think": (0.02, 0.02)}
 
 
 def verdicts(ledger: str, tmp_path: Path, workload: str, *strategies: str, **options: Any) -> dict[str, Any]:

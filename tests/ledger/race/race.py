@@ -33,13 +33,21 @@ _execute_command = Redis.execute_command
 
 
 class Race:
-    """Workers on a book of its own, with the accounts `A` and `B` of 100 each. On leaving, every thread has
-    ended and every lock of a dead worker is gone with its book."""
+    """Workers on a book of its own, with the accounts `A` and `B` of 100 each. A lease of 60 s ends when a test ends
+    it, not because the machine stood still. On leaving, every thread has ended and every lock of a dead worker is
+    gone with its book."""
 
     def __init__(
         self, strategy: str, *, store: str = "postgres", floor: int | None = None, **settings: Any
     ) -> None:
-        values = {"think": [0, 0], "backoff": [0.001, 0.001], "poll": 0.005, "retries": 5000, **settings}
+        unhurried = {
+            "think": [0, 0],
+            "backoff": [0.001, 0.001],
+            "poll": 0.005,
+            "retries": 5000,
+            "lease": 60.0,
+        }
+        values = {**unhurried, **settings}
         accounts = [("A", 100, floor), ("B", 100, floor)]
         self.book = open_book(strategy, accounts, store=store, values=values, trusted=True)
         self.workers: list[Worker] = []
