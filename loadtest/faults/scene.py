@@ -69,7 +69,7 @@ class Scene(Record):
     #: who lived and had no answer when everybody's time was over, and when that was, in seconds since the epoch
     waiting: set[str] = field(default_factory=set)
     settled: float = 0.0
-    #: seconds that the crowd took: how fast the machine is today
+    #: seconds that the crowd took, 3 at most: how fast the machine is today
     pace: float = 0.0
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Scene(Record):
                 worker.begins("post", postings, THINK, EASY_LEASE, False, at)
             begin = time.monotonic()
             late = [each for each in self.rivals if not each.finishes(begin + 3)]
-            self.pace = time.monotonic() - begin
+            self.pace = min(time.monotonic() - begin, 3.0)
         if late:
             until = begin + max(CROWD_DONE, self.longest_lease() + 1.0)
             late = [each for each in late if not each.finishes(until)]
@@ -185,7 +185,7 @@ class Scene(Record):
     def ahead(self, seconds: float) -> bool:
         """Let rivals want the account, and give them `seconds` before the struck worker goes on; more if the machine
         is slow. True: they are done, as they can only be if nothing keeps them out."""
-        return self.wait(self.rush(), max(seconds, min(self.pace, 3.0)))
+        return self.wait(self.rush(), max(seconds, self.pace))
 
     def go_on(self, worker: Worker, *, outlasts: bool = False) -> None:
         """`outlasts`: also after its lease, as the hazard has it. Else it leaves without a write if by our own slowness

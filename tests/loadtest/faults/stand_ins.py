@@ -46,6 +46,7 @@ def scene_of(**fields: Any) -> Any:
         "struck": set(),
         "lease": 10.0,
         "leases": 2,
+        "pace": 0.0,
         "done": done,
         "hire": lambda **_: SimpleNamespace(busy=False),
         "turned_away": lambda worker: "",

@@ -1,5 +1,6 @@
 """What looks like evidence, and is none: the hazard came too early or too late, or struck somebody else, or nobody."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,6 +70,16 @@ def test_an_error_at_once_does_not_say_that_nobody_waits(answer: str, refused: s
     HAZARDS["waiter-interrupted"]().strike(scene)
     assert bool(scene.cannot) == cannot
     assert "proof" not in scene.done
+
+
+def test_on_a_slow_machine_a_waiter_has_the_time_to_come_to_wait() -> None:
+    """Interrupted before it asks for the lock, it can release nothing: that would be taken for a right lock."""
+    asked: list[float] = []
+    waiter = Someone(pid=1, answer=None, busy=True, begins=lambda *_: None, signal=lambda _: None)
+    waiter.finishes = lambda until: asked.append(until - time.monotonic())
+    scene = scene_of(hire=lambda: waiter, begun=lambda _: True, victim=lambda: "victim", pace=2.0)
+    HAZARDS["waiter-interrupted"]().strike(scene)
+    assert asked[0] > 1.5
 
 
 @pytest.mark.parametrize(
