@@ -14,6 +14,8 @@ Guarantees   mutual exclusion while the holder's process runs and the server for
              A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next use.
              Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every
              command may be repeated after a lost reply. Each thread of a shared object is a holder of its own.
+             In a Cluster it follows its slot; after a primary that went without a word, one use says LockUnavailable
+             and the next asks the new one.
 Bounds       How long the others are delayed by a crashed holder: one lease. A crashed waiter: nothing, as its
              connection is closed. Waiters that fell silent behind open connections (paused, cut off), however
              many together: two leases; the order among the rest may change then, once. Who lost its connection
