@@ -29,16 +29,16 @@ class Word(StrEnum):
         return self in (Word.CREATED, Word.LOST, Word.OVERSOLD)
 
 
-#: what each says, for the pages that use it
+#: what each says, for the pages that use it; by its text, as only one line of the lab makes a verdict of `Word.KEPT`
 MEANING = {
-    Word.CREATED: "money appeared: an operation is on the chain twice, or one that failed is on it",
-    Word.LOST: "an acknowledged operation is not in the balance",
-    Word.OVERSOLD: "the balance fell below its floor",
-    Word.STALLED: "no progress by the deadline",
-    Word.REFUSED: "unavailable, but right",
-    Word.INCONCLUSIVE: "the run proves nothing: the cause and the remedy are given",
-    Word.KEPT: "every acknowledged operation is in the balance exactly once, under contention that broke the control",
-    Word.NOT_RUN: "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
+    "created": "money appeared: an operation is on the chain twice, or one that failed is on it",
+    "lost": "an acknowledged operation is not in the balance",
+    "oversold": "the balance fell below its floor",
+    "stalled": "no progress by the deadline",
+    "refused": "unavailable, but right",
+    "inconclusive": "the run proves nothing: the cause and the remedy are given",
+    "kept": "every acknowledged operation is in the balance exactly once, under contention that broke the control",
+    "not-run": "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
 }
 
 #: why something is `not-run` among the results of a run that did not come to its end
