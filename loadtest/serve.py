@@ -81,8 +81,8 @@ def serve(stack: ExitStack, port: int) -> None:
 @typed
 def _port(text: str) -> int:
     """Return a port. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
-        raise ValueError(f"{text!r} is no port: write PORT=8000, a number from 1 to 65535")
+    if not (text.isascii() and text.isdigit() and int(text) < 65536):
+        raise ValueError(f"{text!r} is no port: write PORT=8000, a number up to 65535")
     return int(text)
 
 
