@@ -44,8 +44,8 @@ soak: $(VENV)/base.stamp  ## 100,000 postings while the service is killed at ran
 	@$(PY) -m loadtest.soak $(ARGS)
 
 .PHONY: soak-quick
-soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 10 strikes: about a minute
-	@$(PY) -m loadtest.soak --postings 1500 --strikes 10 --imports 2 --lines 50 $(ARGS)
+soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 15 strikes: about a minute
+	@$(PY) -m loadtest.soak --postings 1500 --strikes 15 --imports 2 --lines 50 $(ARGS)
 
 .PHONY: explore
 explore: $(VENV)/base.stamp  ## every schedule of 2 workers with 1 fault, all strategies: make explore ARGS="--strategy token"

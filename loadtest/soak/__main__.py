@@ -51,8 +51,15 @@ def _options() -> argparse.Namespace:
     usual = Plan()
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="repeatable")
-    parser.add_argument("--postings", type=int, default=usual.postings, help="of all clients (%(default)s)")
-    parser.add_argument("--strikes", type=int, default=usual.strikes, help="in number (%(default)s)")
+    parser.add_argument(
+        "--postings", type=int, default=usual.postings, help="of all clients, at least (%(default)s)"
+    )
+    parser.add_argument(
+        "--strikes",
+        type=int,
+        default=usual.strikes,
+        help="in number (%(default)s); each hazard of each strategy takes 13",
+    )
     parser.add_argument(
         "--imports", type=int, default=usual.imports, help="files into each book (%(default)s)"
     )

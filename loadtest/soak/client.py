@@ -1,7 +1,8 @@
 """One client process: `python -m loadtest.soak.client ORDER`, ORDER being JSON. Knows HTTP only, no Django.
 
 A careful caller asks again with the same key until it has an answer, and notes one operation. A careless one takes
-a new key for each try, and notes each try. Each completed posting is one byte on standard output.
+a new key for each try, and notes each try. Each completed posting is one byte on standard output. It goes on until
+SIGTERM: what was begun then is finished, and the exit code is 0. If a caller fails, the others begin nothing more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -41,8 +43,8 @@ class Caller:
         self.counts: Counter[str] = Counter()
         self.asked = 0
 
-    def run(self, take: Callable[[], bool]) -> None:
-        while take():
+    def run(self, over: threading.Event) -> None:
+        while not over.is_set():
             account = f"A{self.chance.randrange(self.order['accounts']) + 1:04d}"
             legs = ((account, self.chance.randint(1, 10_000)),)
             (self.careful if self.book["careful"] else self.careless)(next(self.intents), legs)
@@ -94,24 +96,21 @@ class Caller:
 
 def main() -> None:
     order = json.loads(sys.argv[1])
-    numbers = count()
     over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())  # what was begun is finished
-    quota = order["postings"]
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
     callers = []
     for book in order["books"]:
         journal = Journal(book["folder"])
         callers += [Caller(order, book, seat, journal) for seat in range(order["callers"])]
-    threads = [
-        threading.Thread(
-            target=each.run, args=(lambda: not over.is_set() and next(numbers) < quota,), daemon=True
-        )
-        for each in callers
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    def call(caller: Caller) -> None:
+        try:
+            caller.run(over)
+        finally:
+            over.set()  # this one has failed, if nobody said that it is over
+
+    with ThreadPoolExecutor(len(callers)) as pool:
+        list(pool.map(call, callers))  # raises what a caller raised
     for name in {each.book["name"] for each in callers}:
         counts = sum((each.counts for each in callers if each.book["name"] == name), Counter())
         folder = next(each.book["folder"] for each in callers if each.book["name"] == name)

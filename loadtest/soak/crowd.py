@@ -17,6 +17,10 @@ from ledger.addresses import BASE_DIR
 from loadtest.servers.reaper import REAPER
 
 
+class ClientDied(RuntimeError):
+    """A client process did not end well: what it was told to post, somebody else posted, or nobody."""
+
+
 class Crowd:
     """`orders`: one for each process (see client.py). As a context manager: started … ended."""
 
@@ -36,7 +40,7 @@ class Crowd:
             )
             REAPER.watch(process.pid, signal.SIGKILL)
             self.processes.append(process)
-            self._pipes.register(process.stdout, selectors.EVENT_READ)
+            self._pipes.register(process.stdout, selectors.EVENT_READ, process)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -48,13 +52,14 @@ class Crowd:
         self._pipes.close()
 
     def stop(self) -> None:
-        """Tell them to begin nothing more."""
+        """Tell them to begin nothing more. Until then they go on."""
         for process in self.processes:
             process.terminate()
 
-    def wait_for(self, count: int, quiet: float, until: float = inf) -> bool:
+    def wait_for(self, count: float, quiet: float, until: float = inf) -> bool:
         """Wait until `count` postings are completed, all clients have ended, or the monotonic clock says `until`.
-        False: none was completed for `quiet` seconds."""
+        False: none was completed for `quiet` seconds. Raises ClientDied for one that ended with another code than 0.
+        """
         last = time.monotonic()
         while self.done < count and self._pipes.get_map() and time.monotonic() < until:
             for key, _ in self._pipes.select(1.0):
@@ -63,6 +68,8 @@ class Crowd:
                     last = time.monotonic()
                 else:
                     self._pipes.unregister(key.fileobj)
+                    if code := key.data.wait():
+                        raise ClientDied(f"client {key.data.pid} ended with code {code}")
             if time.monotonic() - last > quiet:
                 return False
         return True

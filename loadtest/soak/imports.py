@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, Entry, ImportLine, ImportRun
@@ -20,12 +21,13 @@ PATIENCE = 180.0
 
 
 class Files:
-    """The files that were given to the books, and the keys of their lines."""
+    """The files that were given to the books: for each book how many, and the keys of their lines."""
 
     def __init__(self, lines: int, accounts: int, seed: int) -> None:
         self.lines, self.accounts = lines, accounts
         self.chance = random.Random(seed)  # noqa: S311  (no secret)
-        self.keys: list[str] = []
+        self.keys: dict[UUID, list[str]] = defaultdict(list)
+        self.counts: Counter[UUID] = Counter()
         self.count = 0
 
     def start(self, books: Sequence[Book]) -> None:
@@ -36,17 +38,19 @@ class Files:
             account = f"A{self.chance.randrange(self.accounts) + 1:04d}"
             rows.append(f"soak,{account},{self.chance.randint(1, 999)},f{self.count}-{number}")
         upload = Upload(f"soak-{self.count}.csv", ("\n".join(rows) + "\n").encode())
-        self.keys += [line.key for line in upload.parsed.good]
         for book in books:
+            self.keys[book.pk] += [line.key for line in upload.parsed.good]
+            self.counts[book.pk] += 1
             patiently(lambda book=book: start_import(book, [upload], workers=LANES))
 
     def breaches(self, book: Book) -> list[Breach]:
         """Every line is posted, and is in the books once."""
-        lines = dict(ImportLine.objects.filter(book=book, key__in=self.keys).values_list("key", "state"))
-        left = Counter(lines.get(key, "missing") for key in self.keys)
+        keys = self.keys[book.pk]
+        lines = dict(ImportLine.objects.filter(book=book, key__in=keys).values_list("key", "state"))
+        left = Counter(lines.get(key, "missing") for key in keys)
         posted = left.pop("posted", 0)
-        found = Counter(Entry.objects.filter(book=book, key__in=self.keys).values_list("key", flat=True))
-        breaches = count_law({key: found[key] for key in self.keys if lines.get(key) == "posted"})
+        found = Counter(Entry.objects.filter(book=book, key__in=keys).values_list("key", flat=True))
+        breaches = count_law({key: found[key] for key in keys if lines.get(key) == "posted"})
         if left:
             told = ", ".join(f"{number} {state}" for state, number in sorted(left.items()))
             breaches.append(Breach(Word.STALLED, f"imports not whole: {posted} lines posted, {told}"))
@@ -57,8 +61,8 @@ class Files:
         scanned = ImportLine.objects.filter(book=book, key__startswith="scan/", state="posted").count()
         return {
             "imports": {
-                "files": self.count,
-                "lines": len(self.keys),
+                "files": self.counts[book.pk],
+                "lines": len(self.keys[book.pk]),
                 "finished": runs.exclude(finished=None).count(),
                 "scheduled_scan_postings": scanned,
             }

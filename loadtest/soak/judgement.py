@@ -11,7 +11,7 @@ from typing import Any
 
 from ledger.models import Book, Entry
 from ledger.reconcile import Outcome
-from loadtest import history, workloads
+from loadtest import workloads
 from loadtest.evidence import Doubt
 from loadtest.faults.touch import no_valkey
 from loadtest.history import Call, History
@@ -56,16 +56,21 @@ def trial_of(plan: Plan, strategy: str, book: Book, folder: Path, *, careful: bo
 
 
 def judged(
-    trial: SoakTrial, strikes: Sequence[Strike], files: Files, doubts: Iterable[Doubt], control: Word | None
+    trial: SoakTrial,
+    posted: History,
+    strikes: Sequence[Strike],
+    files: Files,
+    doubts: Iterable[Doubt],
+    control: Word | None,
 ) -> Result:
-    """Return the result of one book. Nobody may write to it any more."""
-    posted = history.read(trial.folder)
+    """Return the result of one book; `posted`: what its clients have noted. Nobody may write to it any more."""
+    book = str(trial.book.pk)
     imported = history_of(trial.book)
     calls = sorted([*posted.calls, *imported.calls], key=lambda call: call.started)
     counts = _counts(trial.folder)
     witness = Witness(
         history=History(calls),
-        fired=fired(strikes, posted.calls),
+        fired=fired(strikes, posted.calls, book),
         not_applicable=_not_applicable(trial),
         stall=longest_stall(posted.calls, STALLED_AFTER),
         unfinished=posted.counts()["unanswered"],
@@ -77,20 +82,43 @@ def judged(
             "tries_again": sum(call.retries for call in posted.calls),
             "replies_lost": counts["dropped"],
             "replayed": counts["replayed"],
-            "recovery_s": [recovery(each, posted.calls) for each in strikes],
+            "recovery_s": [recovery(each, posted.calls, imported.calls, book) for each in strikes],
             **files.facts(trial.book),
         },
     )
     return run(trial, lambda *_: witness, control)
 
 
+def completed(posted: History) -> int:
+    """Return how many of a book's postings its clients have completed: all tries of one intent are one."""
+    begun = {_intent(call.key) for call in posted.calls}
+    return len(begun - {_intent(call.key) for call in posted.calls if not call.answered})
+
+
+def shortfall(wanted: int, done: int, noted: int) -> list[Doubt]:
+    """`wanted`: postings of all clients, that they told to have `done`, and have `noted` in their histories."""
+    doubts = []
+    if done < wanted:
+        doubts.append(
+            Doubt(f"{done:,} of {wanted:,} postings were completed", "look at what the clients said")
+        )
+    if noted != done:
+        told = f"the clients told of {done:,} completed postings, and noted {noted:,}"
+        doubts.append(Doubt(told, "look at the histories (--keep)"))
+    return doubts
+
+
+def _intent(key: str) -> str:
+    return key.partition(".")[0]
+
+
 def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
     """What a client wanted once is in the books once, whatever keys it sent: `intent.2` is the third try of one
     intent. Those that nobody acknowledged may be missing."""
-    intents = {call.key.partition(".")[0] for call in calls}
-    wanted = {call.key.partition(".")[0] for call in calls if call.outcome is Outcome.OK}
+    intents = {_intent(call.key) for call in calls}
+    wanted = {_intent(call.key) for call in calls if call.outcome is Outcome.OK}
     keys = Entry.objects.filter(book=book).values_list("key", flat=True)
-    found = Counter(key.partition(".")[0] for key in keys.iterator())
+    found = Counter(map(_intent, keys.iterator()))
     return count_law({each: found[each] for each in intents if each in wanted or found[each] > 1})
 
 

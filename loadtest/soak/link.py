@@ -12,6 +12,7 @@ from ledger.reconcile import Outcome
 from loadtest.swarm.bank import headers
 
 TIMEOUT = 20.0  # seconds that an answer is waited for
+LOST = "the reply was lost on its way"
 
 
 class Link:
@@ -39,7 +40,7 @@ class Link:
     def _lose_the_reply(self) -> tuple[Outcome, dict[str, Any]]:
         came = bool(select.select([self.http.sock], [], [], TIMEOUT)[0])
         self.http.close()
-        return Outcome.INFO, {"detail": "the reply was lost on its way", "dropped": came}
+        return Outcome.INFO, {"detail": LOST, "dropped": came}
 
 
 def _read(body: bytes) -> dict[str, Any]:

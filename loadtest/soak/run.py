@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from django.db import connections
 
 from ledger.books import open_book
 from ledger.strategies import CONTROL
+from loadtest import history
 from loadtest.evidence import Doubt
-from loadtest.soak.crowd import Crowd
+from loadtest.soak.aim import at_work, in_the_hands_of
+from loadtest.soak.crowd import ClientDied, Crowd
 from loadtest.soak.imports import Files, finished
-from loadtest.soak.judgement import SoakTrial, as_json, judged, trial_of
-from loadtest.soak.plan import Plan
+from loadtest.soak.judgement import SoakTrial, as_json, completed, judged, shortfall, trial_of
+from loadtest.soak.plan import AIMED, BACKGROUND, Plan
 from loadtest.soak.service import Service
 from loadtest.soak.strikes import Strike, strike
 from loadtest.words import Word
@@ -42,6 +45,8 @@ class Soak:
     doubts: list[Doubt] = field(default_factory=list)
     #: seconds from the first posting to the last
     took: float = 0.0
+    #: postings that the clients have told of
+    done: int = 0
 
     def run(self) -> list[dict[str, Any]]:
         """Return the object of each book: the two controls first."""
@@ -69,7 +74,7 @@ class Soak:
         return trial_of(self.plan, strategy, book, self.folder / str(book.pk), careful=careful)
 
     def orders(self, trials: list[SoakTrial]) -> list[dict[str, Any]]:
-        """What each client process is told: its share of the postings, for all books alike."""
+        """What each client process is told: to post to all books alike."""
         plan = self.plan
         books = [
             {"id": str(t.book.pk), "name": str(t.book.pk)[:8], "folder": str(t.folder), "careful": t.careful}
@@ -77,42 +82,58 @@ class Soak:
         ]
         common = {"host": "127.0.0.1", "port": self.service.port, "books": books, "callers": plan.callers}
         common |= {"accounts": plan.accounts, "seed": plan.seed, "drop": plan.drop}
-        shares = [plan.postings * n // plan.processes for n in range(plan.processes + 1)]
-        return [{**common, "number": n, "postings": shares[n + 1] - shares[n]} for n in range(plan.processes)]
+        return [{**common, "number": number} for number in range(plan.processes)]
 
     def course(self, crowd: Crowd, files: Files, trials: list[SoakTrial]) -> None:
         chance = random.Random(self.plan.seed)  # noqa: S311  (no secret)
         begun = time.monotonic()
         until = begun + (self.plan.at_most or inf)
-        everything = self.plan.postings + 1  # one more than there are: until all clients have ended
         try:
             for event in self.plan.events():
                 self.wait(crowd, event.count, until)
                 if time.monotonic() >= until:
                     break
                 if event.kind:
-                    self.strikes.append(strike(event.kind, self.service, chance, crowd.done))
+                    self.strike(event.kind, chance, crowd.done, files, trials)
                     self.tell(f"{crowd.done:,} postings: SIGKILL to {event.kind} {self.strikes[-1].pid}")
                 else:
                     files.start([each.book for each in trials])
                     self.tell(f"{crowd.done:,} postings: file {files.count} into each book")
-            self.wait(crowd, everything, until)
+            self.wait(crowd, self.plan.end(crowd.done), until)
             crowd.stop()
-            self.wait(crowd, everything)
+            self.wait(crowd, inf)  # until all have ended
             self.took = time.monotonic() - begun
-        except TimeoutError as error:
+        except (TimeoutError, ClientDied) as error:
             self.tell(str(error))
             self.doubts.append(Doubt(f"broken off: {error}", f"look at {self.service.log}"))
+        self.done = crowd.done
 
-    def wait(self, crowd: Crowd, count: int, until: float = inf) -> None:
+    def strike(
+        self, kind: str, chance: random.Random, done: int, files: Files, trials: list[SoakTrial]
+    ) -> None:
+        """The AIMED ones are struck while they work for a book under test, for one after the other."""
+        subjects = [each.book for each in trials[-len(self.plan.strategies) :]]
+        turn = sum(each.kind == kind for each in self.strikes)
+        book = subjects[turn % len(subjects)]
+        among = partial(at_work, kind, book, files) if kind in AIMED else None
+        fallen = strike(kind, self.service, chance, done, among)
+        if kind == BACKGROUND:
+            fallen = replace(fallen, held=in_the_hands_of(fallen.pid))
+        self.strikes.append(fallen)
+
+    def wait(self, crowd: Crowd, count: float, until: float = inf) -> None:
         if not crowd.wait_for(count, QUIET, until):
             raise TimeoutError(f"no posting was completed for {QUIET:g} s")
 
     def judge(self, files: Files, trials: list[SoakTrial]) -> list[dict[str, Any]]:
+        posted = [history.read(each.folder) for each in trials]
+        in_time = not self.plan.at_most or self.took < self.plan.at_most
+        wanted = self.plan.postings if in_time else self.done
+        self.doubts += shortfall(wanted, self.done, sum(map(completed, posted)))
         control: Word | None = None
         results = []
-        for trial in trials:
-            result = judged(trial, self.strikes, files, self.doubts, control)
+        for trial, seen in zip(trials, posted, strict=True):
+            result = judged(trial, seen, self.strikes, files, self.doubts, control)
             control = control or result.word
             results.append(as_json(trial, result))
         return results

@@ -1,24 +1,33 @@
-"""A strike: SIGKILL for one process of the service. Its proof is that the process is gone."""
+"""A strike: SIGKILL for one process of the service. Its proof: the process is gone, and had work of the book.
+
+web worker, web server      a posting that was under way had to be asked for again: its connection broke
+Valkey, PostgreSQL          a posting was under way (every posting of a strategy that asks them goes there)
+background worker           lines of an import were in its hands: claimed by this very process, and not reported
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import psutil
 
 from ledger.reconcile import Outcome
 from loadtest.history import Call
 from loadtest.servers.reaper import lives
+from loadtest.soak.link import LOST
+from loadtest.soak.plan import BACKGROUND, WEB
 from loadtest.soak.service import Service
 from locks.hazards import Hazard
 
 #: the hazard, in the words of the claims, that a kind of strike is to a strategy
 HAZARDS = {
-    "web-worker": Hazard.CRASH,
+    WEB: Hazard.CRASH,
     "web-server": Hazard.CRASH,
-    "background-worker": Hazard.WORKER_CRASH,
+    BACKGROUND: Hazard.WORKER_CRASH,
     "valkey": Hazard.SERVER_RESTART,
     "postgres": Hazard.DATABASE_RESTART,
 }
@@ -27,25 +36,53 @@ PATIENCE = 60.0  # seconds that a victim is waited for: the one before may not h
 
 @dataclass(frozen=True)
 class Strike:
-    """`at`: seconds since the epoch. `done`: postings completed by then. `gone`: the process was seen to be."""
+    """`at`: seconds since the epoch. `done`: postings completed by then. `gone`: the process was seen to be. `held`:
+    book → keys of the lines that a background worker had in its hands."""
 
     kind: str
     at: float
     done: int
     pid: int
     gone: bool
+    held: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "held": {book: len(keys) for book, keys in self.held.items()}}
+
+    def met(self, calls: Sequence[Call], book: str) -> int:
+        """Return how much it is proved to have met: of `calls`, the postings to `book`, or of its imports' lines."""
+        if not self.gone:
+            return 0
+        if self.kind == BACKGROUND:
+            return len(self.held.get(book, ()))
+        under_way = [call for call in calls if call.started < self.at < call.ended]
+        return sum(map(_broken, under_way)) if HAZARDS[self.kind] == Hazard.CRASH else len(under_way)
 
 
-def strike(kind: str, service: Service, chance: random.Random, done: int) -> Strike:
-    """Kill one process of this kind. Raises TimeoutError when there is none to kill."""
+def _broken(call: Call) -> bool:
+    """Was it left without an answer by somebody else than its client, which loses replies itself?"""
+    return call.error not in ("", LOST)
+
+
+def strike(
+    kind: str,
+    service: Service,
+    chance: random.Random,
+    done: int,
+    among: Callable[[], Collection[int]] | None = None,
+) -> Strike:
+    """Kill one process of this kind, of those `among` (process ids) if given. Raises TimeoutError when there is none
+    to kill."""
+
+    def victims() -> list[psutil.Process]:
+        pids = among() if among else None
+        return [each for each in service.processes(kind) if pids is None or each.pid in pids]
+
     until = time.monotonic() + PATIENCE
-    while not (found := service.processes(kind)):
+    while not (found := victims()):
         if time.monotonic() > until:
-            raise TimeoutError(f"no {kind} came back within {PATIENCE:g} s")
-        time.sleep(0.05)
+            raise TimeoutError(f"no {kind} to strike within {PATIENCE:g} s")
+        time.sleep(0.01)
     victim = chance.choice(found)
     at = time.time()
     victim.kill()
@@ -54,24 +91,26 @@ def strike(kind: str, service: Service, chance: random.Random, done: int) -> Str
     return Strike(kind, at, done, victim.pid, not alive)
 
 
-def in_flight(each: Strike, calls: Sequence[Call]) -> int:
-    """Return how many operations were under way when it fell."""
-    return sum(call.started < each.at < call.ended for call in calls)
-
-
-def recovery(each: Strike, calls: Sequence[Call]) -> float | None:
-    """Return the seconds until an operation that began after the strike was acknowledged. None: none was."""
+def recovery(
+    each: Strike, calls: Sequence[Call], imported: Sequence[Call] = (), book: str = ""
+) -> float | None:
+    """Return the seconds until a posting that began after the strike was acknowledged; after one on a background
+    worker, until all that it had in its hands was posted. None: that did not come, or it held nothing."""
+    if each.kind == BACKGROUND:
+        keys = each.held.get(book, ())
+        ended = [call.ended for call in imported if call.key in keys and call.outcome is Outcome.OK]
+        return round(max(ended) - each.at, 3) if keys and len(ended) == len(keys) else None
     after = [c.ended for c in calls if c.outcome is Outcome.OK and c.started >= each.at]
     return round(min(after) - each.at, 3) if after else None
 
 
-def fired(strikes: Sequence[Strike], calls: Sequence[Call]) -> dict[str, str]:
-    """Return hazard → the evidence: which processes were killed, each seen to be gone, how much was under way."""
+def fired(strikes: Sequence[Strike], calls: Sequence[Call], book: str) -> dict[str, str]:
+    """Return hazard → the evidence: which processes were killed, and what of this book each had met."""
     proofs: dict[str, list[str]] = {}
     for kind, hazard in HAZARDS.items():
-        gone = [each for each in strikes if each.kind == kind and each.gone]
-        if gone:
-            met = sum(in_flight(each, calls) for each in gone)
-            told = f"SIGKILL to {kind} {len(gone)} times, {met} operations of this book under way"
+        met = [number for each in strikes if each.kind == kind and (number := each.met(calls, book))]
+        if met:
+            what = "lines in its hands" if kind == BACKGROUND else "postings under way"
+            told = f"SIGKILL to {kind} {len(met)} times, {sum(met)} {what}"
             proofs.setdefault(str(hazard), []).append(told)
     return {hazard: "; ".join(told) for hazard, told in proofs.items()}

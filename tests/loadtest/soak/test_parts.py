@@ -10,14 +10,16 @@ from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Outcome
 from loadtest import history
-from loadtest.history import Call
+from loadtest.history import Call, History
 from loadtest.journal import Journal
 from loadtest.soak.client import BUSY, Caller
 from loadtest.soak.imports import Files, finished
-from loadtest.soak.judgement import once_law
-from loadtest.soak.plan import KINDS, Plan
-from loadtest.soak.strikes import Strike, fired, in_flight, recovery
+from loadtest.soak.judgement import completed, judged, once_law, shortfall, trial_of
+from loadtest.soak.link import LOST
+from loadtest.soak.plan import BACKGROUND, KINDS, WEB, Plan
+from loadtest.soak.strikes import Strike, fired, recovery
 from loadtest.soak.table import exit_code
+from loadtest.words import Word
 
 
 @pytest.fixture
@@ -25,8 +27,10 @@ def book(committed_db: None) -> Book:
     return open_book("select-for-update", [("A0001", 0, None)])
 
 
-def call(key: str, outcome: Outcome = Outcome.OK, started: float = 1.0, ended: float = 2.0) -> Call:
-    return Call(key, (("A0001", 5),), outcome, started, ended, "w")
+def call(
+    key: str, outcome: Outcome = Outcome.OK, started: float = 1.0, ended: float = 2.0, error: str = ""
+) -> Call:
+    return Call(key, (("A0001", 5),), outcome, started, ended, "w", error=error)
 
 
 def put(book: Book, key: str) -> None:
@@ -38,6 +42,8 @@ def test_a_plan_is_the_same_for_the_same_seed_and_has_every_kind() -> None:
     assert events == list(Plan(postings=1000, strikes=7, imports=2, seed=4).events())
     assert events != list(Plan(postings=1000, strikes=7, imports=2, seed=5).events())
     assert {each.kind for each in events} == {*KINDS, ""}
+    kinds = [each.kind for each in Plan(strikes=13).events()]
+    assert kinds.count(BACKGROUND) == kinds.count(WEB) == 5  # one for each strategy
     assert [each.count for each in events] == sorted(each.count for each in events)
     assert all(each.count <= 850 for each in events)
 
@@ -65,7 +71,7 @@ def test_an_import_that_is_not_whole_is_seen(book: Book) -> None:
 
 def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
     files = Files(lines=2, accounts=1, seed=0)
-    files.keys = ["import/soak/f1-1"]
+    files.keys[book.pk] = ["import/soak/f1-1"]
     start_import(book, [Upload("x.csv", b"seller,account,amount,reference\nacme,A0001,1,r\n")])
     assert "1 missing" in files.breaches(book)[0].sentence
 
@@ -73,11 +79,49 @@ def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
 def test_a_process_that_did_not_die_fired_nothing() -> None:
     calls = [call("a", started=1.0, ended=5.0), call("b", started=3.0, ended=4.0)]
     gone = Strike("postgres", 2.0, 10, 123, gone=True)
-    assert in_flight(gone, calls) == 1
+    assert gone.met(calls, "book") == 1
     assert recovery(gone, calls) == 2.0
     assert recovery(Strike("postgres", 9.0, 10, 123, gone=True), calls) is None
-    assert set(fired([gone], calls)) == {"database-restart"}
-    assert not fired([Strike("postgres", 2.0, 10, 123, gone=False)], calls)
+    assert set(fired([gone], calls, "book")) == {"database-restart"}
+    assert not fired([Strike("postgres", 2.0, 10, 123, gone=False)], calls, "book")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_strike_that_met_nothing_of_the_book_fired_nothing(kind: str) -> None:
+    before_and_after = [call("a", started=1.0, ended=2.0), call("b", started=4.0, ended=5.0)]
+    assert not fired([Strike(kind, 3.0, 10, 123, gone=True)], before_and_after, "book")
+
+
+def test_what_a_background_worker_meets_is_lines_in_its_hands_and_no_posting() -> None:
+    posted = [call("a", started=1.0, ended=5.0, error="RemoteDisconnected")]
+    lines = [call("f1-1", started=2.5, ended=6.0), call("f1-2", started=2.5, ended=7.0)]
+    idle = Strike(BACKGROUND, 2.0, 10, 123, gone=True)
+    assert not fired([idle], posted, "book")
+    assert recovery(idle, posted, lines, "book") is None
+    busy = Strike(BACKGROUND, 2.0, 10, 123, gone=True, held={"book": ("f1-1", "f1-2")})
+    told = {"worker-crash": "SIGKILL to background-worker 1 times, 2 lines in its hands"}
+    assert fired([idle, busy], posted, "book") == told
+    assert not fired([busy], posted, "another book")
+    assert recovery(busy, posted, lines, "book") == 5.0  # until the last of them was posted
+    assert recovery(busy, posted, lines[:1], "book") is None
+    assert busy.as_json()["held"] == {"book": 2}
+
+
+def test_a_web_worker_meets_the_postings_whose_connection_breaks() -> None:
+    """The others are under way in other workers; a client that loses a reply breaks its connection itself."""
+    strike = Strike("web-worker", 2.0, 10, 123, gone=True)
+    for error, met in (("", 0), (LOST, 0), ("RemoteDisconnected", 1)):
+        assert strike.met([call("a", started=1.0, ended=5.0, error=error)], "book") == met
+
+
+def test_postings_that_are_missing_are_a_doubt() -> None:
+    assert not shortfall(10, 10, 10)
+    assert [each.cause for each in shortfall(10, 9, 9)] == ["9 of 10 postings were completed"]
+    assert [each.cause for each in shortfall(10, 10, 8)] == [
+        "the clients told of 10 completed postings, and noted 8"
+    ]
+    unanswered = Call("b.1", (), Outcome.INFO, 1.0, float("inf"), "w", answered=False)
+    assert completed(History([call("a"), call("b.0", Outcome.INFO), unanswered])) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,3 +164,16 @@ def test_who_had_no_answer_once_does_not_take_a_later_no_for_the_whole_truth(tmp
         str(Outcome.INFO): Outcome.INFO,
         str(Outcome.FAIL): Outcome.FAIL,
     }
+
+
+def test_a_posting_that_no_client_asked_for_is_a_doubt(book: Book, tmp_path: Path) -> None:
+    put(book, "asked-for")
+    trial = trial_of(Plan(accounts=1), "select-for-update", book, tmp_path)
+    posted = History([call("asked-for")])
+
+    def cause() -> str:
+        return judged(trial, posted, [], Files(1, 1, 0), [], Word.LOST).verdict.cause
+
+    assert "no client asked for" not in cause()
+    put(book, "stray")
+    assert "1 entry is in the books that no client asked for" in cause()

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from ledger.addresses import BASE_DIR
-from loadtest.soak.plan import KINDS, STRATEGIES
+from loadtest.soak.plan import BACKGROUND, KINDS, STRATEGIES
 
 GIVEN = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "LAB_DIR")
 
 
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_and_nothing_twice_while_everything_is_killed(tmp_path: Path) -> None:
-    asked = {"postings": 300, "strikes": 5, "imports": 1, "lines": 20, "drop": 20, "seed": 3}
+    asked = {"postings": 300, "strikes": 13, "imports": 1, "lines": 20, "drop": 20, "seed": 3}
     words = [*(f"--{name}={value}" for name, value in asked.items()), "--output"]
     done = subprocess.run(
         [sys.executable, "-m", "loadtest.soak", *words, str(tmp_path)],
@@ -33,17 +33,20 @@ def test_nothing_is_lost_and_nothing_twice_while_everything_is_killed(tmp_path: 
     strikes = report["options"]["strikes"]
     assert {each["kind"] for each in strikes} == set(KINDS)
     assert all(each["gone"] for each in strikes)
+    struck = [each["held"] for each in strikes if each["kind"] == BACKGROUND]
     lossy, careless, *kept = report["results"]
     assert (lossy["strategy"], lossy["verdict"]) == ("no-lock", "lost")
     assert (careless["verdict"], careless["client"]) == ("created", "takes a new key for each try")
     assert {each["strategy"]: each["verdict"] for each in kept} == dict.fromkeys(STRATEGIES, "kept")
     for each in kept:
         _whole(each)
+        assert any(each["book"] in held for held in struck)
+        assert "lines in its hands" in each["fired"]["worker-crash"]
 
 
 def _whole(each: dict[str, Any]) -> None:
     """Every import ended, and replies that were lost came as replays."""
-    assert each["imports"]["finished"] == each["imports"]["files"] == 1
+    assert each["imports"]["finished"] == each["imports"]["files"] >= 1
     assert each["replies_lost"] > 0
     assert each["replayed"] >= 1
     assert each["lost_amount"] == each["created_amount"] == 0
