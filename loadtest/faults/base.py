@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.db import connections
 
 from loadtest.faults import touch
+from loadtest.faults.lease_guard import IN_TIME
 from loadtest.faults.occasion import Occasion
-from loadtest.faults.scene import IN_TIME
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:

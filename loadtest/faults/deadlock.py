@@ -47,7 +47,7 @@ class Deadlock(Adversary):
             worker.begins("call", "transfer", legs, THINK, scene.lease, True)
         halfway = [each for each in pair if _stops(each)]
         for each in halfway:
-            scene.stands(each)
+            scene.guard.watch(each)
         if len(halfway) == len(pair):
             scene.note(f"each is between its two accounts; {scene.held(pair[0])}")
             for each in pair:

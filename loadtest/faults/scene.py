@@ -23,6 +23,7 @@ from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import Record
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
+from loadtest.faults.lease_guard import LeaseGuard
 from loadtest.faults.site import Site
 from loadtest.stall import longest_stall
 
@@ -33,8 +34,6 @@ PATIENCE = 4.0
 ENTER = 12.0
 #: seconds; of those to whom nothing is done: a slow machine must not end their leases
 EASY_LEASE = 10.0
-#: of the lease: what lasts longer ends it, and would be blamed on the wrong hazard
-IN_TIME = 0.8
 #: seconds: who is not done then waits for something other than a lease
 CROWD_DONE = EASY_LEASE + 1.0
 #: seconds that a lease of its own is waited for
@@ -61,8 +60,6 @@ class Scene(Record):
     struck: set[Worker] = field(default_factory=set)
     #: who stood between read and write
     inside: set[str] = field(default_factory=set)
-    #: who of them must go on until when, by the monotonic clock, or leave: their leases are nearly over then
-    until: dict[Worker, float] = field(default_factory=dict)
     rivals: list[Worker] = field(default_factory=list)
     #: keys of the calls that were answered before the hazard
     before: frozenset[str] = frozenset()
@@ -75,6 +72,7 @@ class Scene(Record):
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311  (no secret)
         self._log = self.site.postgres.log.stat().st_size
+        self.guard = LeaseGuard(self.site, str(self.book.pk), self.lease)
 
     @property
     def enough(self) -> float:
@@ -126,7 +124,7 @@ class Scene(Record):
         with suppress(Dead):
             if (heard := worker.hears(patience)) and heard[0] == "inside":
                 self.inside.add(f"worker {worker.pid}")
-                self.stands(worker)
+                self.guard.watch(worker)
                 self.note(f"worker {worker.pid} has read and not written; {self.held(worker)}")
                 return worker
         self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
@@ -134,12 +132,6 @@ class Scene(Record):
             with suppress(OSError):
                 worker.tells("go")
         return None
-
-    def stands(self, worker: Worker) -> None:
-        """It has just come inside. Where no lease can be seen (a row lock, a file) it may be let on at any time."""
-        limit = (worker.inside or {}).get("at", 0.0) + IN_TIME * self.lease
-        if sight.leases(self.site, str(self.book.pk)) or time.monotonic() > limit:
-            self.until[worker] = limit
 
     def turned_away(self, worker: Worker) -> str:
         """Return how its last posting was refused because a lock or a server was not available; "" if it was not."""
@@ -191,9 +183,9 @@ class Scene(Record):
         """`outlasts`: also after its lease, as the hazard has it. Else it leaves without a write if by our own slowness
         that is nearly over: what came then would be an overrun."""
         self.note(f"worker {worker.pid} goes on and writes")
-        limit = self.until.get(worker)
+        limit = None if outlasts else self.guard.limit(worker)
         with suppress(OSError):
-            worker.tells("go", *(() if outlasts or limit is None else (limit,)))
+            worker.tells("go", *(() if limit is None else (limit,)))
 
     def settle(self) -> None:
         """Everybody who lives has until the deadline; then they are ended."""

@@ -4,6 +4,7 @@ a session in PostgreSQL. The judge's own eyes."""
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,13 @@ def leases(site: Site, book: str) -> list[float]:
     found = LockRecord.objects.filter(name__contains=book, status=LockRecord.Status.LOCKED)
     ends = found.exclude(deadline=None).values_list("deadline", flat=True)
     return [each for each in [*left, *((end - timezone.now()).total_seconds() for end in ends)] if each > 0]
+
+
+def ends(site: Site, book: str) -> dict[str, float]:
+    """Return key and value → when it ends, by the monotonic clock: the same again, and later, has been renewed."""
+    now = time.monotonic()
+    parts = ((name, what.rpartition(", PTTL ")) for name, what in keys(site, book).items())
+    return {f"{name} = {value}": now + int(left.split()[0]) / 1000 for name, (value, _, left) in parts}
 
 
 def rows(book: str) -> list[str]:

@@ -3,14 +3,25 @@
 import asyncio
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 from redis import Redis
+from redis_lock import Lock
 
 
 def right(name: str, redis: Redis) -> AbstractContextManager[Any]:
     """redis-py's own lock, given as it comes."""
     return redis.lock(name, timeout=10, sleep=0.01)
+
+
+def of_a_second(name: str, redis: Redis) -> AbstractContextManager[Any]:
+    """Its own lease is shorter than what a book says."""
+    return redis.lock(name, timeout=1, sleep=0.01)
+
+
+def of_a_second_renewed(name: str, redis: Redis) -> AbstractContextManager[Any]:
+    """The same, and a thread that renews it."""
+    return cast("AbstractContextManager[Any]", Lock(redis, name, expire=1, auto_renewal=True))
 
 
 @contextmanager

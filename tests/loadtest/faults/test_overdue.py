@@ -11,6 +11,7 @@ from loadtest.faults.cell import Cell
 from loadtest.faults.connection_exhaustion import LEFT, ConnectionExhaustion
 from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
+from loadtest.faults.scene import EASY_LEASE
 from loadtest.faults.site import private_servers
 from loadtest.result import Result
 from loadtest.words import Word
@@ -20,6 +21,10 @@ from locks.hazards import Hazard
 LEASED = "token", "fair-lock", "centre-lock", "redlock"
 #: without one: whatever keeps them right does so however long the judge takes
 UNLEASED = "select-for-update", "optimistic-version", "advisory-lock", "redis-watch"
+
+
+#: strangers' locks, with a lease of a second whatever the book says
+SHORT, RENEWED = (f"tests.loadtest.strangers:{name}" for name in ("of_a_second", "of_a_second_renewed"))
 
 
 class HeldUp(Adversary):
@@ -38,6 +43,22 @@ class HeldUp(Adversary):
             scene.go_on(victim)
 
 
+class HeldUpForTwoSeconds(HeldUp):
+    """The book has a lease of ten."""
+
+    slug = "held-up-for-two-seconds"
+    lease = EASY_LEASE
+
+    def strike(self, scene: Any) -> None:
+        if victim := scene.victim():
+            scene.prove("something quick")
+            over = time.monotonic() + 2
+            scene.wait(scene.rush(), 2)
+            while time.monotonic() < over:
+                victim.hears(over - time.monotonic())
+            scene.go_on(victim)
+
+
 @pytest.fixture(scope="module")
 def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
     once, found = Event(), {}
@@ -45,8 +66,8 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
     with django_db_blocker.unblock(), private_servers() as site:
         pool = Pool()
         try:
-            for slug in LEASED + UNLEASED:
-                cell = Cell(slug, HeldUp)
+            for slug in (*LEASED, *UNLEASED, SHORT, RENEWED):
+                cell = Cell(slug, HeldUpForTwoSeconds if ":" in slug else HeldUp)
                 (found[slug],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
         finally:
             pool.close()
@@ -54,7 +75,7 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("slug", LEASED)
+@pytest.mark.parametrize("slug", [*LEASED, SHORT])
 def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
     slug: str, results: dict[str, Result]
 ) -> None:
@@ -71,8 +92,10 @@ def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("slug", UNLEASED)
-def test_without_a_lease_nobody_is_too_late(slug: str, results: dict[str, Result]) -> None:
+@pytest.mark.parametrize("slug", [*UNLEASED, RENEWED])
+def test_without_a_lease_or_with_a_renewed_one_nobody_is_too_late(
+    slug: str, results: dict[str, Result]
+) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause
 
 
