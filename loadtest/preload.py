@@ -7,7 +7,13 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
 django.setup()
 
+import django_redis.cache  # noqa: E402
 import django_redis.client  # noqa: E402, F401
 
-import ledger.books  # noqa: E402, F401
+import ledger.books  # noqa: E402
+import ledger.routers  # noqa: E402, F401
 import loadtest.faults.worker  # noqa: E402, F401
+from ledger.strategies import known  # noqa: E402
+
+#: reads what every installed package says of itself: 20 ms and more, which each worker would spend for itself
+known()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,14 +11,14 @@ from django.core.management import BaseCommand
 from rich.console import Console
 from rich.markup import escape
 
-#: a file or a pipe has no width of its own
+#: a file or a pipe has no width of its own, unless the environment gives it one (COLUMNS)
 WIDTH = 120
 
 
 def console(out: Any, width: int = WIDTH) -> Console:
     """Return rich's console on `out`, a stream or the stdout of a Django command."""
     drawn = Console(file=getattr(out, "_out", out), emoji=False)  # mine:lock is a name
-    if not drawn.is_terminal:
+    if not drawn.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         drawn.width = width
     return drawn
 

@@ -1,44 +1,14 @@
-"""The matrix of hazards: strategies × hazards, a word in each cell, for the terminal and the page."""
+"""The matrix of hazards: strategies × hazards, a word in each cell, for the page; and the remarks about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.safestring import mark_safe
-from rich.markup import escape
-from rich.table import Table
 
 from ledger.reconcile import timeline
 from loadtest.faultrecord import moments
-from loadtest.report.terminal import STYLE, was_stopped
-
-#: so many strategies have room side by side; the many hazards stand down then
-FEW = 8
-#: what the terminal has room for
-SHORT = {"inconclusive": "?", "not-run": "·", "stalled": "stall", "refused": "refus"}
-
-
-def table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the matrix; a `!` stands where the evidence contradicts the strategy's claim."""
-    title = "What happens to the money (kept, lost, …; ? inconclusive, · cannot touch it, ! against the claim"
-    title += ", – stopped before)" if any(map(was_stopped, results)) else ")"
-    found, hazards = rows(results), list(dict.fromkeys(each["hazard"] for each in results))
-    if len(found) <= FEW:
-        drawn = Table(title=title, title_justify="left")
-        drawn.add_column("hazard", no_wrap=True)
-        for strategy in found:
-            drawn.add_column(escape(strategy), overflow="fold")
-        for hazard in hazards:
-            drawn.add_row(hazard, *(_cell(cells.get(hazard)) for cells in found.values()))
-        return drawn
-    drawn = Table(title=title, title_justify="left", padding=(0, 0))
-    drawn.add_column("strategy", no_wrap=True)
-    for hazard in hazards:
-        drawn.add_column("\n".join(hazard.split("-")), overflow="fold")
-    for strategy, cells in found.items():
-        drawn.add_row(escape(strategy), *(_cell(cells.get(hazard)) for hazard in hazards))
-    return drawn
 
 
 def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -86,13 +56,3 @@ def _drawn(cell: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     drawing = timeline.svg(cell[name], moments(cell))
     return {"loss": cell[name], "drawn": mark_safe(drawing)}  # noqa: S308  (ElementTree escapes)
-
-
-def _cell(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return ""
-    if was_stopped(cell):
-        return "[dim]–[/]"
-    word = cell["verdict"]
-    mark = "!" if cell["agrees"] is False else ""
-    return f"[{STYLE[word]}]{SHORT.get(word, word)}{mark}[/]"

@@ -23,8 +23,9 @@ from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
 from loadtest.program import end_as_ctrl_c
 from loadtest.rehearsal import NotTaken, rehearse
-from loadtest.report import faults as drawn
 from loadtest.report.console import console, show, tell
+from loadtest.report.faults import remarks
+from loadtest.report.faulttable import tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
@@ -102,11 +103,8 @@ class Command(BaseCommand):
             tell(self, report, self.files)
             return
         results = report["results"]
-        show(
-            console(self.stdout),
-            [drawn.table(results)],
-            [*drawn.remarks(results), *stopped(results), *self.files],
-        )
+        on = console(self.stdout, width=130)  # the whole matrix side by side
+        show(on, tables(results, on.width), [*remarks(results), *stopped(results), *self.files])
 
 
 def _in_order(plan: Plan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -214,15 +214,3 @@ def test_the_bench_shows_its_goals_and_draws_how_cost_grows(tmp_path: Path) -> N
     )
     assert [word for word in said if word not in text] == []
     assert SCRIPT not in text
-
-
-@pytest.mark.parametrize(("strategies", "down"), [(2, "pause"), (9, "lock-1")])
-def test_the_longer_side_of_the_matrix_stands_down(strategies: int, down: str) -> None:
-    cells = [
-        {"strategy": f"lock-{n}", "hazard": hazard, "verdict": "kept", "agrees": True}
-        for n in range(strategies)
-        for hazard in ("pause", "failover", "partition")
-    ]
-    drawn = faults.table(cells)
-    assert down in list(drawn.columns[0].cells)
-    assert drawn.row_count == (3 if strategies == 2 else 9)

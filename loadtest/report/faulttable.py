@@ -1,0 +1,155 @@
+"""The matrix of hazards for the terminal: a word in each cell where there is room for it, else one letter as in
+docs/faults.md, under the hazard's number there.
+
+ strategy              1  2  3        what fits side by side; the other hazards stand in further blocks below
+ ──────────────────────────────
+ no-lock               L  L  L!
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import ceil
+from textwrap import fill, wrap
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from loadtest.faultmatrix import LETTERS
+from loadtest.faults import HAZARDS
+from loadtest.report.faults import rows
+from loadtest.report.terminal import STYLE, was_stopped
+
+TITLE = "What happens to the money"
+#: cells of words: what they say in short
+SHORT = {"inconclusive": "?", "not-run": "·"}
+#: characters of a heading's line and of the gap between cells of words: where there is room, and where there is not
+ROOMY, NARROW = (11, 2), (7, 1)
+#: characters of a cell of letters, of the gap between them, and of the narrowest column of names
+LETTER, GAP, NAME = 2, 1, 20
+AGAINST, NOT_REACHED = "!", "–"
+CLAIMED = LETTERS["kept"].upper()
+
+Cell = Mapping[str, Any]
+Lines = Mapping[str, Mapping[str, Cell | None]]
+
+
+def tables(results: Sequence[Cell], width: int) -> list[RenderableType]:
+    """Return what to print, none of it wider than `width`: what the cells say, and the matrix."""
+    by_strategy, hazards = rows(results), list(dict.fromkeys(each["hazard"] for each in results))
+    by_hazard = {
+        hazard: {name: cells.get(hazard) for name, cells in by_strategy.items()} for hazard in hazards
+    }
+    both = [("strategy", by_strategy, hazards), ("hazard", by_hazard, list(by_strategy))]
+    both.sort(key=lambda each: len(each[2]))  # the longer side stands down
+    for (heading, gap), (first, lines, columns) in product((ROOMY, NARROW), both):
+        drawn = _words(first, lines, columns, heading, gap)
+        if _width(drawn) <= width:
+            said = {sign: told for sign, told in _said(results).items() if not sign.isalpha()}
+            return [Text(_explained(said, width)), drawn]
+    return [Text(_explained(_said(results), width)), *_blocks(by_strategy, hazards, width)]
+
+
+def _words(first: str, lines: Lines, columns: Sequence[str], heading: int, gap: int) -> Table:
+    drawn = _blank(gap)
+    drawn.add_column(first, no_wrap=True)
+    for name in columns:
+        drawn.add_column(escape("\n".join(wrap(name, heading, break_long_words=False))), no_wrap=True)
+    for name, cells in lines.items():
+        drawn.add_row(escape(name), *(_styled(cells.get(each), _word(cells.get(each))) for each in columns))
+    return drawn
+
+
+def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[RenderableType]:
+    """As few blocks of hazards as have room, of the same size; which hazards these are, below each."""
+    cell = LETTER + GAP
+    names = min(max(map(len, lines)), max(NAME, width - 8 * cell))
+    abreast = max(1, (width - names) // cell)
+    size = ceil(len(hazards) / ceil(len(hazards) / abreast))
+    for begin in range(0, len(hazards), size):
+        block = hazards[begin : begin + size]
+        drawn = _blank(GAP)
+        drawn.add_column("strategy", width=names, overflow="fold")
+        for hazard in block:
+            drawn.add_column(_number(hazard), width=LETTER, no_wrap=True)
+        for name, cells in lines.items():
+            drawn.add_row(
+                escape(name), *(_styled(cells.get(each), _letter(cells.get(each))) for each in block)
+            )
+        yield ""
+        yield drawn
+        yield Text(_filled([f"{_number(each)} {each}" for each in block], ", ", width))
+
+
+def _blank(gap: int) -> Table:
+    """`gap`: characters between two columns; the box draws one of them."""
+    return Table(box=box.SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), show_edge=False, pad_edge=False)
+
+
+def _number(hazard: str) -> str:
+    return str(list(HAZARDS).index(hazard) + 1)
+
+
+def _word(cell: Cell | None) -> str:
+    return _marked(cell, lambda each: SHORT.get(each["verdict"], each["verdict"]))
+
+
+def _letter(cell: Cell | None) -> str:
+    return _marked(cell, lambda each: CLAIMED if _as_claimed(each) else LETTERS[each["verdict"]])
+
+
+def _marked(cell: Cell | None, text: Any) -> str:
+    if cell is None:
+        return ""
+    if was_stopped(cell):
+        return NOT_REACHED
+    return text(cell) + AGAINST * (cell["agrees"] is False)
+
+
+def _as_claimed(cell: Cell) -> bool:
+    return cell["verdict"] == "kept" and bool(cell["claimed"])
+
+
+def _styled(cell: Cell | None, text: str) -> str:
+    style = STYLE[cell["verdict"]] if cell else ""
+    if text == LETTERS["kept"]:
+        style = style.removeprefix("bold ")  # nobody had claimed it
+    return f"[{style}]{text}[/]" if style else text
+
+
+def _said(results: Sequence[Cell]) -> dict[str, str]:
+    """Return sign → what it says, of those that occur."""
+    reached = [each for each in results if not was_stopped(each)]
+    found = {each["verdict"] for each in reached if not _as_claimed(each)}
+    said = {CLAIMED: "kept, as claimed"} if any(map(_as_claimed, reached)) else {}
+    told = {"kept": "kept, not claimed", "not-run": "it cannot be touched, or a server is missing"}
+    kept_first = sorted(LETTERS, key=lambda word: word != "kept")
+    said |= {LETTERS[word]: told.get(word, word) for word in kept_first if word in found}
+    if any(each["agrees"] is False for each in reached):
+        said[AGAINST] = "against the claim"
+    if len(reached) < len(results):
+        said[NOT_REACHED] = "stopped before"
+    return said
+
+
+def _explained(said: Mapping[str, str], width: int) -> str:
+    if not said:
+        return TITLE
+    return TITLE + ":\n" + _filled([f"{sign} {told}" for sign, told in said.items()], " | ", width)
+
+
+def _filled(parts: Sequence[str], between: str, width: int) -> str:
+    """Lines of `width`, none of which breaks a part."""
+    whole = between.join(each.replace(" ", "\0") for each in parts)
+    return fill(whole, width, break_on_hyphens=False, break_long_words=False).replace("\0", " ")
+
+
+def _width(drawn: Table) -> int:
+    wide = Console(width=100_000)
+    return Measurement.get(wide, wide.options, drawn).maximum
