@@ -39,6 +39,10 @@ compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="-
 faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
 	@$(PY) manage.py faults $(ARGS)
 
+.PHONY: trust
+trust: $(VENV)/base.stamp  ## one lock before all of them, and the answer: make trust ARGS="--lock mylocks:mine"
+	@$(PY) manage.py trust $(ARGS)
+
 .PHONY: soak
 soak: $(VENV)/base.stamp  ## 100,000 postings while the service is killed at random: make soak ARGS="--seed 7"
 	@$(PY) -m loadtest.soak $(ARGS)

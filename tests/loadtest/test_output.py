@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "compare": ([], {"strategy": ["no-lock"], "users": 1, "seconds": 0.2}),
     "faults": ([], {"strategy": ["no-lock"], "hazard": ["crash-holding"]}),
     "explore": ([], {"strategy": ["no-lock"], "faults": 0}),
+    "trust": ([], {"strategy": ["no-lock"], "hazard": ["pause"]}),
     "bench": (["lock-tables"], {"quick": True}),
 }
 

@@ -1,0 +1,134 @@
+"""`manage.py trust`: one lock before every court, on servers of its own, and the answer.
+
+`compare`, `explore` and `faults` run one after the other, each as a process of its own, and keep what they write.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.core.management import BaseCommand, CommandError
+
+from ledger.addresses import BASE_DIR
+from loadtest import records, subjects
+from loadtest.arguments import typed
+from loadtest.children import child_environment
+from loadtest.claims import Exit
+from loadtest.durations import length
+from loadtest.program import end_as_ctrl_c
+from loadtest.report.console import console, show, tell
+from loadtest.report.trust import sentences, table
+from loadtest.servers import ServerError
+from loadtest.servers.embedded import migrate, using
+from loadtest.servers.reaper import REAPER
+from loadtest.trust import COURTS, Card, card
+
+#: the gravest first: which exit code of several is ours
+GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
+
+
+class Command(BaseCommand):
+    help = "Compare, explore and strike one lock, and say whether to trust it with money. Takes two to four minutes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        subjects.add_arguments(parser)
+        parser.add_argument(
+            "--seconds", type=typed(length), default=5.0, help="how long the swarm posts to each strategy (5)"
+        )
+        parser.add_argument(
+            "--budget",
+            type=float,
+            default=60.0,
+            metavar="SECONDS",
+            help="at most so long to explore each (60)",
+        )
+        parser.add_argument(
+            "--gate", action="append", default=[], metavar="MODULE:CALLABLE", help="as explore's; repeatable"
+        )
+        parser.add_argument(
+            "--hazard", action="append", default=[], metavar="NAME", help="as faults'; repeatable (all)"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        named = subjects.wanted(options)
+        if not named:
+            raise subjects.usage("which lock? --lock mylocks:mine, or --strategy token")
+        folder = options["output"].absolute()
+        subjects.writable(folder)
+        end_as_ctrl_c()
+        try:
+            codes = [self._ask(court, named, folder, options) for court in COURTS]
+        except ServerError as error:
+            raise subjects.usage(error) from error
+        except KeyboardInterrupt:
+            raise CommandError(f"stopped. What was measured is in {folder}.", returncode=130) from None
+        reports = {court: json.loads((folder / f"{court}.json").read_text()) for court in COURTS}
+        self._show([card(each, reports) for each in named], folder, options)
+        if code := min(codes, key=GRAVEST.index):
+            raise SystemExit(int(code))
+
+    def _ask(self, court: str, named: tuple[str, ...], folder: Path, options: dict[str, Any]) -> Exit:
+        """Run one of the commands. Its progress stays visible; its table is not printed. Raises CommandError."""
+        words = ["--output", str(folder), *_each("--lock", [name for name in named if ":" in name])]
+        words += _each("--strategy", [name for name in named if ":" not in name])
+        own = {
+            "compare": ["--seconds", f"{options['seconds']:g}"],
+            "explore": ["--budget", f"{options['budget']:g}", *_each("--gate", options["gate"])],
+            "faults": _each("--hazard", options["hazard"]),
+        }
+        with _servers(court):
+            code = _ended([sys.executable, str(BASE_DIR / "manage.py"), court, *words, *own[court]])
+        if code not in tuple(GRAVEST):
+            raise CommandError(f"{court} ended with {code}", returncode=int(Exit.USAGE))
+        return Exit(code)
+
+    def _show(self, cards: list[Card], folder: Path, options: dict[str, Any]) -> None:
+        report = {"command": "trust", "results": [each.as_json() for each in cards]}
+        records.write(report, folder / "trust.json")
+        files = [f"Written: {folder / 'trust.json'}", f"The evidence: {folder / 'index.html'}"]
+        if options["json"]:
+            tell(self, report, files)
+            return
+        on = console(self.stdout)
+        for each in cards:
+            show(on, [table(each)], sentences(each))
+        show(on, [], files)
+
+
+def _ended(command: list[str]) -> int:
+    """Run it to its end, in a session of its own: Ctrl-C is handed on once, and it ends what it has started."""
+    process = subprocess.Popen(
+        command, env=child_environment(), stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    REAPER.watch(process.pid, signal.SIGTERM)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
+    finally:
+        REAPER.forget(process.pid)
+
+
+def _each(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+@contextmanager
+def _servers(court: str) -> Iterator[None]:
+    """`compare` posts to a ledger that has to be there; the others bring their own."""
+    if court != "compare":
+        yield
+        return
+    with using():
+        migrate()
+        yield

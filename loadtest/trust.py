@@ -1,0 +1,136 @@
+"""One lock before every court: what a swarm, every order of its commands, and every hazard came to, and the answer.
+
+    compare.json ─┐
+    explore.json ─┼─→ a row for each hazard, an answer in one sentence, the smallest schedule that loses
+    faults.json ──┘
+
+The answer is about money, not about claims: a lock that says itself that it does not survive a pause is honest, and
+still not to be trusted with money alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from loadtest.words import Word
+from locks.hazards import Hazard
+
+#: the commands whose files are read, in the order in which they are asked: who fails at once is told at once
+COURTS = ("compare", "explore", "faults")
+AGAIN = "What decides nothing is no answer: give `explore` more time (--budget), or the hazard another run."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One hazard. The words of both courts; "": that court does not know it, or it cannot touch the lock."""
+
+    hazard: str
+    claimed: bool
+    explored: str
+    done: str
+
+    @property
+    def word(self) -> Word | None:
+        """The gravest of the two; None if neither said anything."""
+        said = [Word(word) for word in (self.explored, self.done) if word]
+        return min(said, key=lambda word: word.gravity, default=None)
+
+    @property
+    def contradicts(self) -> bool:
+        return self.claimed and self.word not in (None, Word.KEPT, Word.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of one lock. `smallest`: the explorer's counterexample, if there is one."""
+
+    strategy: str
+    rows: Sequence[Row]
+    load: Mapping[str, Any]
+    search: Mapping[str, Any]
+    smallest: Mapping[str, Any] | None
+
+    def under(self, *words: Word) -> list[str]:
+        """Return the hazards whose gravest word is one of these."""
+        return [row.hazard for row in self.rows if row.word in words]
+
+    @property
+    def losing(self) -> list[str]:
+        return self.under(*(word for word in Word if word.breaks_the_law))
+
+    def answer(self) -> list[str]:
+        """Return the answer, and what belongs to it: a sentence each."""
+        told = [self._verdict()]
+        if idle := self.under(Word.STALLED, Word.REFUSED):
+            told.append(
+                f"It stands still, or refuses, under {_listed(idle)}: no money is lost, and none can be moved."
+            )
+        if undecided := self.under(Word.INCONCLUSIVE):
+            told.append(f"Undecided: {_listed(undecided)}. {AGAIN}")
+        if broken := [row.hazard for row in self.rows if row.contradicts]:
+            told.append(f"It claims to withstand {_listed(broken)}, and does not.")
+        return told
+
+    def _verdict(self) -> str:
+        if Hazard.CONTENTION in self.losing:
+            return "No. Two callers at once are enough: it loses money and nothing has to fail."
+        if self.losing:
+            return (
+                f"Not alone. It loses money under {_listed(self.losing)}. Let the store have the last word: "
+                "docs/choosing.md says how."
+            )
+        found = [row for row in self.rows if row.word is not None]
+        if not found or all(row.word is Word.INCONCLUSIVE for row in found):
+            return "Nobody knows: nothing was decided."
+        search = f"{self.search['schedules']:,} schedules" if self.search.get("schedules") else "no schedule"
+        whole = ", all there are within the bounds" if self.search.get("exhausted") else ""
+        return f"Nothing took money from it: {search}{whole}, and {len(found)} hazards."
+
+    def as_json(self) -> dict[str, Any]:
+        rows = [{**asdict(row), "word": row.word and str(row.word)} for row in self.rows]
+        return {
+            "strategy": self.strategy,
+            "answer": self.answer(),
+            "loses_under": self.losing,
+            "stands_still_under": self.under(Word.STALLED, Word.REFUSED),
+            "undecided": self.under(Word.INCONCLUSIVE),
+            "rows": rows,
+            "load": self.load,
+            "replay": (self.smallest or {}).get("id", ""),
+        }
+
+
+def card(strategy: str, reports: Mapping[str, Mapping[str, Any]]) -> Card:
+    """Return the card of `strategy`, from what the three commands wrote: {"compare": …, "explore": …, "faults": …}."""
+    swarm = _of(reports["compare"], strategy)[0]
+    search = _of(reports["explore"], strategy)[0]
+    load = {name: swarm.get(name) for name in ("verdict", "ops_per_s", "latency_ms", "lost_amount")}
+    rows = tuple(_rows(swarm, search, _of(reports["faults"], strategy)))
+    return Card(strategy, rows, load, search, search.get("counterexample"))
+
+
+def _rows(
+    swarm: Mapping[str, Any], search: Mapping[str, Any], cells: Iterable[Mapping[str, Any]]
+) -> Iterator[Row]:
+    explored = {name: word for name, word in search.get("under", {}).items() if word != Word.NOT_RUN}
+    done = {str(Hazard.CONTENTION): swarm, **{each["hazard"]: each for each in cells}}
+    for hazard in dict.fromkeys([*done, *explored]):
+        found = done.get(hazard, {"verdict": Word.NOT_RUN})
+        word = "" if found["verdict"] == Word.NOT_RUN else str(found["verdict"])
+        claimed = bool(found.get("claimed", hazard in search.get("claims", ())))
+        if word or hazard in explored:
+            yield Row(hazard, claimed, explored.get(hazard, ""), word)
+
+
+def _of(report: Mapping[str, Any], strategy: str) -> list[Mapping[str, Any]]:
+    """Return its results there. Raises ValueError if there is none: the run was stopped before it."""
+    found = [each for each in report["results"] if each["strategy"] == strategy]
+    if not found:
+        raise ValueError(f"{report['command']} has nothing on {strategy}")
+    return found
+
+
+def _listed(hazards: Sequence[str]) -> str:
+    return ", ".join(hazards[:-1]) + " and " + hazards[-1] if len(hazards) > 1 else hazards[0]

@@ -1,0 +1,193 @@
+"""`manage.py trust`: the card of one lock, and the three commands behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from django.core.management import CommandError, call_command
+
+from ledger.addresses import BASE_DIR
+from loadtest.trust import Card, card
+
+LOCK = "mylocks:mine"
+
+
+def reports(
+    explored: dict[str, str],
+    done: dict[str, str],
+    *,
+    swarm: str = "kept",
+    claims: tuple[str, ...] = ("contention",),
+) -> dict[str, Any]:
+    """What the three commands would have written of LOCK: {hazard: word}."""
+    cells = [
+        {"strategy": LOCK, "hazard": hazard, "verdict": word, "claimed": hazard in claims}
+        for hazard, word in done.items()
+    ]
+    search = {"strategy": LOCK, "under": explored, "claims": claims, "schedules": 1234, "exhausted": True}
+    posts = {
+        "strategy": LOCK,
+        "verdict": swarm,
+        "claimed": True,
+        "ops_per_s": 60.4,
+        "latency_ms": {"p99": 1034.2},
+    }
+    return {
+        "compare": {"command": "compare", "results": [posts]},
+        "explore": {"command": "explore", "results": [{**search, "counterexample": {"id": "x/l/3b"}}]},
+        "faults": {"command": "faults", "results": cells},
+    }
+
+
+def of(explored: dict[str, str], done: dict[str, str], **more: Any) -> Card:
+    return card(LOCK, reports(explored, done, **more))
+
+
+def test_what_loses_under_a_hazard_is_not_to_be_trusted_alone() -> None:
+    found = of(
+        {"contention": "kept", "pause": "lost"}, {"pause": "kept", "failover": "lost", "eviction": "kept"}
+    )
+    assert found.losing == ["pause", "failover"]
+    assert found.answer() == [
+        "Not alone. It loses money under pause and failover. "
+        "Let the store have the last word: docs/choosing.md says how."
+    ]
+
+
+@pytest.mark.parametrize("word", ["lost", "created", "oversold"])
+@pytest.mark.parametrize("court", ["swarm", "explore"])
+def test_what_loses_without_a_fault_is_no_lock(word: str, court: str) -> None:
+    found = of(
+        {"contention": word if court == "explore" else "kept"},
+        {"pause": "kept"},
+        swarm=word if court == "swarm" else "kept",
+    )
+    assert found.answer()[0].startswith("No. Two callers at once are enough")
+
+
+def test_nothing_lost_is_said_with_what_was_tried() -> None:
+    found = of({"contention": "kept"}, {"pause": "kept", "failover": "not-run"})
+    assert found.answer() == [
+        "Nothing took money from it: 1,234 schedules, all there are within the bounds, and 2 hazards."
+    ]
+    assert [row.hazard for row in found.rows] == ["contention", "pause"], "what cannot touch it is no row"
+
+
+def test_a_doubt_of_one_court_is_not_hidden_by_the_other() -> None:
+    found = of({"contention": "kept", "pause": "inconclusive"}, {"pause": "kept"})
+    assert found.under("inconclusive") == ["pause"]
+    assert found.answer()[1].startswith("Undecided: pause.")
+    nothing = of({"contention": "inconclusive"}, {"pause": "not-run"}, swarm="inconclusive")
+    assert nothing.answer()[0] == "Nobody knows: nothing was decided."
+
+
+def test_standing_still_and_a_broken_claim_are_told() -> None:
+    found = of({"contention": "kept"}, {"crash-holding": "stalled"}, claims=("contention", "crash-holding"))
+    assert found.answer()[1:] == [
+        "It stands still, or refuses, under crash-holding: no money is lost, and none can be moved.",
+        "It claims to withstand crash-holding, and does not.",
+    ]
+
+
+def test_a_court_that_has_nothing_on_it_is_no_acquittal() -> None:
+    known = reports({"contention": "kept"}, {"pause": "kept"})
+    known["faults"]["results"] = []
+    with pytest.raises(ValueError, match="faults has nothing on mylocks:mine"):
+        card(LOCK, known)
+
+
+def test_without_a_lock_it_says_what_to_name() -> None:
+    with pytest.raises(CommandError, match="which lock") as raised:
+        call_command("trust")
+    assert raised.value.returncode == 2
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short, for the sockets in it."""
+    made = Path(tempfile.mkdtemp(prefix="lab-trust-"))
+    (made / "mylocks.py").write_text(
+        "mine = lambda name, redis: redis.lock(name, timeout=5)\n"
+        "def none(name):\n    raise RuntimeError('boom')\n"
+    )
+    yield made
+    shutil.rmtree(made)
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    given = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+    return subprocess.Popen(
+        [sys.executable, str(BASE_DIR / "manage.py"), "trust", "--output", str(folder), *words],
+        cwd=folder,
+        env={**given, "LAB_DIR": str(folder / "lab")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.timeout(400)
+def test_one_lock_before_all_three(folder: Path) -> None:
+    words = (
+        "--lock",
+        LOCK,
+        "--hazard",
+        "pause",
+        "--hazard",
+        "crash-holding",
+        "--seconds",
+        "1",
+        "--budget",
+        "5",
+    )
+    done = start(folder, *words)
+    said, told = done.communicate(timeout=390)
+    assert done.returncode in (0, 3), told  # 3: five seconds explore it in part
+    assert f"Can I trust {LOCK} with money?" in said
+    assert "Not alone. It loses money under pause" in said
+    assert f"again: python manage.py explore --replay {LOCK}/l/" in said
+    (result,) = json.loads((folder / "trust.json").read_text())["results"]
+    assert result["strategy"] == LOCK
+    assert "pause" in result["loses_under"]
+    rows = {row["hazard"]: row for row in result["rows"]}
+    assert rows["pause"]["explored"] == rows["pause"]["done"] == "lost"
+    assert rows["contention"]["done"] == "kept"
+    assert (folder / "index.html").stat().st_size > 10_000
+
+
+@pytest.mark.timeout(300)
+def test_what_one_of_them_refuses_is_said_once(folder: Path) -> None:
+    done = start(folder, "--lock", "mylocks:none")
+    _, told = done.communicate(timeout=290)
+    assert done.returncode == 2
+    assert "boom" in told
+    assert "Traceback" not in told
+    assert not (folder / "trust.json").exists()
+
+
+@pytest.mark.timeout(300)
+def test_ctrl_c_ends_all_of_it(folder: Path) -> None:
+    done = start(folder, "--lock", LOCK, "--hazard", "pause")
+    assert done.stderr
+    for line in done.stderr:
+        if "no-lock: " in line:  # the swarm has been there
+            break
+    family = psutil.Process(done.pid).children(recursive=True)
+    assert family
+    done.send_signal(signal.SIGINT)
+    _, told = done.communicate(timeout=200)
+    assert done.returncode == 130, told
+    assert "stopped" in told
+    assert not psutil.wait_procs(family, timeout=30)[1]
