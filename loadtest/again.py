@@ -19,6 +19,10 @@ from loadtest.presets import PRESETS
 EXPLORE = {"workers": 2, "faults": 1, "work": 0, "slack": 100, "workload": "deposits", "budget": 300.0}
 
 
+#: of `trust`
+TRUST = {"seconds": 5.0, "budget": 60.0}
+
+
 def of_report(report: Mapping[str, Any], name: str) -> str:
     """Return the line for an evidence file of the command `name`. One of which nothing is known was asked for as it
     is without options."""
@@ -27,6 +31,8 @@ def of_report(report: Mapping[str, Any], name: str) -> str:
         return of_plan(options["plan"])
     if name == "faults" and "plan" in options:
         return _line(name, _faults(options["plan"]))
+    if name == "trust" and options:
+        return _line(name, _trust(options))
     if name == "explore" and options:
         strategies = [each["strategy"] for each in report.get("results", ())]
         given = ((each, options.get(each, usual), usual) for each, usual in EXPLORE.items())
@@ -81,6 +87,14 @@ def _faults(plan: Mapping[str, Any]) -> Iterator[str]:
             yield from ("--hazard", hazard)
     yield from _changed([("repeat", plan["repeat"], 1)])
     yield from ("--seed", str(plan["seed"]))
+
+
+def _trust(options: Mapping[str, Any]) -> Iterator[str]:
+    yield from _strategies(options["strategies"], ())
+    yield from _changed((name, options[name], usual) for name, usual in TRUST.items())
+    for name in ("gate", "hazard"):
+        for value in options[name]:
+            yield from (f"--{name}", value)
 
 
 def _strategies(asked: Iterable[str], usual: Iterable[str]) -> Iterator[str]:

@@ -89,7 +89,10 @@ class Card:
         return f"Nothing took money from it: {search}{whole}, and {len(found)} hazards."
 
     def as_json(self) -> dict[str, Any]:
-        rows = [{**asdict(row), "word": row.word and str(row.word)} for row in self.rows]
+        rows = [
+            {**asdict(row), "word": row.word and str(row.word), "contradicts": row.contradicts}
+            for row in self.rows
+        ]
         return {
             "strategy": self.strategy,
             "answer": self.answer(),
@@ -109,6 +112,22 @@ def card(strategy: str, reports: Mapping[str, Mapping[str, Any]]) -> Card:
     load = {name: swarm.get(name) for name in ("verdict", "ops_per_s", "latency_ms", "lost_amount")}
     rows = tuple(_rows(swarm, search, _of(reports["faults"], strategy)))
     return Card(strategy, rows, load, search, search.get("counterexample"))
+
+
+def report_of(
+    strategies: Sequence[str], reports: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what `trust.json` holds. `options`: what was asked for beside the strategies."""
+    first, last = reports[COURTS[0]], reports[COURTS[-1]]
+    return {
+        "command": "trust",
+        "started": first.get("started"),
+        "ended": last.get("ended"),
+        "stopped": any(each.get("stopped") for each in reports.values()),
+        "environment": first.get("environment", {}),
+        "options": {"strategies": list(strategies), **options},
+        "results": [card(each, reports).as_json() for each in strategies],
+    }
 
 
 def _rows(

@@ -23,6 +23,7 @@ from locks.hazards import Hazard
 
 #: evidence file → the command that makes it
 EVIDENCE = {
+    "trust": "python manage.py trust",
     "compare": "python manage.py compare",
     "faults": "python manage.py faults",
     "explore": "python manage.py explore",
@@ -67,6 +68,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         each.get("strategy") for file in evidence.values() for each in file.get("results", ())
     )
     return {
+        "trust": evidence.get("trust"),
         "compare": compare,
         "strategies": {slug: own_words(slug) for slug in named if slug in known()},
         "hazards": len(Hazard),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,9 +19,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
+from loadtest.again import of_report
 from loadtest.trust import Card, card
 
 LOCK = "mylocks:mine"
+#: lets everybody in
+DOOR = "mylocks:door"
 
 
 def reports(
@@ -119,6 +123,7 @@ def folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="lab-trust-"))
     (made / "mylocks.py").write_text(
         "mine = lambda name, redis: redis.lock(name, timeout=5)\n"
+        "from contextlib import nullcontext as door\n"
         "def none(name):\n    raise RuntimeError('boom')\n"
     )
     yield made
@@ -139,32 +144,29 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(400)
-def test_one_lock_before_all_three(folder: Path) -> None:
-    words = (
-        "--lock",
-        LOCK,
-        "--hazard",
-        "pause",
-        "--hazard",
-        "crash-holding",
-        "--seconds",
-        "1",
-        "--budget",
-        "5",
-    )
-    done = start(folder, *words)
+def test_two_locks_before_all_three(folder: Path) -> None:
+    words = ("--lock", LOCK, "--lock", DOOR, "--hazard", "pause", "--hazard", "crash-holding")
+    done = start(folder, *words, "--seconds", "1", "--budget", "5")
     said, told = done.communicate(timeout=390)
-    assert done.returncode in (0, 3), told  # 3: five seconds explore it in part
+    assert done.returncode == 1, told  # the door claims what every lock claims
     assert f"Can I trust {LOCK} with money?" in said
     assert "Not alone. It loses money under pause" in said
-    assert f"again: python manage.py explore --replay {LOCK}/l/" in said
-    (result,) = json.loads((folder / "trust.json").read_text())["results"]
-    assert result["strategy"] == LOCK
-    assert "pause" in result["loses_under"]
-    rows = {row["hazard"]: row for row in result["rows"]}
-    assert rows["pause"]["explored"] == rows["pause"]["done"] == "lost"
+    assert "No. Two callers at once are enough" in said
+    assert f"again: python manage.py explore --replay {DOOR}/l/" in said
+    report = json.loads((folder / "trust.json").read_text())
+    results = {each["strategy"]: each for each in report["results"]}
+    assert "contention" in results[DOOR]["loses_under"]
+    assert results[DOOR]["replay"].startswith(f"{DOOR}/l/")
+    rows = {row["hazard"]: row for row in results[LOCK]["rows"]}
+    assert rows["pause"]["done"] == "lost"
     assert rows["contention"]["done"] == "kept"
-    assert (folder / "index.html").stat().st_size > 10_000
+    again = shlex.join(
+        ["python", "manage.py", "trust", *words[:4], "--seconds", "1", "--budget", "5", *words[4:]]
+    )
+    assert of_report(report, "trust") == again
+    page = (folder / "index.html").read_text()
+    assert f"Can I trust <code>{DOOR}</code> with money?" in page
+    assert again in page
 
 
 @pytest.mark.timeout(300)

@@ -25,11 +25,12 @@ from loadtest.claims import Exit
 from loadtest.durations import length
 from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show, tell
+from loadtest.report.files import renew
 from loadtest.report.trust import sentences, table
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.reaper import REAPER
-from loadtest.trust import COURTS, Card, card
+from loadtest.trust import COURTS, Card, card, report_of
 
 #: the gravest first: which exit code of several is ours
 GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
@@ -71,7 +72,11 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError(f"stopped. What was measured is in {folder}.", returncode=130) from None
         reports = {court: json.loads((folder / f"{court}.json").read_text()) for court in COURTS}
-        self._show([card(each, reports) for each in named], folder, options)
+        report = report_of(
+            named, reports, {name: options[name] for name in ("seconds", "budget", "gate", "hazard")}
+        )
+        records.write(report, folder / "trust.json")
+        self._show([card(each, reports) for each in named], report, folder, options)
         if code := min(codes, key=GRAVEST.index):
             raise SystemExit(int(code))
 
@@ -90,10 +95,8 @@ class Command(BaseCommand):
             raise CommandError(f"{court} ended with {code}", returncode=int(Exit.USAGE))
         return Exit(code)
 
-    def _show(self, cards: list[Card], folder: Path, options: dict[str, Any]) -> None:
-        report = {"command": "trust", "results": [each.as_json() for each in cards]}
-        records.write(report, folder / "trust.json")
-        files = [f"Written: {folder / 'trust.json'}", f"The evidence: {folder / 'index.html'}"]
+    def _show(self, cards: list[Card], report: Any, folder: Path, options: dict[str, Any]) -> None:
+        files = [f"Written: {folder / 'trust.json'}", *renew(folder)]
         if options["json"]:
             tell(self, report, files)
             return
