@@ -87,10 +87,16 @@ def page_of(folder: str, entry: type[Any]) -> Path:
     return ROOT / folder / (entry.__module__.rpartition(".")[2] + ".py")
 
 
-def _row(folder: str, slug: str, entry: type[Any]) -> tuple[str, ...]:
+def textbook_file(folder: str, entry: type[Any]) -> Path:
+    """Return the file whose docstring is its textbook page."""
     page = page_of(folder, entry)
     if not page.is_file():  # a lock's strategy is made, not written: its page is the lock's
         page = ROOT / Path(*entry.factory.__module__.split(".")).with_suffix(".py")
+    return page
+
+
+def _row(folder: str, slug: str, entry: type[Any]) -> tuple[str, ...]:
+    page = textbook_file(folder, entry)
     link = f"[{slug}](../{page.relative_to(ROOT)}) {entry.title}"
     told = (entry.guarantees, entry.breaks_when, entry.round_trips, hazards(entry.withstands), entry.source)
     return link, *(each.replace("|", "\\|") or "–" for each in told)

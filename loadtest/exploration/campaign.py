@@ -68,13 +68,11 @@ class Campaign:
                     early.clear()
         yield from (_result(*each, control) for each in early)
 
-    def replay(self) -> dict[str, Any]:
-        with Lanes(1) as lanes:
-            _, answer = next(iter(lanes.explore(self.jobs)))
-        if "error" in answer:
-            return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": answer["error"]}
-        found: dict[str, Any] = answer["result"]
-        return found
+    def replays(self) -> Iterator[tuple[Job, dict[str, Any]]]:
+        """Repeat the one schedule of each job. Yields the answers as they come (exploration/explore.py, `replay`)."""
+        with Lanes(min(self.lanes, max(len(self.jobs), 1))) as lanes:
+            for job, answer in lanes.explore(self.jobs):
+                yield job, _replayed(answer)
 
     @staticmethod
     def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
@@ -99,3 +97,10 @@ def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str,
         "remedy": "look at the trace: it is a fault of the subject or of the explorer",
         "trace": answer.get("trace", ""),
     }
+
+
+def _replayed(answer: dict[str, Any]) -> dict[str, Any]:
+    if "error" in answer:
+        return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": answer["error"]}
+    found: dict[str, Any] = answer["result"]
+    return found

@@ -20,6 +20,8 @@ _UPDATE = re.compile(r"UPDATE (\w+) SET (.*?)( WHERE .*)?", re.DOTALL)
 #: every statement asks for the one book that there is
 _BOOK = re.compile(r"\((?:\w+\.)?book_id = book AND ([^()]*(?:\([^()]*\))?[^()]*)\)")
 _ORDER = re.compile(r" ORDER BY [\w., ]+? ASC(?= FOR|$)")
+#: the reply of a command that failed: the class of the error and what the server said
+ERROR = re.compile(r"[A-Z]\w+: ")
 #: columns worth reading, of those that the ORM always fetches
 _TOLD = ("balance", "version", "fence", "amount", "balance_before", "balance_after", "token", "owner")
 
@@ -48,7 +50,7 @@ class Gloss:
 
     def sentence(self, text: str) -> str:
         """Workers by their names: the host and the process that a client reports are the same for all."""
-        return _WORKER.sub(r"\1", text)
+        return _WORKER.sub(r"\1", self._name(text))
 
     def of_command(self, command: str) -> str:
         return self.of(Step(0, "", "", "step", command, "", 0))[0]
@@ -57,10 +59,11 @@ class Gloss:
         return text.replace(f"{{{self.book}}}:", "").replace(f"{self.book}:", "").replace(self.book, "book")
 
     def of(self, step: Step) -> tuple[str, str]:
-        command, reply = self._name(step.command), step.reply.replace(self.book, "book")
+        command, reply = self._name(step.command), self._name(step.reply)
         text, _, values = command.partition(" ← ")
         if text.startswith(("SELECT", "UPDATE", "INSERT", "DELETE")):
-            command, reply = _sql(text, values.split(", ") if values else [], reply)
+            command, rows = _sql(text, values.split(", ") if values else [], reply)
+            reply = reply if ERROR.match(reply) else rows
         return _short(command), _short(reply)
 
 

@@ -14,6 +14,8 @@ from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 
 Chooser = Callable[[Run, Sequence[Option]], int]
+#: executions of one schedule at most: one may load a script, the next one a script that only comes after it
+LOADS = 5
 _LETTERS = string.ascii_letters
 _PART = re.compile(r"(\d*)([a-zA-Z])")
 
@@ -48,14 +50,12 @@ class Diverged(Exception):
 
 def exactly(choices: Sequence[int]) -> Chooser:
     """A chooser that follows these decisions, and then always takes the first option."""
-    position = 0
 
     def choose(run: Run, options: Sequence[Option]) -> int:
-        nonlocal position
-        choice = choices[position] if position < len(choices) else _quietest(run, options)
-        position += 1
+        taken = run.decisions - 1
+        choice = choices[taken] if taken < len(choices) else _quietest(run, options)
         if choice >= len(options):
-            raise Diverged(f"decision {position}: option {choice} of {[str(o) for o in options]}")
+            raise Diverged(f"decision {run.decisions}: option {choice} of {[str(o) for o in options]}")
         return choice
 
     return choose
@@ -63,9 +63,11 @@ def exactly(choices: Sequence[int]) -> Chooser:
 
 def roughly(wanted: Sequence[Option]) -> Chooser:
     """A chooser that takes these options as far as they come up, in their order; else the first."""
-    rest = list(wanted)
+    rest: list[Option] = []
 
     def choose(run: Run, options: Sequence[Option]) -> int:
+        if run.decisions == 1:
+            rest[:] = wanted
         if len(options) == 1:
             if rest and rest[0] == options[0]:
                 rest.pop(0)
@@ -96,12 +98,18 @@ def play(
     trace: Callable[[Run, Step], None] | None = None,
     played: bool = False,
 ) -> tuple[Found, Run]:
-    """Execute one schedule and judge it. `trace` hears of each step when it was done. `played`: from the recording
-    (Stage.run)."""
+    """Execute one schedule and judge it; again if a script had to be loaded, because the server has it from then on.
+    `trace` hears of each step when it was done. `played`: from the recording (Stage.run). `choose` begins anew when a
+    run has come to its first decision."""
     options: list[Option] = []
     choices: list[int] = []
+    begun: list[Run] = []
 
     def noting(run: Run, offered: Sequence[Option]) -> int:
+        if run.decisions == 1:
+            options.clear()
+            choices.clear()
+            begun.append(run)
         choice = choose(run, offered)
         if run.stuck:
             return choice
@@ -109,7 +117,15 @@ def play(
         options.append(offered[choice])
         return choice
 
-    run = stage.run(noting, watched, trace, played=played)
+    while True:
+        try:
+            run = stage.run(noting, watched, trace, played=played)
+        except Diverged:
+            if not begun[-1].cold or len(begun) == LOADS:
+                raise
+            continue
+        if not run.cold or len(begun) >= LOADS:
+            break
     judgement = stage.subject.judge(run.endings, run.stuck, timeline.shared(run))
     spent = tuple(sorted(run.spent))
     return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run

@@ -30,6 +30,8 @@ def scout(stage: Stage, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]
     quietest = exactly(())
 
     def noting(run: Run, options: Sequence[Option]) -> int:
+        if run.decisions == 1:
+            offered.clear()
         choice = quietest(run, options)
         offered.append(0 if choice else len(options))  # where a pause has to end there is nothing else to do
         return choice

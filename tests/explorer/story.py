@@ -41,11 +41,13 @@ class Teller:
     """A chooser that plays the story. Raises LookupError where a schedule cannot go as it is told."""
 
     def __init__(self, told: Sequence[tuple[str, str]]) -> None:
-        self.rest, self.left = list(told), MOST
+        self.told, self.rest, self.left = told, list(told), MOST
 
     def __call__(self, run: Any, options: Sequence[Option]) -> int:
         from loadtest.explorer.replay import _quietest
 
+        if run.decisions == 1:
+            self.rest, self.left = list(self.told), MOST
         if not self.rest:
             return _quietest(run, options)
         who, what = self.rest[0]
@@ -105,10 +107,8 @@ def play(story: Story) -> dict[str, Any]:
         workload=story.workload,
     )
     with stage_of(job, law if story.amounts else base, **story.settings) as stage:
-        run, found, teller = None, None, None
-        while run is None or run.cold:  # a script was loaded: again, now that the server has it
-            teller = Teller(story.told)
-            found, run = replay.play(stage, {}, teller)
+        teller = Teller(story.told)
+        found, _ = replay.play(stage, {}, teller)
         again, _ = replay.play(stage, {}, replay.exactly(replay.decode(replay.encode(found.choices))))
         shown = counterexample(job, found, 1, _gloss(stage))
     return {

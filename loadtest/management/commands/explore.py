@@ -115,7 +115,7 @@ class Command(BaseCommand):
         subjects.subjects(
             {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
         )
-        answer = Campaign([replace(job, gates=_gates(options["gate"]))], 1).replay()
+        [(_, answer)] = Campaign([replace(job, gates=_gates(options["gate"]))], 1).replays()
         if options["json"]:
             self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
         else:

@@ -1,0 +1,61 @@
+"""`python manage.py counterexamples report/explore.json`: write docs/counterexamples.md; `--check`: execute it."""
+
+import json
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from loadtest import counterexamples as schedules
+
+
+class Command(BaseCommand):
+    help = "Write the smallest schedule that breaks each strategy into docs/counterexamples.md, or execute them again."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "files", type=Path, nargs="*", help="what `manage.py explore` has written; the later file counts"
+        )
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="write nothing; execute each schedule of the page on servers of its own; exit code 1 if the page does "
+            "not fit the code, or a schedule does not come to the same word again",
+        )
+        parser.add_argument(
+            "--shortest",
+            type=int,
+            metavar="N",
+            help="with --check: only the N schedules with the fewest steps",
+        )
+        parser.add_argument("--lanes", type=int, help="with --check: how many at once (all cores)")
+
+    def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
+        page = schedules.PATH.read_text(encoding="utf-8")
+        if not check:
+            if not files or not all(each.exists() for each in files):
+                raise CommandError("which explore.json? First run `python manage.py explore`", returncode=2)
+            before, _, rest = page.partition(schedules.BEGIN)
+            _, _, after = rest.partition(schedules.END)
+            made = schedules.section([json.loads(each.read_text(encoding="utf-8")) for each in files])
+            page = f"{before}{schedules.BEGIN}\n{made}{schedules.END}{after}"
+            schedules.PATH.write_text(page, encoding="utf-8")
+        told = schedules.complaints(page)
+        if check and not told:
+            told = self._again(page, options)
+        if told:
+            raise CommandError(f"{schedules.PATH}:\n" + "\n".join(told))
+        self.stdout.write(f"{schedules.PATH}: {'fits' if check else 'written'}")
+
+    def _again(self, page: str, options: dict[str, Any]) -> list[str]:
+        """Return what did not come again."""
+        chosen = schedules.shortest(schedules.read(page), options["shortest"])
+        told = []
+        for shown, why in schedules.replayed(chosen, options["lanes"] or os.cpu_count() or 1):
+            self.stdout.write(f"  {shown.id}: {why or shown.word}")
+            if why:
+                told.append(f"{shown.id} {why}")
+        return told

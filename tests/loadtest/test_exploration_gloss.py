@@ -1,0 +1,37 @@
+"""Commands and replies as people read them: nothing is told that the server did not say."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadtest.exploration.gloss import Gloss
+from loadtest.explorer.ops import Step
+
+BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"
+
+
+@pytest.mark.parametrize(
+    ("command", "reply"),
+    [
+        (
+            "INSERT INTO ledger_lockrecord (name, owner) VALUES (%s, %s) ← x, A",
+            "UniqueViolation: duplicate key",
+        ),
+        (
+            "UPDATE ledger_account SET balance = %s WHERE id = 1 ← 110",
+            "SerializationFailure: could not serialize",
+        ),
+        (
+            "SELECT balance, version FROM ledger_account WHERE id = 1 FOR UPDATE",
+            "DeadlockDetected: deadlock detected",
+        ),
+    ],
+)
+def test_an_error_is_no_row(command: str, reply: str) -> None:
+    assert Gloss(BOOK).of(Step(0, "A", "A", "step", command, reply, 0))[1] == reply
+
+
+def test_the_book_is_in_no_name() -> None:
+    told = Gloss(BOOK).of(Step(0, "", "redis", "clock-jump", "its clock jumps", f"gone: {BOOK}:A0001", 0))
+    assert told == ("its clock jumps", "gone: A0001")
+    assert Gloss(BOOK).sentence(f"vm:1000002:B gave up on {BOOK}:A0001") == "B gave up on A0001"
