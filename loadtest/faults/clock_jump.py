@@ -69,6 +69,7 @@ class ClockJumpBack(ClockJump):
 
 class ClockJumpClient(ClockJump):
     slug = "clock-jump-client"
+    party = 16  # each party loads a parent for its workers anew
     own_valkey = False
 
     @contextmanager

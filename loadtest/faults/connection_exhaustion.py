@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from loadtest.faults.site import Site
 
 REFUSED = 0.6  # seconds in which nobody gets a connection
-MOST = 1000
+MOST = 1200
 #: connections that are left free until all are inside: for their workers
-LEFT = 150
+LEFT = 200
 OPEN = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 
 
@@ -40,7 +40,7 @@ class ConnectionExhaustion(Party):
     slug = "connection-exhaustion"
     word = Hazard.CONNECTIONS
     alone = True
-    party = 24
+    party = 32
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:

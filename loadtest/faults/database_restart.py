@@ -24,7 +24,7 @@ class DatabaseRestart(Party):
     slug = "database-restart"
     word = Hazard.DATABASE_RESTART
     alone = True
-    party = 24
+    party = 32
     lease = EASY_LEASE
     cuts_sql = True
 

@@ -7,6 +7,9 @@
     lost-reply-retried   redis-py as it comes: it connects anew and sends the command a second time, also one that is
                          not idempotent
 
+A lock that is renewed has a lease of 3 s here: who holds it by a reply that was lost holds it for good, and not merely
+until a machine that stands still for a second is too late to renew it.
+
 Proof        the commands whose replies the proxy threw away, and the keys that the server has after each.
 Cannot touch what asks no Valkey.
 Cleans up    the proxy ends with the cell.
@@ -31,14 +34,21 @@ if TYPE_CHECKING:
     from loadtest.faults.site import Site
 
 
+RENEWED = 3.0  # seconds; looked after every third of it
+
+
 class LostReply(Adversary):
     slug = "lost-reply"
     word = Hazard.LOST_REPLY
+    lasts = 11.0
     client: ClassVar[str] = ""
     known = 0  # replies that were lost before
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return touch.no_valkey(strategy, store)
+
+    def lease_of(self, strategy: str) -> float:
+        return RENEWED if touch.keeps_alive(strategy) else super().lease_of(strategy)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

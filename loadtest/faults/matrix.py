@@ -35,7 +35,7 @@ class Plan:
     hazards: tuple[str, ...]
     repeat: int = 1
     seed: int = 0
-    singles: int = 9
+    singles: int = 12
     together: int = 6
 
     def cells(self) -> list[Cell]:

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from django.db import connection
 from django.utils import timezone
@@ -17,8 +18,14 @@ from ledger.models import LockRecord
 from locks.file_lock import FileLock
 
 if TYPE_CHECKING:
-    from loadtest.faults.site import Site
+    from redis import Redis
 
+    from loadtest.faults.site import Site
+    from loadtest.servers import Valkey
+
+#: one for each server, as long as that lives: to connect costs the judge more than to look. For several threads; a
+#: server that was restarted is connected to again
+CLIENTS: WeakKeyDictionary[Valkey, Redis] = WeakKeyDictionary()
 ACCOUNTS = ("A0001", "A0002")
 SESSION = (
     "SELECT state, (SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid AND l.granted"
@@ -32,7 +39,8 @@ def keys(site: Site, book: str, balances: bool = False) -> dict[str, str]:
     them now."""
     found = {}
     for number, server in enumerate(site.valkeys()):
-        with suppress(RedisError), server.client(socket_timeout=2) as client:
+        with suppress(RedisError):
+            client = _client(server)
             for key in sorted(client.scan_iter(f"*{book}*", count=1000)):
                 name = key.decode(errors="replace")
                 if balances or not name.startswith("ledger:"):
@@ -99,6 +107,12 @@ def deadlocks(log: Any, begin: int, book: str) -> int:
 
 def _inode(path: Path) -> str:
     return str(path.stat().st_ino) if path.exists() else ""
+
+
+def _client(server: Valkey) -> Redis:
+    if server not in CLIENTS:
+        CLIENTS[server] = server.client(socket_timeout=2)
+    return CLIENTS[server]
 
 
 def _value(client: Any, key: bytes) -> str:

@@ -24,8 +24,8 @@ from loadtest.faults.addresses import NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
 from loadtest.servers.reaper import REAPER
 
-#: 200 waiters of each of two stampedes, and everybody else who stands ready
-CONNECTIONS = 700
+#: 200 waiters of each of three stampedes, and everybody else who stands ready
+CONNECTIONS = 900
 #: log_line_prefix: with the session's name. wal_keep_size: a replica that begins (replica-lag) still finds the WAL from
 #: where its backup began, whoever else makes a checkpoint
 POSTGRES = {

@@ -1,5 +1,7 @@
 """Which reply is lost: by real servers and clients, and by the bytes of requests."""
 
+import signal
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,8 +11,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
+from loadtest.faults.crew import Worker
+from loadtest.faults.lost_reply import LostReply
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.proxy import Proxy, commands
+from loadtest.faults.scene import Scene
 from loadtest.faults.site import private_servers
 from loadtest.faults.way import AsItComes
 from loadtest.servers import Valkey
@@ -25,6 +30,11 @@ class Few(Plan):
     def cells(self) -> list[Cell]:
         lost = HAZARDS["lost-reply"]
         return [Cell(slug, lost) for slug in ("no-lock", *LOST)]
+
+
+class Reentrant(Plan):
+    def cells(self) -> list[Cell]:
+        return [Cell(slug, HAZARDS["lost-reply-retried"]) for slug in ("no-lock", "reentrant")]
 
 
 @pytest.fixture
@@ -70,3 +80,22 @@ def test_the_dangerous_replies_are_lost(django_db_setup: None, django_db_blocker
         proof = told[slug]["fired"]["lost-reply"]
         assert f"reply to {end} lost at its end" in proof
         assert f"reply to {begin} lost at its beginning" in proof
+
+
+@pytest.mark.timeout(300)
+def test_a_lock_that_is_held_by_a_lost_reply_is_held_on_a_machine_that_stood_still(
+    django_db_setup: None, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its renewal comes a second late: with a lease of a second it was over, and the cell kept."""
+    lost = LostReply.lost
+
+    def and_stands_still(self: LostReply, scene: Scene, worker: Worker, when: str) -> None:
+        lost(self, scene, worker, when)
+        worker.stop()
+        time.sleep(1.2)
+        worker.signal(signal.SIGCONT)
+
+    monkeypatch.setattr(LostReply, "lost", and_stands_still)
+    with django_db_blocker.unblock(), private_servers() as site:
+        cells = {each["strategy"]: each for each in matrix(Reentrant(strategies=(), hazards=()), site)}
+    assert cells["reentrant"]["verdict"] == "stalled", cells["reentrant"]["timeline"]

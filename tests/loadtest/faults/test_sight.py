@@ -12,6 +12,7 @@ from loadtest.availability import missing
 from loadtest.faults import HAZARDS, sight
 from loadtest.faults.cell import Cell
 from loadtest.faults.partition import Partition, SlowNetwork
+from loadtest.servers import Valkey
 from locks import build
 from locks.file_lock import FileLock
 
@@ -94,3 +95,19 @@ def test_a_run_on_servers_of_its_own_offers_no_address(
         "apt-get install zookeeper",
     )
     assert "ZOOKEEPER_HOSTS" in (missing("zookeeper", "postgres") or ("", ""))[1]
+
+
+def test_the_judge_connects_once_to_each_server_and_again_to_one_that_was_restarted() -> None:
+    with Valkey(persistence="always") as server:
+        site: Any = SimpleNamespace(valkeys=lambda: [server])
+        with server.client() as client:
+            client.set("book:A0001", "mine")
+            assert sight.keys(site, "book") == {"book:A0001": "mine, PTTL -1 ms"}
+            connected = server.info("stats")["total_connections_received"]
+            for _ in range(5):
+                sight.keys(site, "book")
+            assert server.info("stats")["total_connections_received"] == connected + 1  # this question's own
+        server.kill()
+        assert sight.keys(site, "book") == {}
+        server.start()
+        assert sight.keys(site, "book") == {"book:A0001": "mine, PTTL -1 ms"}
