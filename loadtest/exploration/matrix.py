@@ -47,8 +47,14 @@ def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
         done = "exhausted" if result["exhausted"] else "cut short" if result["cut_short"] else ""
-        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{word}[/]", *cells, seen, done)
+        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{so_far(result)}[/]", *cells, seen, done)
     return drawn
+
+
+def so_far(result: Mapping[str, Any]) -> str:
+    """The verdict, and that it is only the gravest one yet where the search was cut short: a graver one may be left."""
+    decided = result["verdict"] != Word.INCONCLUSIVE
+    return result["verdict"] + (" so far" if result.get("cut_short") and decided else "")
 
 
 def _cell(result: Mapping[str, Any], hazard: str) -> str:
@@ -76,7 +82,7 @@ def how_again(example: Mapping[str, Any]) -> str:
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each result that needs one, and the id of each counterexample."""
-    told = []
+    results, told = list(results), []
     for result in results:
         name = result["strategy"]
         if was_stopped(result):
@@ -93,4 +99,17 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
             broken = [hazard for hazard in result["under"] if breaks_claim(result, hazard)]
             broken = broken or [" and ".join(result["counterexample"]["faults"]) + " together"]
             told.append(f"{name} claims to withstand {', '.join(broken)}, and does not.")
+    short = [_undecided(each) for each in results if so_far(each) != each["verdict"]]
+    if short:
+        told.append(
+            f"Cut short, so a graver schedule may be left: {'; '.join(short)}. More time: --budget SECONDS."
+        )
     return told
+
+
+def _undecided(result: Mapping[str, Any]) -> str:
+    claimed = [
+        h for h, word in result["under"].items() if word == Word.INCONCLUSIVE and h in result["claims"]
+    ]
+    name: str = result["strategy"]
+    return name + (f" (claims not decided: {', '.join(claimed)})" if claimed else "")

@@ -81,6 +81,7 @@ def _candidates(found: Found) -> Iterator[Sequence[Option]]:
     for first in range(len(blocks)):
         yield _flat(blocks[:first] + blocks[first + 1 :])
     yield from _put_off(blocks)
+    yield from _earlier(found.options)
 
 
 def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:
@@ -99,6 +100,16 @@ def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:
                     *blocks[second + 1 :],
                 ]
             )
+
+
+def _earlier(options: Sequence[Option]) -> Iterator[Sequence[Option]]:
+    """A worker is struck earlier: without the last steps that it took before, first without all of them."""
+    for at, fault in enumerate(options):
+        if not fault.cost or fault.kind in STEPS:
+            continue
+        own = [n for n in range(at) if options[n].kind in STEPS and _whose(options[n]) == fault.who]
+        for first in range(len(own)):
+            yield [option for n, option in enumerate(options) if n not in own[first:]]
 
 
 def _whose(option: Option) -> str:

@@ -14,14 +14,16 @@ from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import Job
 from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.endless import Broken
-from loadtest.explorer.replay import Diverged, decode, encode, exactly, play
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.replay import Diverged, decode, encode, exactly, play, roughly
 from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.shrink import TIMES, confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.subject import UNBROKEN, Judgement
+from loadtest.explorer.waiters import watch_waiters
 from tests.explorer import bank
-from tests.explorer.test_search import naive, token
+from tests.explorer.test_search import naive, setnx, token
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))
@@ -52,6 +54,21 @@ def test_shrunk_confirmed_replayed(
     again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
     assert (again.word, again.options) == ("lost", small.options)
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
+
+
+def test_a_fault_comes_as_early_as_it_can(stage: Callable[..., Stage]) -> None:
+    """A search skips the crash right after SETNX: it leaves the same behind as a crash after the read, seen before."""
+    played = stage(bank.locked_by(setnx), faults=1)
+    waiters = watch_waiters(played)
+    late = [*[Option(Kind.STEP, "A")] * 2, Option(Kind.CRASH, "A")]
+    found, _ = play(played, waiters, roughly(late))
+    assert (found.word, [str(each) for each in found.options[:3]]) == (
+        "stalled",
+        ["step A", "step A", "crash A"],
+    )
+    small = shrink(played, waiters, found)
+    assert small.word == "stalled"
+    assert [str(each) for each in small.options[:3]] == ["step A", "crash A", "step B"]
 
 
 @pytest.mark.parametrize("part", ["again", "shrink", "confirmed"])

@@ -10,7 +10,7 @@ import pytest
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
 from loadtest.exploration.job import Job
-from loadtest.exploration.matrix import remarks
+from loadtest.exploration.matrix import remarks, so_far
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.subject import UNBROKEN
 from loadtest.words import Word
@@ -107,6 +107,9 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
     assert (found["verdict"], found["cause"], found["cut_short"]) == ("lost", "10 lost", "the budget ended")
     assert found["under"] == {"contention": "inconclusive", "crash-holding": "lost"}
     assert found["agrees"] is False
+    assert so_far(found) == "lost so far"
+    assert "token (claims not decided: contention)" in remarks([found])[-1]
+    assert so_far(finding(replace(lost, exhausted=True), Word.LOST)) == "lost"
 
 
 def test_each_fault_has_its_hazard() -> None:

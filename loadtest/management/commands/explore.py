@@ -21,7 +21,7 @@ from loadtest import subjects
 from loadtest.claims import Exit
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import Job
-from loadtest.exploration.matrix import matrix, remarks
+from loadtest.exploration.matrix import matrix, remarks, so_far
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
 from loadtest.program import end_as_ctrl_c
@@ -96,7 +96,7 @@ class Command(BaseCommand):
             def tick(result: dict[str, Any]) -> None:
                 progress.update(bar, advance=1, description=escape(result["strategy"]))
                 cost = f"{result['schedules']:,} schedules, {result['seconds']:.0f} s"
-                told = f"  {escape(result['strategy'])}: {result['verdict']} ({cost})"
+                told = f"  {escape(result['strategy'])}: {so_far(result)} ({cost})"
                 progress.console.print(told, highlight=False)
 
             return campaign.run(tick)
