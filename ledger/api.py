@@ -26,7 +26,7 @@ from ninja.security import HttpBearer
 
 from ledger import schemas
 from ledger.addresses import NoServers
-from ledger.books import KeyReused, open_book, post
+from ledger.books import KeyReused, book_of, open_book, post
 from ledger.models import Book
 from ledger.parser import StrictParser
 from ledger.posting import Busy, Line, NotConfigured, Posting, Refused
@@ -121,7 +121,7 @@ def _of_this_request(request: HttpRequest, why: str) -> str:
 
 def _book(book_id: UUID) -> Book:
     try:
-        return Book.objects.get(pk=book_id)
+        return book_of(book_id)
     except Book.DoesNotExist:
         raise HttpError(404, f"no book {book_id}") from None
 

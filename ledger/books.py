@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connections, transaction
 
 from ledger.models import Book
 from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
+from ledger.prepared import prepared
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
 from ledger.strategies.sql import LOCKED, START_AGAIN, code_of
+
+FIELDS = ("id", "name", "strategy", "store", "settings", "created")
+BOOK = f"SELECT {', '.join(FIELDS)} FROM ledger_book WHERE id = %s"  # noqa: S608  (our own column names)
 
 
 class KeyReused(Exception):
@@ -59,6 +65,19 @@ def open_book(
         asked_for = (Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts)
         store_of(book).open(found.lay_out(asked_for))
     return book
+
+
+def book_of(book_id: UUID) -> Book:
+    """Return the book with this id. Raises Book.DoesNotExist.
+
+    As `Book.objects.get`, without building its query anew for each request: that took as long as a posting.
+    """
+    cursor = prepared(connections["default"])
+    cursor.execute(BOOK, [book_id])
+    if (row := cursor.fetchone()) is None:
+        raise Book.DoesNotExist
+    given = dict(zip(FIELDS, row, strict=True))
+    return Book.from_db("default", FIELDS, [*{**given, "settings": json.loads(given["settings"])}.values()])
 
 
 def post(book: Book, posting: Posting) -> Applied:
