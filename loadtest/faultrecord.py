@@ -7,7 +7,8 @@
     1.530 s   fault   SIGCONT of worker 71
     1.532 s   loss    host:71 writes 110 (+10): 30 lost
 
-Seconds since the cell began. The moments of a loss are by its writers' own clocks, which a hazard may have moved.
+Seconds since the cell began. The moments of a loss are by its writers' own clocks; one that a hazard has moved is put
+right here, and the step says by how much it was off.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ledger.reconcile.timeline import events
@@ -34,6 +35,8 @@ class Record:
     cannot: str = ""
     timeline: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    #: process id of a worker → seconds by which its clock was moved, before it posted
+    clocks: dict[str, float] = field(default_factory=dict)
     #: by the monotonic clock, and by the wall's
     began: float = field(default_factory=time.monotonic)
     opened: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -59,8 +62,19 @@ def with_loss(cell: Mapping[str, Any]) -> dict[str, Any]:
     steps = list(cell["timeline"])
     shown = _shown(cell)
     if shown:
-        steps += _steps(cell[shown], datetime.fromisoformat(cell["began"]))
+        steps += _steps(cell, shown, datetime.fromisoformat(cell["began"]))
     return {"shown_loss": shown, "timeline": sorted(steps, key=lambda step: step["at"])}
+
+
+def put_right(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the cell's loss of this name with its moments by clocks that nobody has moved."""
+    loss = dict(cell[name])
+    for which in ("lost", "overwritten_by"):
+        if (entry := loss[which]) and (off := _off(cell, entry["worker"])):
+            moved = {key: datetime.fromisoformat(entry[key]) for key in ("read_at", "written_at")}
+            right = {key: (at - timedelta(seconds=off)).isoformat() for key, at in moved.items()}
+            loss[which] = {**entry, **right}
+    return loss
 
 
 def moments(cell: Mapping[str, Any]) -> list[tuple[datetime, str]]:
@@ -74,15 +88,24 @@ def _shown(cell: Mapping[str, Any]) -> str | None:
     known = [name for name in LOSSES if cell.get(name)]
     struck = moments(cell)
     for name in known:
-        times = [each.at for each in events(cell[name])]
+        times = [each.at for each in events(put_right(cell, name))]
         if times and any(min(times) <= at <= max(times) for at, _ in struck):
             return name
     return known[-1] if known else None
 
 
-def _steps(loss: Mapping[str, Any], began: datetime) -> Iterator[dict[str, Any]]:
-    for each in events(dict(loss)):
+def _off(cell: Mapping[str, Any], worker: str) -> float:
+    """Return by how many seconds the clock of this worker (host:process id:thread) was moved."""
+    clocks: Mapping[str, float] = cell.get("clocks", {})
+    return next((off for pid, off in clocks.items() if f":{pid}:" in worker), 0.0)
+
+
+def _steps(cell: Mapping[str, Any], shown: str, began: datetime) -> Iterator[dict[str, Any]]:
+    loss = put_right(cell, shown)
+    for each in events(loss):
         entry = loss["lost" if each.lane == "lost" else "overwritten_by"]
         lost = f": {abs(loss['amount']):,} lost" if (each.lane, each.kind) == ("by", "write") else ""
+        off = _off(cell, entry["worker"])
+        told = f" (by its own clock {abs(off):.0f} s {'later' if off > 0 else 'earlier'})" if off else ""
         at = round((each.at - began).total_seconds(), 6)
-        yield {"at": at, "what": f"{entry['worker']} {each.label}{lost}", "kind": LOSS}
+        yield {"at": at, "what": f"{entry['worker']} {each.label}{lost}{told}", "kind": LOSS}

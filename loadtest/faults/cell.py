@@ -136,6 +136,7 @@ class Callers:
             facts={
                 "began": scene.opened.isoformat(),
                 "timeline": scene.timeline,
+                "clocks": scene.clocks,
                 "seconds": seconds,
                 "deadlocks": scene.deadlocks(),
                 "stalled_s": round(standstill.seconds, 3) if standstill else 0.0,

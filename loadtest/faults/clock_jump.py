@@ -30,6 +30,7 @@ from loadtest.servers.reaper import REAPER
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
+    from loadtest.faults.crew import Worker
     from loadtest.faults.scene import Scene
     from loadtest.faults.site import Site
 
@@ -87,14 +88,19 @@ class ClockJumpClient(ClockJump):
         self.occasion.meet(lambda: None)
         odd = scene.hire(pool=self.others)
         victim = scene.victim(PARTY_ENTERS)
-        self.occasion.meet(lambda: self.clock.set(self.jump))
-        at = odd.asks("call", "clock")
+        at = self.moved(scene, odd)
         if scene.posts(odd) and victim:  # whose clock is wrong wants to get in, while another is inside
             self.told(scene, at)
         scene.wait([odd], 0.8)
         scene.ahead(0.3)
         if victim:
             scene.go_on(victim)
+
+    def moved(self, scene: Scene, odd: Worker) -> float:
+        """Move the clock of the odd ones of all cells. Returns what it is now."""
+        self.occasion.meet(lambda: self.clock.set(self.jump))
+        scene.clocks[str(odd.pid)] = self.jump
+        return float(odd.asks("call", "clock"))
 
     def told(self, scene: Scene, at: float) -> None:
         off = at - time.time()
@@ -109,8 +115,7 @@ class ClockJumpClientBack(ClockJumpClient):
 
     def strike(self, scene: Scene) -> None:
         odd = scene.hire(pool=self.others)
-        self.occasion.meet(lambda: self.clock.set(self.jump))
-        at = odd.asks("call", "clock")
+        at = self.moved(scene, odd)
         victim = scene.victim(PARTY_ENTERS, odd)
         if victim:
             self.told(scene, at)

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
-from loadtest.faultrecord import moments
+from loadtest.faultrecord import moments, put_right
 
 
 def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -54,5 +54,5 @@ def _drawn(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Return the loss of a cell that is shown, and its drawing with the fault in it; nothing if nothing was lost."""
     if not (name := cell.get("shown_loss")):
         return {}
-    drawing = timeline.svg(cell[name], moments(cell))
+    drawing = timeline.svg(put_right(cell, name), moments(cell))
     return {"loss": cell[name], "drawn": mark_safe(drawing)}  # noqa: S308  (ElementTree escapes)

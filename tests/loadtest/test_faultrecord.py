@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,7 +12,7 @@ import pytest
 from django.core.management import call_command
 
 from ledger.reconcile import timeline
-from loadtest.faultrecord import Record, moments, with_loss
+from loadtest.faultrecord import Record, moments, put_right, with_loss
 from tests.ledger.history import START, History
 
 #: the victim reads, is stopped, is overtaken by a rival that had read the same, is continued and writes
@@ -80,6 +81,30 @@ def test_the_loss_that_the_fault_lies_in_is_shown(tick: float, shown: str) -> No
     told = {**history.books().as_json(), "began": START.isoformat()}
     told["timeline"] = [{"at": tick / 1000, "what": "fault", "kind": "fault"}]
     assert with_loss(told)["shown_loss"] == shown
+
+
+@pytest.mark.parametrize(("off", "told"), [(60.0, "60 s later"), (-60.0, "60 s earlier")])
+def test_a_clock_that_was_moved_does_not_move_the_loss(off: float, told: str) -> None:
+    """It stood a minute after the fault, or before the cell had begun."""
+
+    def seen(cell: dict[str, Any]) -> list[tuple[float, str]]:
+        return [(step["at"], step["what"]) for step in with_loss(cell)["timeline"] if step["kind"] != "note"]
+
+    calm = seen(cell())
+    moved = cell()
+    entry = {**moved["first_loss"]["overwritten_by"], "worker": "host:71:main"}
+    for key in ("read_at", "written_at"):
+        entry[key] = (datetime.fromisoformat(entry[key]) + timedelta(seconds=off)).isoformat()
+    moved["first_loss"] = {**moved["first_loss"], "overwritten_by": entry}
+    moved["clocks"] = {"71": off}
+    by_its_clock = f" (by its own clock {told})"
+    want = [
+        (at, what.replace("victim", "host:71:main") + by_its_clock * what.startswith("victim"))
+        for at, what in calm
+    ]
+    assert seen(moved) == want
+    drawn = timeline.svg(put_right(moved, "first_loss"), moments(moved))
+    assert drawn.index("SIGSTOP") < drawn.index("writes 130") < drawn.index("SIGCONT")
 
 
 def test_nothing_lost_nothing_added() -> None:

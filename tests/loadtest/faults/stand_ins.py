@@ -42,6 +42,7 @@ def scene_of(**fields: Any) -> Any:
     done: list[str] = []
     usual = {
         "book": SimpleNamespace(store="postgres", pk="book"),
+        "clocks": {},
         "site": None,
         "struck": set(),
         "lease": 10.0,

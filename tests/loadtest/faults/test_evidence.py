@@ -129,7 +129,7 @@ def test_what_strikes_while_nobody_is_inside_or_nobody_comes_is_not_proved(
     monkeypatch.setattr(SplitBrain, "event", lambda self, site: "two primaries")
     monkeypatch.setattr(sight, "keys", lambda site, book: {})
     site = SimpleNamespace(with_valkey=lambda server: None, move_to=lambda server: None)
-    odd = SimpleNamespace(asks=lambda *_: time.time() + getattr(adversary, "jump", 0), busy=False)
+    odd = SimpleNamespace(asks=lambda *_: time.time() + getattr(adversary, "jump", 0), busy=False, pid=0)
     scene = scene_of(
         site=site,
         hire=lambda **_: odd,
