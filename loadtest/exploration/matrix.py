@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
 from loadtest.explorer.shrink import TIMES
+from loadtest.faultmatrix import LETTERS
+from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.words import Word
 
@@ -30,20 +34,39 @@ SHORT = {
 ABBREVIATED = {"inconclusive": "?"}
 
 
-def matrix(results: Iterable[Mapping[str, Any]]) -> Table:
+TITLE = "Every schedule: claim × finding"
+SIGNS = {"!": "contradicts the claim", "?": "inconclusive", "·": "not touched", "–": "not tried"}
+
+
+def tables(results: Sequence[Mapping[str, Any]], width: int) -> list[RenderableType]:
+    """Return what to print, none of it wider than `width`: a word in each cell if there is room, else a letter under
+    the hazard's number."""
+    heads = [SHORT[str(hazard)] for hazard in HAZARDS.values()]
+    drawn = _table(results, heads, lambda word: ABBREVIATED.get(word, word))
+    if width_of(drawn) <= width:
+        return [Text(_explained(SIGNS, width)), drawn]
+    drawn = _table(results, [str(n) for n, _ in enumerate(heads, 1)], lambda word: LETTERS[word])
+    words = dict.fromkeys(word for each in results for word in each["under"].values())
+    signs = {LETTERS[word]: word for word in words} | SIGNS
+    numbers = filled([f"{n} {head}" for n, head in enumerate(heads, 1)], ", ", width)
+    return [Text(_explained(signs, width)), drawn, Text(numbers)]
+
+
+def _explained(signs: Mapping[str, str], width: int) -> str:
+    return TITLE + ":\n" + filled([f"{sign} {told}" for sign, told in signs.items()], " | ", width)
+
+
+def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Callable[[str], str]) -> Table:
     """One row for each strategy. A cell: what was found; `!`: the strategy claims otherwise."""
-    drawn = Table(
-        title="Every schedule: claim × finding (! contradicts, ? inconclusive, · not touched, – not tried)",
-        title_justify="left",
-    )
+    drawn = blank(2)
     drawn.add_column("strategy", min_width=12, overflow="fold")
     drawn.add_column("verdict", no_wrap=True)
-    for hazard in HAZARDS.values():
-        drawn.add_column(SHORT[str(hazard)], no_wrap=True)
+    for head in heads:
+        drawn.add_column(head, no_wrap=True)
     drawn.add_column("schedules", justify="right", no_wrap=True)
     drawn.add_column("", no_wrap=True)
     for result in results:
-        cells = [_cell(result, str(hazard)) for hazard in HAZARDS.values()]
+        cells = [_cell(result, str(hazard), short) for hazard in HAZARDS.values()]
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
         done = "exhausted" if result["exhausted"] else "cut short" if result["cut_short"] else ""
@@ -57,15 +80,13 @@ def so_far(result: Mapping[str, Any]) -> str:
     return result["verdict"] + (" so far" if result.get("cut_short") and decided else "")
 
 
-def _cell(result: Mapping[str, Any], hazard: str) -> str:
+def _cell(result: Mapping[str, Any], hazard: str, short: Callable[[str], str]) -> str:
     if hazard in result["not_applicable"]:
         return "[dim]·[/]"
     word = result["under"].get(hazard)
     if word is None:
         return "[dim]–[/]"
-    return f"[{STYLE[word]}]{ABBREVIATED.get(word, word)}[/]" + (
-        "[bold red]![/]" if breaks_claim(result, hazard) else ""
-    )
+    return f"[{STYLE[word]}]{short(word)}[/]" + ("[bold red]![/]" if breaks_claim(result, hazard) else "")
 
 
 def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book
-from loadtest import history, workloads
+from loadtest import history
 from loadtest.availability import missing
 from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import with_loss
@@ -20,8 +20,10 @@ from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Pool
 from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
 from loadtest.faults.site import Site
+from loadtest.faults.withdrawals import Withdrawals
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
+from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
 
 #: where a cell that is run again leaves its results: those of the whole matrix stay
@@ -85,7 +87,7 @@ class Cell:
         lease = adversary.lease_of(self.strategy)
         return Trial(
             strategy=self.strategy,
-            workload=workloads.find("deposits", self.hazard.accounts),
+            workload=(Withdrawals if self.strategy in touch.GATES else Deposits)(self.hazard.accounts),
             store=self.store,
             adversary=self.hazard.slug,
             settings={
@@ -113,7 +115,10 @@ class Callers:
     left: bool = False
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
-        scene = Scene(book, self.site, self.pool, self.folder, trial.settings["lease"], self.cell.seed)
+        lease = trial.settings["lease"]
+        scene = Scene(
+            book, self.site, self.pool, self.folder, lease, self.cell.seed, withdraws=bool(trial.floors)
+        )
         try:
             if self.happens(scene, trial):
                 scene.settle()

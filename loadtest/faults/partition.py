@@ -111,9 +111,6 @@ class SlowNetwork(Partition):
     def lease_of(self, strategy: str) -> float:
         return 3.0  # not too short for a slow machine: this is no overrun
 
-    def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.SELDOM.get(strategy) or super().not_applicable(strategy, store)
-
     def strike(self, scene: Scene) -> None:
         env = self.way(scene)
         victim = scene.hire(env=env)

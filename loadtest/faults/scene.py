@@ -52,6 +52,7 @@ class Scene(Record):
     folder: Path
     lease: float
     seed: int
+    withdraws: bool = False
     stall: Stall | None = None
     deadline: float = PATIENCE
     #: how many leases may end, one after the other, before everybody must get on
@@ -95,7 +96,8 @@ class Scene(Record):
         if pool or env:
             self.struck.add(worker)
         sentinels = [] if env and "REDIS_URL" in env else self.site.sentinels
-        worker.asks("book", str(self.book.pk), str(self.folder), way, sentinels, self.seed, len(self.workers))
+        chances = self.seed, len(self.workers)
+        worker.asks("book", str(self.book.pk), str(self.folder), way, sentinels, *chances, self.withdraws)
         return worker
 
     def crowd(self, postings: int = POSTINGS) -> None:

@@ -7,8 +7,8 @@ import sys
 
 from ledger.strategies import find
 
-#: who asks Valkey at other times than these postings are made, and so is not made slower by it
-SELDOM = {"redis-gate": "it asks Valkey before a withdrawal, and the cells deposit"}
+#: who asks Valkey only for those who take something: their cells withdraw, all others deposit
+GATES = {"redis-gate"}
 CLIENTS = {"redis", "redis_nodes", "cache"}
 
 

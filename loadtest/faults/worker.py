@@ -41,15 +41,23 @@ class Desk:
         self.stale: list[float] = []  # when it read from a replica
         self.span = (0.0, 0.0)
         self.book: Any = None
+        self.sign = 1
         self.journal: Any = None
         self.chance = random.Random()  # noqa: S311  (no secret)
         self.threads: set[threading.Thread] = set()
         self.crowd: ThreadPoolExecutor | None = None
 
     def open(
-        self, book: str, folder: str, env: dict[str, str], sentinels: list[Any], seed: int, number: int
+        self,
+        book: str,
+        folder: str,
+        env: dict[str, str],
+        sentinels: list[Any],
+        seed: int,
+        number: int,
+        withdraws: bool,
     ) -> None:
-        """`number`: of the worker in its cell; its chances come from it and the seed."""
+        """`number`: of the worker in its cell; its chances come from it and the seed. `withdraws`: and not deposits."""
         from django.db import close_old_connections, connection
 
         from ledger.models import Book
@@ -63,6 +71,7 @@ class Desk:
         self.chance.seed(f"{seed}:{number}")
         random.seed(f"{seed}:{number}:strategy")
         self.book = Book.objects.get(pk=book)
+        self.sign = -1 if withdraws else 1
         if self.journal:
             self.journal.close()
         self.journal = Journal(folder)
@@ -113,7 +122,7 @@ class Desk:
     def post(
         self, count: int, think: tuple[float, float], lease: float, gated: bool, at: float = 0.0
     ) -> dict[str, Any]:
-        """Post `count` deposits under `lease`, from the time `at`, in seconds since the epoch."""
+        """Post `count` times under `lease`, from the time `at`, in seconds since the epoch."""
         self.span, self.gated = think, gated
         self.book.settings["lease"] = lease
         time.sleep(max(0.0, at - time.time()))
@@ -122,7 +131,7 @@ class Desk:
         return {"outcomes": seen, "threads": self.left_over()}
 
     def one(self, legs: Legs | None = None) -> str:
-        """Post once: a deposit, or what `legs` says. Returns what came of it."""
+        """Post once: a deposit (a withdrawal, if the cell withdraws), or what `legs` says. Returns what came of it."""
         from django.db import close_old_connections
 
         from ledger.books import post
@@ -131,7 +140,7 @@ class Desk:
 
         with suppress(Exception):
             close_old_connections()  # as at the start of a request: a broken session is not used again
-        legs = legs or (("A0001", self.chance.randint(1, 10_000)),)
+        legs = legs or (("A0001", self.sign * self.chance.randint(1, 10_000)),)
         key = uuid.uuid4().hex
         self.journal.invoke(key, legs, f"worker {os.getpid()}")
         outcome, told, more = Outcome.INFO, "", {}

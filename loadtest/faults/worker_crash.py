@@ -69,7 +69,10 @@ class WorkerCrash(Adversary):
         self.end(scene)
 
     def file(self, scene: Scene) -> Upload:
-        lines = [f"acme,A0001,{scene.chance.randint(1, 9999)},{scene.book.pk}-{n}" for n in range(LINES)]
+        sign = -1 if scene.withdraws else 1
+        lines = [
+            f"acme,A0001,{sign * scene.chance.randint(1, 9999)},{scene.book.pk}-{n}" for n in range(LINES)
+        ]
         return Upload("acme.csv", "\n".join(["seller,account,amount,reference", *lines, ""]).encode())
 
     def go_on(self, scene: Scene, worker: Worker, run: int) -> None:

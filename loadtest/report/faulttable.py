@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import ceil
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import Any
 
-from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from loadtest.faultmatrix import LETTERS
 from loadtest.faults import HAZARDS
 from loadtest.report.faults import rows
+from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 
 TITLE = "What happens to the money"
@@ -50,14 +49,14 @@ def tables(results: Sequence[Cell], width: int) -> list[RenderableType]:
     both.sort(key=lambda each: len(each[2]))  # the longer side stands down
     for (heading, gap), (first, lines, columns) in product((ROOMY, NARROW), both):
         drawn = _words(first, lines, columns, heading, gap)
-        if _width(drawn) <= width:
+        if width_of(drawn) <= width:
             said = {sign: told for sign, told in _said(results).items() if not sign.isalpha()}
             return [Text(_explained(said, width)), drawn]
     return [Text(_explained(_said(results), width)), *_blocks(by_strategy, hazards, width)]
 
 
 def _words(first: str, lines: Lines, columns: Sequence[str], heading: int, gap: int) -> Table:
-    drawn = _blank(gap)
+    drawn = blank(gap)
     drawn.add_column(first, no_wrap=True)
     for name in columns:
         drawn.add_column(escape("\n".join(wrap(name, heading, break_long_words=False))), no_wrap=True)
@@ -74,7 +73,7 @@ def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[Render
     size = ceil(len(hazards) / ceil(len(hazards) / abreast))
     for begin in range(0, len(hazards), size):
         block = hazards[begin : begin + size]
-        drawn = _blank(GAP)
+        drawn = blank(GAP)
         drawn.add_column("strategy", width=names, overflow="fold")
         for hazard in block:
             drawn.add_column(_number(hazard), width=LETTER, no_wrap=True)
@@ -84,12 +83,7 @@ def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[Render
             )
         yield ""
         yield drawn
-        yield Text(_filled([f"{_number(each)} {each}" for each in block], ", ", width))
-
-
-def _blank(gap: int) -> Table:
-    """`gap`: characters between two columns; the box draws one of them."""
-    return Table(box=box.SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), show_edge=False, pad_edge=False)
+        yield Text(filled([f"{_number(each)} {each}" for each in block], ", ", width))
 
 
 def _number(hazard: str) -> str:
@@ -141,15 +135,4 @@ def _said(results: Sequence[Cell]) -> dict[str, str]:
 def _explained(said: Mapping[str, str], width: int) -> str:
     if not said:
         return TITLE
-    return TITLE + ":\n" + _filled([f"{sign} {told}" for sign, told in said.items()], " | ", width)
-
-
-def _filled(parts: Sequence[str], between: str, width: int) -> str:
-    """Lines of `width`, none of which breaks a part."""
-    whole = between.join(each.replace(" ", "\0") for each in parts)
-    return fill(whole, width, break_on_hyphens=False, break_long_words=False).replace("\0", " ")
-
-
-def _width(drawn: Table) -> int:
-    wide = Console(width=100_000)
-    return Measurement.get(wide, wide.options, drawn).maximum
+    return TITLE + ":\n" + filled([f"{sign} {told}" for sign, told in said.items()], " | ", width)

@@ -21,7 +21,7 @@ from loadtest import subjects
 from loadtest.claims import Exit
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import Job
-from loadtest.exploration.matrix import matrix, remarks, so_far
+from loadtest.exploration.matrix import remarks, so_far, tables
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
 from loadtest.program import end_as_ctrl_c
@@ -106,9 +106,8 @@ class Command(BaseCommand):
             tell(self, report, files)
             return
         results = report["results"]
-        show(
-            console(self.stdout, width=160), [matrix(results)], [*remarks(results), *stopped(results), *files]
-        )
+        on = console(self.stdout, width=160)
+        show(on, tables(results, on.width), [*remarks(results), *stopped(results), *files])
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
         """Print the verdict's word, and the schedule above it."""

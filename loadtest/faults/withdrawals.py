@@ -1,0 +1,25 @@
+"""withdrawals: what the workers of a cell do whose strategy asks its server for those alone who take something.
+
+Law: what was acknowledged is in the balance. There is enough for everybody: nobody is turned away who is in the right.
+"""
+
+from __future__ import annotations
+
+import random
+
+from loadtest.workloads.base import LARGE, Legs, Opening
+from loadtest.workloads.deposits import Deposits
+
+
+class Withdrawals(Deposits):
+    """Deposits with their sign turned, from accounts with a floor."""
+
+    slug = "withdrawals"
+    title = "Withdrawals"
+    law = "every acknowledged withdrawal is in the balance, once"
+
+    def openings(self) -> list[Opening]:
+        return [Opening(number, LARGE, 0) for number in self.numbers()]
+
+    def posting(self, chance: random.Random) -> Legs:
+        return tuple((account, -amount) for account, amount in super().posting(chance))
