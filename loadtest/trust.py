@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from loadtest.exploration.brief import brief
 from loadtest.words import Word
 from locks.hazards import Hazard
 
@@ -88,6 +89,11 @@ class Card:
         whole = ", all there are within the bounds" if self.search.get("exhausted") else ""
         return f"Nothing took money from it: {search}{whole}, and {len(found)} hazards."
 
+    def schedule(self) -> list[str]:
+        """Return the smallest schedule that breaks it, in sentences; none if none was found."""
+        told = brief(self.smallest) if self.smallest else []
+        return [each.replace("**", "").replace("`", "") for each in told]
+
     def as_json(self) -> dict[str, Any]:
         rows = [
             {**asdict(row), "word": row.word and str(row.word), "contradicts": row.contradicts}
@@ -101,6 +107,7 @@ class Card:
             "undecided": self.under(Word.INCONCLUSIVE),
             "rows": rows,
             "load": self.load,
+            "schedule": self.schedule(),
             "replay": (self.smallest or {}).get("id", ""),
         }
 

@@ -29,7 +29,7 @@ def sentences(card: Card) -> Iterator[str]:
         yield f"Under a swarm: {rate:,.0f} postings/s, p99 {card.load['latency_ms']['p99']:,.0f} ms."
     if card.smallest:
         yield "The smallest schedule:"
-        yield from (f"  {sentence}" for sentence in card.smallest["sentences"])
+        yield from (f"  {number}. {told}" for number, told in enumerate(card.schedule(), 1))
         if card.smallest["id"]:
             yield f"  again: python manage.py explore --replay {card.smallest['id']}"
 
