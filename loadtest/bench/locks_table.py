@@ -43,7 +43,16 @@ def uncontended(rows: Sequence[Row], where: str) -> Table:
 
 
 def contended(rows: Sequence[Row], where: str) -> Table:
-    heads = ("sections/s", "wait ms p50", "p99", "max", "least/most", "commands", "server CPU", "counter")
+    heads = (
+        "sections per s",
+        "wait ms p50",
+        "p99",
+        "max",
+        "least / most",
+        "commands",
+        "server CPU",
+        "counter",
+    )
 
     def figures(row: Row) -> tuple[str, ...]:
         return (
@@ -69,7 +78,7 @@ def limit(rows: Sequence[Row], ours: float | None, where: str) -> Table:
 
 
 def waiters(rows: Sequence[Row], where: str) -> Table:
-    heads = ("sections/s", "p99 ms", "commands", "server CPU", "least/most")
+    heads = ("sections per s", "p99 ms", "commands", "server CPU", "least / most")
     return fill(
         blank(f"How waiters learn of a release · {where}", "processes, way", *heads),
         rows,

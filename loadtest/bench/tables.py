@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from loadtest.bench.measured import Row
+from loadtest.report import narrow
 
 
 def blank(title: str, *columns: str) -> Table:
     """The first column is words, the others figures."""
-    table = Table(title=title, title_justify="left")
+    table = narrow.blank(1)
+    table.title, table.title_justify = title, "left"
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     return table
@@ -28,6 +31,9 @@ def fill(
             table.add_row(f"{escape(name(row))}: {word}, {escape(row['reason'])}", style="dim")
         else:
             table.add_row(escape(name(row)), *figures(row))
+    for column in table.columns[1:]:  # a line may end between two words, never within a figure
+        texts = (Text.from_markup(str(each)).plain for each in (column.header, *column.cells))
+        column.min_width = max(len(word) for text in texts for word in text.split(" "))
     return table
 
 
