@@ -185,6 +185,34 @@ def test_what_is_not_there_is_404_or_says_so(client: Client, book: str) -> None:
     assert "no account A9" in client.get(f"{book}/accounts/A9/reconcile").json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "says"),
+    [
+        ("GET", "/api/book", 404, "no such address: /api/book; /api/openapi.json lists them"),
+        ("POST", "/api/books/17/postings", 404, "no such address: /api/books/17/postings"),
+        ("DELETE", "{book}", 405, "DELETE is not allowed here, only GET"),
+        ("GET", "{book}/postings", 405, "GET is not allowed here, only POST"),
+    ],
+)
+def test_what_the_api_has_not_got_is_said_in_json(
+    client: Client, book: str, method: str, path: str, status: int, says: str
+) -> None:
+    answer = client.generic(method, path.format(book=book))
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
+    assert answer.json() == {"detail": answer.json()["detail"], "applied": "no"}
+    assert says in answer.json()["detail"]
+    assert status != 405 or answer["Allow"] in says
+
+
+def test_a_host_that_is_not_ours_is_refused_in_json_too() -> None:
+    answer = Client(headers={"host": "elsewhere.example"}).get("/api/strategies")
+    assert (answer.status_code, answer.json()) == (400, {"detail": "Bad Request", "applied": "no"})
+
+
+def test_the_pages_keep_their_own_errors(client: Client) -> None:
+    assert client.get("/nothing")["Content-Type"].startswith("text/html")
+
+
 def test_reconcile_over_http(client: Client, book: str) -> None:
     send(client, f"{book}/postings", {"account": "A1", "amount": 10}, "k1")
     books = client.get(f"{book}/reconcile").json()
