@@ -85,6 +85,11 @@ def _possible(run: Run, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool
     for server in run.servers.values():
         if server.leases():
             yield Option(Kind.CLOCK_JUMP, server.name), server.name in run.touched
+    for worker in run.workers if run.looks else ():  # between two looks there may be nothing but a sleep
+        asleep = [task for task in worker.tasks if task.state is State.WAIT]
+        if asleep and not worker.crashed and not worker.paused and worker.main.state is not State.READY:
+            yield Option(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
+            yield Option(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
 
 
 def _seen_by_others(run: Run, worker: Worker) -> bool:

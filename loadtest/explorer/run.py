@@ -116,7 +116,7 @@ class Run(Baton):
         if self.ending:
             raise Halt
         task.op = Op("", text, text.encode())
-        task.key, task.notified, task.state = key, False, State.WAIT
+        task.key, task.notified, task.state, task.fresh = key, False, State.WAIT, True
         rounds.close(self, task, seconds)
         yield
         woken = task.notified

@@ -89,6 +89,8 @@ def test_every_way_to_read_and_to_write_is_a_step(explore: Explore, deposit: Any
         ("SELECT 1; UPDATE account SET balance = 1", False),
         ('SELECT "public"."deposit"(5)', False),
         ("SELECT deposit(5)", False),
+        ("SELECT 1 AS begun INTO ready", False),
+        ("WITH x AS (UPDATE account SET balance = 1 RETURNING id) SELECT id FROM x", False),
     ],
 )
 def test_what_only_reads(sql: str, reads: bool) -> None:

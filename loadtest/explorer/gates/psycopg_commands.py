@@ -16,7 +16,7 @@ from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
-_PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\bFOR\b)", re.IGNORECASE | re.DOTALL)
+_PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", re.IGNORECASE)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
