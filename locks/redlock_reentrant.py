@@ -57,9 +57,9 @@ class RedlockReentrantLock(RedlockLock):
         drift: float = 0.01,
     ) -> None:
         """As `redlock`."""
+        self._holding = _Holding()
         super().__init__(name, redis_nodes=redis_nodes, lease=lease, quorum=quorum, poll=poll, drift=drift)
         self._object = secrets.token_hex(16)
-        self._entries = 0
 
     def _owner(self) -> bytes:
         return f"{self._object}:{os.getpid()}:{_thread.name}".encode()
@@ -68,9 +68,10 @@ class RedlockReentrantLock(RedlockLock):
         token, asked = self._owner(), time.monotonic()
         answers = self._ask(lambda node: self.acquire_script(node, [self.name], [token, self.lease]))
         if answers.count(True) >= self.quorum and time.monotonic() - asked < self.lease / 1000 - self.drift:
-            self._entries = (self._entries if self.token == token else 0) + 1  # a loss ends the count
-            self.token = token
-            self._valid_until = asked + self.lease / 1000 - self.drift
+            own = self._own()
+            own.entries = (own.entries if own.token else 0) + 1  # a loss ends the count
+            own.token = token
+            own.valid_until = asked + self.lease / 1000 - self.drift
             return True
         # also where no reply came: it may have counted, or not. Here the counts come apart.
         entered = [node for node, answer in zip(self.nodes, answers, strict=True) if answer is not False]
@@ -81,17 +82,51 @@ class RedlockReentrantLock(RedlockLock):
     def release(self) -> None:
         """Leave once. Raises LockNotHeld without a holding of this thread, LockLost when too few nodes still had
         it."""
-        token = self._mine("release")
-        self._entries -= 1
-        if not self._entries:
-            self.token = None
+        token, own = self._mine("release"), self._own()
+        own.entries -= 1
+        if not own.entries:
+            own.token = None
         self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token]) is not None))
 
     def _mine(self, verb: str) -> bytes:
-        token = super()._mine(verb)
-        if token != self._owner():
+        if (token := self.token) is None:
             raise LockNotHeld(f"{self.name}: {verb} by a thread that does not hold it")
         return token
+
+    def _own(self) -> _Holding:
+        """This thread's. A forked child holds nothing: what it inherited is its parent's."""
+        own = self._holding
+        if own.process != os.getpid():
+            own.begin()
+        return own
+
+    @property
+    def token(self) -> bytes | None:  # of this thread, as `held` is
+        return self._own().token
+
+    @token.setter
+    def token(self, token: bytes | None) -> None:
+        self._own().token = token
+
+    @property
+    def _valid_until(self) -> float:
+        return self._own().valid_until
+
+    @_valid_until.setter
+    def _valid_until(self, until: float) -> None:
+        self._own().valid_until = until
+
+
+class _Holding(threading.local):
+    """What a thread that shares the object holds of it."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.token: bytes | None = None
+        self.entries, self.valid_until = 0, 0.0
+        self.process = os.getpid()
 
 
 class _Thread(threading.local):
