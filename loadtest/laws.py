@@ -40,16 +40,16 @@ def books_law(books: Books) -> list[Breach]:
     if books.created_updates:
         first = f", first: {books.created[0]}" if books.created else ""
         breaches.append(
-            Breach(Word.CREATED, f"{books.created_amount} created by {_of(books.created_updates)}{first}")
+            Breach(Word.CREATED, f"{books.created_amount:,} created by {_of(books.created_updates)}{first}")
         )
     if books.lost_updates:
         worst = f"; the worst: {books.worst_loss.sentence}" if books.worst_loss else ""
         among = f"{_of(books.lost_updates)} of {books.acknowledged_operations} that were acknowledged"
-        breaches.append(Breach(Word.LOST, f"{books.lost_amount} lost with {among}{worst}"))
+        breaches.append(Breach(Word.LOST, f"{books.lost_amount:,} lost with {among}{worst}"))
     if books.torn:
         worst = f"; the worst: {books.worst_torn.sentence}" if books.worst_torn else ""
         breaches.append(
-            Breach(Word.LOST, f"{books.torn} torn postings, {books.torn_amount} out of balance{worst}")
+            Breach(Word.LOST, f"{books.torn} torn postings, {books.torn_amount:,} out of balance{worst}")
         )
     return breaches
 
@@ -74,7 +74,8 @@ def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
     told = f"{len(below)} accounts" if len(below) > 1 else "1 account"
     return [
         Breach(
-            Word.OVERSOLD, f"{told} oversold; the worst, {worst}, down to {lowest}, its floor being {floor}"
+            Word.OVERSOLD,
+            f"{told} oversold; the worst, {worst}, down to {lowest:,}, its floor being {floor:,}",
         )
     ]
 
@@ -97,8 +98,10 @@ def conserved_law(calls: Sequence[Call], total: int) -> list[Breach]:
     wrong = [call for call in looks if call.seen != total]
     if not wrong:
         return []
-    first = f"first {wrong[0].seen}, seen by {wrong[0].worker}"
-    return [Breach(Word.LOST, f"{len(wrong)} of {len(looks)} looks saw another total than {total}: {first}")]
+    first = f"first {wrong[0].seen:,}, seen by {wrong[0].worker}"
+    return [
+        Breach(Word.LOST, f"{len(wrong)} of {len(looks)} looks saw another total than {total:,}: {first}")
+    ]
 
 
 def forward_law(calls: Sequence[Call]) -> list[Breach]:

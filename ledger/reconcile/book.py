@@ -45,8 +45,8 @@ class Torn:
 
     @property
     def sentence(self) -> str:
-        there = ", ".join(f"{leg.account} ({leg.amount:+})" for leg in self.applied)
-        gone = ", ".join(f"{leg.account} ({leg.amount:+})" for leg in self.missing)
+        there = ", ".join(f"{leg.account} ({leg.amount:+,})" for leg in self.applied)
+        gone = ", ".join(f"{leg.account} ({leg.amount:+,})" for leg in self.missing)
         effect = f"{abs(self.net)} {'made from nothing' if self.net > 0 else 'destroyed'}"
         return f"posting {self.key} is on the chain of {there} but not on that of {gone}: {effect}."
 

@@ -87,7 +87,7 @@ def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
     if not chain.broken and found != account.balance:
         chain.problems.add(
             f"account {account.number}: opening {account.opening} and the entries on the chain "
-            f"({chain.total:+}) make {found}, but the balance is {account.balance}"
+            f"({chain.total:+,}) make {found:,}, but the balance is {account.balance:,}"
         )
     return chain
 

@@ -108,40 +108,42 @@ def _overwritten(lost: EntryRow, by: EntryRow, directly: bool) -> str:
     first, second = lost.worker or "one worker", by.worker or "another worker"
     if first == second:
         first, second = f"{first} (key {lost.key})", f"{second} (key {by.key})"
-    there = f"{first}'s {lost.balance_after}"
+    there = f"{first}'s {lost.balance_after:,}"
     over = f"over {there}" if directly else f"as if {there} were not there"
-    wrote = f"{first} wrote {lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
-    wrote_over = f"{second} wrote {by.balance_after} ({by.amount:+}) {over} at {clock(by.written_at)}"
+    wrote = f"{first} wrote {lost.balance_after:,} ({lost.amount:+,}) at {clock(lost.written_at)}"
+    wrote_over = f"{second} wrote {by.balance_after:,} ({by.amount:+,}) {over} at {clock(by.written_at)}"
     if lost.parent == by.parent:
         times = f"at {clock(lost.read_at)} and {clock(by.read_at)}"
-        reads = f"{first} and {second} both read {lost.balance_before} ({times}). {wrote}."
+        reads = f"{first} and {second} both read {lost.balance_before:,} ({times}). {wrote}."
     else:
         reads = (
-            f"{first} read {lost.balance_before} at {clock(lost.read_at)}. {wrote}. {second} had read "
-            f"{by.balance_before} at {clock(by.read_at)}, a balance without that entry."
+            f"{first} read {lost.balance_before:,} at {clock(lost.read_at)}. {wrote}. {second} had read "
+            f"{by.balance_before:,} at {clock(by.read_at)}, a balance without that entry."
         )
-    return f"{reads} {wrote_over}: {abs(lost.amount)} lost."
+    return f"{reads} {wrote_over}: {abs(lost.amount):,} lost."
 
 
 def _rewound(chain: Chain, lost: EntryRow, found: bool, node: Node) -> str:
     account = chain.account
     wrote = (
-        f"{lost.worker or 'a worker'} read {lost.balance_before} at {clock(lost.read_at)} and wrote "
-        f"{lost.balance_after} ({lost.amount:+}) at {clock(lost.written_at)}"
+        f"{lost.worker or 'a worker'} read {lost.balance_before:,} at {clock(lost.read_at)} and wrote "
+        f"{lost.balance_after:,} ({lost.amount:+,}) at {clock(lost.written_at)}"
     )
     if not found and node is not None:
-        return f"{wrote}, after the entry {shown(node)}, which is not in the books. {abs(lost.amount)} lost."
+        return (
+            f"{wrote}, after the entry {shown(node)}, which is not in the books. {abs(lost.amount):,} lost."
+        )
     stands = f"the head {account.head}" if account.head else "no head"
     return (
-        f"{wrote}, but account {account.number} stands at {account.balance} with {stands}, and no entry on "
+        f"{wrote}, but account {account.number} stands at {account.balance:,} with {stands}, and no entry on "
         f"its chain was written in its place: the store went back to an older state, or a write left no "
-        f"entry. {abs(lost.amount)} lost."
+        f"entry. {abs(lost.amount):,} lost."
     )
 
 
 def _forgotten(operation: Operation) -> str:
     return (
-        f"{operation.worker or 'a client'} was told that operation {operation.key} ({operation.amount:+}) "
+        f"{operation.worker or 'a client'} was told that operation {operation.key} ({operation.amount:+,}) "
         f"was done, but the store has no entry of it: it was forgotten, without a trace. "
-        f"{abs(operation.amount)} lost."
+        f"{abs(operation.amount):,} lost."
     )

@@ -41,10 +41,12 @@ class Problems:
     def other_balance(self, account: AccountRow, last: Row | None, expected: int, row: Row) -> None:
         """`last` (None: the account itself) has seen `expected`, and `row` below it wrote something else."""
         who = f"entry {shown(last.id)} read" if last else f"account {account.number} has"
-        self.add(f"{who} {expected}, but entry {shown(row.id)} before it wrote {row.balance_after}")
+        self.add(f"{who} {expected:,}, but entry {shown(row.id)} before it wrote {row.balance_after:,}")
 
     def wrong_sum(self, row: Row) -> None:
-        self.add(f"entry {shown(row.id)}: {row.balance_before} {row.amount:+} is not {row.balance_after}")
+        self.add(
+            f"entry {shown(row.id)}: {row.balance_before:,} {row.amount:+,} is not {row.balance_after:,}"
+        )
 
     def other_opening(self, account: AccountRow, first: Row | None, read: int) -> None:
         """The `first` entry (None: there is none) read something else than the opening balance."""
@@ -53,4 +55,4 @@ class Problems:
             if first
             else f"account {account.number} has no head but"
         )
-        self.add(f"{who} {read}, but the opening balance is {account.opening}")
+        self.add(f"{who} {read:,}, but the opening balance is {account.opening:,}")
