@@ -61,9 +61,9 @@ def test_a_worker_closes_the_journal_of_the_cell_before(
     book, pipe = str(open_book("token", [("A0001", 0, None)]).pk), None
     desk = Desk(pipe)  # type: ignore[arg-type]
     monkeypatch.setattr(desk.way, "take", lambda *_: None)
-    desk.open(book, str(tmp_path), {}, [], 0, 1)
+    desk.open(book, str(tmp_path), {}, [], 0, 1, False)
     first = desk.journal._file
     seen = os.fstat(first).st_ino
-    desk.open(book, str(tmp_path), {}, [], 0, 1)
+    desk.open(book, str(tmp_path), {}, [], 0, 1, False)
     with suppress(OSError):  # closed; or whoever has the number now has another file
         assert os.fstat(first).st_ino != seen
