@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -44,10 +45,19 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
         legend_at_bottom=True,
         show_y_guides=False,
         show_x_guides=False,
-        show_minor_x_labels=False,
         truncate_label=-1,
         **options,
     )
+
+
+def ticks(most: float) -> list[float]:
+    """Return 0 and the round values up to `most` that the axis names: three to six of them. pygal's own choice of them
+    leaves 0 alone where the largest value is just above a power of ten."""
+    if most <= 0:
+        return [0]
+    power = 10 ** floor(log10(most))
+    step = next(size for size in (power / 5, power / 2, power, power * 2) if most / size <= 5)
+    return [number * step for number in range(int(most // step) + 1)]
 
 
 def markup(chart: pygal.HorizontalBar) -> str:
@@ -67,6 +77,7 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
     rows.reverse()  # pygal draws the first at the bottom
     chart = _chart(height=90 + 62 * len(rows), width=760, value_formatter=lambda value: f"{value:,.0f}")
     chart.x_labels = labels(rows)
+    chart.y_labels = ticks(max(max(row["expected"], row["final"]) for row in rows))
     chart.add("expected", [row["expected"] for row in rows])
     chart.add(
         "final", [{"value": r["final"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
@@ -87,6 +98,7 @@ def throughput(results: list[dict[str, Any]]) -> str:
         value_formatter=lambda value: f"{value:,.0f}/s",
     )
     chart.x_labels = labels(rows)
+    chart.y_labels = ticks(max(row["ops_per_s"] for row in rows))
     bars = [{"value": r["ops_per_s"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
     chart.add("postings/s", bars)
     return markup(chart)

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.reconcile import timeline
 from loadtest.compare import Plan
-from loadtest.report import faults, terminal
+from loadtest.report import charts, faults, terminal
 from tests.ledger.history import History
 
 SCRIPT = "<script>alert(1)</script>"
@@ -214,3 +214,24 @@ def test_the_bench_shows_its_goals_and_draws_how_cost_grows(tmp_path: Path) -> N
     )
     assert [word for word in said if word not in text] == []
     assert SCRIPT not in text
+
+
+@pytest.mark.parametrize("most", [0, 0.4, 1, 9.9, 11, 98, 313, 1_034_917, 3_224_490])
+def test_an_axis_names_round_values_up_to_the_largest(most: float) -> None:
+    found = charts.ticks(most)
+    assert found[0] == 0
+    assert found == sorted(found)
+    assert found[-1] <= most * 1.001
+    assert most == 0 or (3 <= len(found) <= 6 and most - found[-1] < found[1])
+
+
+def test_the_axis_of_a_chart_has_more_than_nought() -> None:
+    row = {
+        "strategy": "no-lock",
+        "expected": 3_224_490,
+        "final": 241_689,
+        "lost_amount": 1,
+        "ops_per_s": 312.7,
+    }
+    assert "2,000,000" in charts.final_against_expected([row])
+    assert "200/s" in charts.throughput([row])
