@@ -1,7 +1,9 @@
 """failover: the lock is written to the primary only, the primary dies, a replica is promoted: who has the lock now?
 
     failover            the replicas are cut off before the lock is taken, so that it is lost for certain and not by
-                        luck. A lock that waits for a replica refuses then
+                        luck. A lock that waits for a replica (`replicated`, WAIT) refuses then; one that goes on
+                        without an answer (`replicated-as-published`: semi-synchronous, degraded to asynchronous)
+                        is in, and lost
     failover-release    they have the lock, and are cut off before its release: the new primary still knows the lock
                         of a worker that has long gone on
 
