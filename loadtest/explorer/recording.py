@@ -56,6 +56,8 @@ class Recording:
         self.useless = ""
         #: the clients are warm: from now on who is told the same does the same
         self.settled = False
+        #: (worker, command) → how its client reads the reply; None: now so, now so
+        self._readings: dict[tuple[int, bytes], Any] = {}
         #: (worker, server) → the connections that it used last, in the order of their first use
         self._connections: dict[tuple[int, str], list[Any]] = {}
 
@@ -68,6 +70,18 @@ class Recording:
             raise Unknown
         worker.node = segment.node
         return segment
+
+    def read(self, worker: Worker, raw: bytes, how: Any) -> None:
+        """The client has read the reply to this command."""
+        key = worker.index, raw
+        self._readings[key] = how if self._readings.get(key, how) == how else None
+
+    def reading(self, worker: Worker, raw: bytes) -> Any:
+        """How the client reads the reply to this command, wherever it sends it. Raises Unknown."""
+        found = self._readings.get((worker.index, raw))
+        if found is None:
+            raise Unknown
+        return found
 
     def connection(self, worker: Worker, server: str, number: int) -> Any:
         """The connection that this worker uses as its first, second … one. Raises Unknown."""

@@ -24,6 +24,7 @@ from loadtest.explorer.summaries import Summaries, footprint
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
+LOOK_EVERY = 50  # schedules: one looks at each decision what the options are, as if nobody had been there
 
 
 class Search:
@@ -92,8 +93,7 @@ class Search:
     def _one(self) -> None:
         known = len(self.path)
         self.fresh.clear()
-        run = self._run()
-        self._learn(run)
+        self._learn(run := self._run())
         if run.cold:  # a script was loaded: again, now that the server has it
             del self.path[known:]
             self.expanded -= self.fresh
@@ -123,13 +123,14 @@ class Search:
 
     def _run(self) -> Run:
         """Execute the schedule that comes next, by what is known of the workers as far as that goes."""
-        recording = self.stage.recording
-        known = recording and not recording.useless and not (self.path and self.path[-1].leads_to_news())
+        recorded = self.stage.recording and not self.stage.recording.useless
+        known = recorded and not (self.path and self.path[-1].leads_to_news())
+        beaten = (max(len(self.path) - 1, 0), self._follow)
+        follows = beaten if recorded and self.result.schedules % LOOK_EVERY else None
         for played in (True, False) if known else (False,):
             self.depth, versions = 0, self.path[-1].versions if self.path else {}
             with suppress(Unknown):
-                beaten = (max(len(self.path) - 1, 0), self._follow) if played else None
-                run = self.stage.run(self._choose, self._watched(0), None, versions, played, beaten)
+                run = self.stage.run(self._choose, self._watched(0), None, versions, played, follows)
                 self.result.played += played
                 return run
         raise AssertionError("real code knows what it does")

@@ -132,7 +132,7 @@ class Stage:
         finally:
             Active.run = None
             run.endings = [self._ending(run, worker) for worker in workers]
-            self._end(run)
+            self._end(run, played)
             if collects:
                 gc.enable()
             self.runs += 1
@@ -202,7 +202,7 @@ class Stage:
 
     # -- after a run ----------------------------------------------------------------------------------------------
 
-    def _end(self, run: Run) -> None:
+    def _end(self, run: Run, played: bool) -> None:
         """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
         run.ending = True
         for task in run.tasks:
@@ -222,7 +222,7 @@ class Stage:
                 self._settle(name, list(sessions))
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            if worker.halted or worker.error or worker.struck:
+            if not played and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 

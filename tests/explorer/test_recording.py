@@ -4,16 +4,19 @@ recording that forgets what it depends on is noticed."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import pytest
 
 from loadtest.explorer import recording
 from loadtest.explorer.bounds import SECOND, Fault, Reduction
+from loadtest.explorer.gates.psycopg import SqlCommand
+from loadtest.explorer.playing import Event, Unknown
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
-from loadtest.explorer.tasks import Task
+from loadtest.explorer.search import Search
+from loadtest.explorer.tasks import Task, Worker
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
@@ -63,6 +66,39 @@ def test_played_or_computed_again_the_search_is_the_same(explore: Explore, depos
     assert played.exhausted
     assert played.played > 0
     assert computed.played == 0
+
+
+def recorded(stage: Any) -> Iterator[Event]:
+    """What the workers were seen to stand before."""
+    nodes = list(stage.recording.roots)
+    while nodes:
+        for told in nodes.pop().told.values():
+            for segment in told.ways.values():
+                yield segment.event
+                nodes.append(segment.node)
+
+
+def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(
+    stage: Callable[..., Any],
+) -> None:
+    """A worker stands before it, and the search turns back: that state is known."""
+    deposits = stage(bank.locked_by(naive), faults=1, kinds=frozenset({Fault.FAILOVER}), patience=SECOND)
+    assert Search(deposits).explore().exhausted
+    commands = [event for event in recorded(deposits) if isinstance(event, SqlCommand)]
+    assert commands
+    assert all(command.send for command in commands)
+
+
+def test_a_reply_that_a_client_reads_now_so_now_so_is_left_to_its_code() -> None:
+    known, worker = recording.Recording(1), Worker("A", 0)
+    known.read(worker, b"GET", ((), {}))
+    assert known.reading(worker, b"GET") == ((), {})
+    known.read(worker, b"GET", ((), {"disable_decoding": True}))
+    known.read(worker, b"GET", ((), {}))
+    with pytest.raises(Unknown):
+        known.reading(worker, b"GET")
+    with pytest.raises(Unknown):
+        known.reading(Worker("B", 1), b"GET")
 
 
 def impatient(own: bank.Bank, amount: int) -> str:

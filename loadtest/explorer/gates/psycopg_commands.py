@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import psycopg
 from psycopg import generators
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -51,8 +54,14 @@ def beyond(gen: Any, name: str) -> Broken | None:
         return Broken(f"{NO_GATE} ({name.strip('_')})")
     query = values.get("query", "")
     text = query.decode() if isinstance(query, bytes) else str(query)
+    found = _by_the_clock(text)
+    return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK) if found else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _by_the_clock(text: str) -> str:
     found = _BY_THE_CLOCK.search(text)
-    return Broken(f"{NO_CLOCK} ({found[0].strip()} in {text[:80]})", BY_ANOTHER_CLOCK) if found else None
+    return found[0].strip() if found else ""
 
 
 def describe(gen: Any, name: str, idle: bool) -> Op:
@@ -104,7 +113,7 @@ def how_to_send(
     if getattr(connection, "_pipeline", None):
         return None
     if name == "_execute_gen" and isinstance(source, psycopg.Cursor):
-        query = source._query or source._convert_query(given["query"], given.get("params"))
+        query = source._query or _converted(source, given)
         text, params, formats, types = query.query, query.params, query.formats, query.types
         if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
             return lambda session: session.send_query(text)
@@ -112,6 +121,13 @@ def how_to_send(
     words = op.text if not getattr(source, "savepoint_name", "") else ""
     plain = {"BEGIN": connection._get_tx_start_command(), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
     return sending(plain[words]) if words in plain else None
+
+
+def _converted(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQuery:
+    """As the cursor would have done it, had it been let."""
+    query = cursor._query_cls(Transformer.from_context(cursor))
+    query.convert(given["query"], given.get("params"))
+    return query
 
 
 def sending(words: bytes) -> Send:

@@ -27,7 +27,7 @@ from loadtest.explorer.gates.redis_connections import (
 from loadtest.explorer.gates.redis_scripts import time_of_day
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
-from loadtest.explorer.playing import Standing, Unknown
+from loadtest.explorer.playing import Standing
 from loadtest.explorer.servers.redis_wire import left, readable
 from loadtest.explorer.tasks import Halt, Task
 
@@ -47,23 +47,20 @@ _TTL = (b"PTTL ", b"TTL ")
 
 @dataclass(slots=True)
 class RedisCommand:
-    """A command as it was recorded. `number`: of the worker's connection; `reading`: how the client read the reply."""
+    """A command as it was recorded. `number`: of the worker's connection."""
 
     server: str
     number: int
     words: list[bytes]
     raw: bytes
     checked_out: bool
-    reading: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
     def same(self) -> Hashable:
         return self.server, self.number, self.raw, self.checked_out
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
         connection, place = recording.connection(task.worker, self.server, self.number), Here(run, task)
-        if self.reading is None:
-            raise Unknown
-        args, keywords = self.reading
+        args, keywords = recording.reading(task.worker, self.raw)
         gated = gate_of(place, connection)
         gated.checked_out = self.checked_out
         gated.outbox.append((self.words, self.raw))
@@ -123,7 +120,9 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
             raise redis.TimeoutError("Timeout reading from socket")
         op = Op(gated.server.name, "message", b"message", local=True, reads=True)
     elif gated.recorded:
-        gated.recorded.reading, gated.recorded = (args, keywords), None
+        if place.run.recorder:
+            place.run.recorder.recording.read(place.task.worker, gated.recorded.raw, (args, keywords))
+        gated.recorded = None
     return _receive(place, connection, gated, op, *args, **keywords)
 
 
