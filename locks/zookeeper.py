@@ -18,21 +18,18 @@ Breaks when  the holder is paused, or cut off, past its session's time-out and g
 Costs        4 round trips to acquire (is the parent there, create, list, one read for the number; 2 more to wait: a
              watch, and list again), 1 delete to release. Create and delete are writes through the ensemble. A session
              with heartbeats for each process.
-Waiting      The wait time is kept, but that an answer under way at its end is awaited for GRACE. An ensemble that
-             does not answer within CONNECT is unavailable.
+Waiting      The wait time is kept, but that an answer under way at its end, or the first connection, has GRACE. An
+             ensemble that does not answer within CONNECT is unavailable.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
 from kazoo.exceptions import LockTimeout as KazooLockTimeout
 from kazoo.handlers.threading import KazooTimeoutError
@@ -41,57 +38,7 @@ from kazoo.recipe.lock import Lock as KazooLock
 from locks.base import Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import Hazard
-
-CONNECT = 5.0  # seconds until an ensemble that does not answer is called unavailable
-GRACE = 1.0  # seconds for an answer that is under way at the deadline
-_guard = threading.Lock()
-
-
-@cache
-def _connected(hosts: str, session: float, process: int) -> Any:
-    client = KazooClient(hosts, timeout=session)
-    try:
-        client.start(timeout=CONNECT)
-    except KazooTimeoutError:
-        client.close()
-        raise
-    return client
-
-
-def client_of(hosts: str, session: float) -> Any:
-    """Return this process's client: one session for all of its locks. Raises KazooTimeoutError."""
-    with _guard:
-        return _connected(hosts, session, os.getpid())
-
-
-class Asking:
-    """kazoo's client for one lock, whose requests raise KazooTimeoutError when no answer comes: kazoo's own wait in the
-    client until there is a connection again, for ever if need be."""
-
-    def __init__(self, client: Any, timeout: float | None) -> None:
-        self._client = client
-        self.deadline = None if timeout is None else time.monotonic() + timeout
-
-    def __getattr__(self, name: str) -> Any:
-        ask = getattr(self._client, f"{name}_async", None)
-        if ask is None:
-            return getattr(self._client, name)
-        return lambda *args, **options: ask(*args, **options).get(timeout=self._patience())
-
-    def _patience(self) -> float:
-        left = CONNECT if self.deadline is None else max(self.deadline - time.monotonic(), GRACE)
-        return min(left, CONNECT)
-
-
-class Alarm(threading.Event):
-    """What wakes a waiter. kazoo gives it the whole wait time anew each time that another one was before it."""
-
-    def __init__(self, deadline: float | None) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def wait(self, timeout: float | None = None) -> bool:
-        return super().wait(None if self._deadline is None else max(0.0, self._deadline - time.monotonic()))
+from locks.zookeeper_client import Alarm, Asking, client_of
 
 
 class ZooKeeperLock(Lock):
@@ -134,10 +81,11 @@ class ZooKeeperLock(Lock):
         """Raises LockUnavailable when the ensemble cannot be asked."""
         if not self.hosts:
             raise LockUnavailable(f"{self.name}: no ZOOKEEPER_HOSTS says where an ensemble is")
+        deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            self._client = client_of(self.hosts, self.lease)
-            lock: Any = KazooLock(Asking(self._client, timeout), self.path)
-            lock.wake_event = Alarm(lock.client.deadline)
+            self._client = client_of(self.hosts, self.lease, deadline)
+            lock: Any = KazooLock(Asking(self._client, deadline), self.path)
+            lock.wake_event = Alarm(deadline)
             self._queue(lock, timeout)
         except KazooLockTimeout:
             return False

@@ -19,7 +19,8 @@ from ledger.posting import Busy
 from loadtest.faults.proxy import Proxy
 from loadtest.servers import ZooKeeper, zookeeper
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
-from locks.zookeeper import Alarm, Asking, ZooKeeperLock, client_of
+from locks.zookeeper import ZooKeeperLock
+from locks.zookeeper_client import Alarm, Asking, client_of
 from tests.ledger.race import Race
 from tests.ledger.race.books import assert_lost
 from tests.locks.actor import eventually
@@ -137,7 +138,7 @@ def test_an_ensemble_that_falls_silent_is_said(
     hosts: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request without a connection waits in the client until there is one: that may be for ever."""
-    monkeypatch.setattr("locks.zookeeper.CONNECT", 1.0)
+    monkeypatch.setattr("locks.zookeeper_client.CONNECT", 1.0)
     with Proxy(int(hosts.rpartition(":")[2])) as proxy, ThreadPoolExecutor(max_workers=1) as thread:
         behind = f"127.0.0.1:{proxy.port}"
         lock, client = ZooKeeperLock("silence", zookeeper=behind, lease=SESSION), client_of(hosts, SESSION)
@@ -289,6 +290,6 @@ def test_errors_say_what_happened(hosts: str, monkeypatch: pytest.MonkeyPatch) -
     end_session_of_holder(hosts, "errors")
     with pytest.raises(LockLost):
         lock.release()
-    monkeypatch.setattr("locks.zookeeper.CONNECT", 0.3)
+    monkeypatch.setattr("locks.zookeeper_client.CONNECT", 0.3)
     with pytest.raises(LockUnavailable):
         ZooKeeperLock("errors", zookeeper="127.0.0.1:1").acquire()

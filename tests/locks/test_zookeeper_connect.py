@@ -1,0 +1,33 @@
+"""zookeeper's first connection: the wait time is the caller's also before there is a session."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from locks.errors import LockUnavailable
+from locks.zookeeper import ZooKeeperLock
+from locks.zookeeper_client import CONNECT, GRACE
+
+
+def test_who_waits_a_short_time_is_told_so_when_nobody_answers() -> None:
+    began = time.monotonic()
+    ask(0.1)
+    assert time.monotonic() - began < (GRACE + CONNECT) / 2
+
+
+def test_a_second_thread_does_not_wait_for_the_first_one_s_patience() -> None:
+    """One session for each process: who comes while another connects waits for it, but in its own time."""
+    slow = threading.Thread(target=ask, args=(None,))
+    slow.start()
+    began = time.monotonic()
+    ask(0.1)
+    assert time.monotonic() - began < (GRACE + CONNECT) / 2
+    slow.join()
+
+
+def ask(timeout: float | None) -> None:
+    with pytest.raises(LockUnavailable):
+        ZooKeeperLock("nobody", zookeeper="127.0.0.1:1").acquire(timeout=timeout)
