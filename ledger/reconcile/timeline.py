@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 WIDTH, ROW, TOP = 760, 46, 62
-#: characters that fit across the drawing
-WIDE = 96
+#: characters that fit across the drawing, and above a lane: the sentence has every name whole
+WIDE, NAME = 96, 30
 LANES = {"lost": 130, "account": 380, "by": 630}
 
 
@@ -63,7 +63,7 @@ def svg(loss: dict[str, Any] | None, faults: Sequence[tuple[datetime, str]] = ()
     }
     for lane, x in LANES.items():
         if heads[lane]:
-            _text(root, x, 24, heads[lane], "lane")
+            _text(root, x, 24, _short(heads[lane], NAME), "lane")
             _line(root, x, 38, x, height - 30, "rail")
     for row, event in enumerate(drawn):
         draw = _across if event.kind == "fault" else _arrow
@@ -83,9 +83,14 @@ def _with(faults: Sequence[tuple[datetime, str]], arrows: list[Event]) -> list[E
 
 
 def _across(root: ET.Element, event: Event, y: int, start: datetime) -> None:
-    label = event.label if len(event.label) <= WIDE else event.label[: WIDE - 1] + "…"
     _line(root, 8, y, WIDTH - 8, y, "fault")
-    _text(root, LANES["account"], y - 8, f"{label} ({_after(event, start)})", "label fault")
+    _text(
+        root, LANES["account"], y - 8, f"{_short(event.label, WIDE)} ({_after(event, start)})", "label fault"
+    )
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _after(event: Event, start: datetime) -> str:

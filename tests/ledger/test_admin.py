@@ -179,6 +179,7 @@ def test_a_file_over_the_limit_is_refused(settings):
 
 def test_a_balance_that_no_entry_explains_is_not_called_right():
     book = open_book("no-lock", [("A1", 100, None)])
+    post(book, Posting("k", (Line("A1", 5),)))
     page = f"/admin/ledger/book/{book.pk}/change/"
     assert 'class="word kept"' in user("ledger.view_book").get(page).content.decode()
     Account.objects.filter(book=book).update(balance=107)

@@ -8,8 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import path, reverse
 
+from ledger.books import open_book
 from loadtest.models import Result, Trial
 from tests.ledger.test_admin import user
+from tests.site.page_rules import breaches
 
 pytestmark = pytest.mark.usefixtures("committed_db", "quiet")
 
@@ -31,6 +33,18 @@ def test_who_may_not_is_told_who_can_help() -> None:
     assert (page.status_code, "lacks the permission" in text(page)) == (403, True)
 
 
+def test_a_form_without_the_token_and_a_body_too_large_are_refused_in_the_labs_own_words(settings) -> None:
+    """Django's own pages say less; that of the token has inline style, which the policy blocks."""
+    strict = Client(headers={"host": "localhost"}, enforce_csrf_checks=True)
+    for page, status, words in (
+        (strict.post("/admin/login/", {"username": "u"}), 403, "the CSRF token"),
+        (user().post("/admin/login/", {"x": "y" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE}), 400, "Send less"),
+    ):
+        assert (page.status_code, words in text(page)) == (status, True)
+        assert "nothing was done" in text(page)
+        assert not breaches(page["Content-Security-Policy"], page.content.decode())
+
+
 class Urls:
     urlpatterns = [path("fails/", lambda request: 1 / 0)]
 
@@ -42,10 +56,26 @@ def test_a_failure_does_not_say_that_nothing_was_done(settings) -> None:
 
 
 def test_a_result_leads_to_its_evidence() -> None:
-    trial = Trial.objects.create(command="compare", workload="deposits", store="postgres")
-    data = {"cause": "17 lost", "worst_account": "A1"}
-    result = Result.objects.create(trial=trial, strategy="watchdog", verdict="lost", data=data)
+    result = lost()
     page = text(user("loadtest.view_result").get(reverse("admin:loadtest_result_change", args=[result.pk])))
     assert reverse("admin:loadtest_strategy", args=["watchdog"]) in page
     assert "17 lost" in page
     assert '<pre class="textbook">' in page  # wraps: a long sentence made the page 2,200 pixels wider
+
+
+def test_a_trial_whose_book_is_gone_is_shown() -> None:
+    page = user("loadtest.view_trial").get(reverse("admin:loadtest_trial_change", args=[lost().trial_id]))
+    assert (page.status_code, "17 lost" in text(page)) == (200, True)
+
+
+def lost() -> Result:
+    trial = Trial.objects.create(command="compare", workload="deposits", store="postgres")
+    data = {"cause": "17 lost", "worst_account": "A1"}
+    return Result.objects.create(trial=trial, strategy="watchdog", verdict="lost", data=data)
+
+
+def test_a_book_without_a_posting_is_not_said_to_have_lost_nothing() -> None:
+    book = open_book("no-lock", [("A1", 100, None)])
+    page = text(user("ledger.view_book").get(reverse("admin:ledger_book_change", args=[book.pk])))
+    assert "nothing posted" in page
+    assert "nothing lost" not in page

@@ -24,3 +24,14 @@ document.addEventListener("DOMContentLoaded", () => {
   // unfold's own listener wants a text field beside each file input; this mark tells it that there is one already
   for (const input of document.querySelectorAll(".drop input")) input.hasChangeListener = true;
 });
+// What htmx looks at again and again is replaced whole: it keeps how far it was scrolled, and its news are said aloud.
+const scrolled = new Map();
+document.addEventListener("htmx:beforeSwap", (event) => {
+  for (const each of event.detail.target.querySelectorAll(".scroll")) scrolled.set(each.id, each.scrollLeft);
+});
+document.addEventListener("htmx:load", (event) => {
+  for (const each of event.detail.elt.querySelectorAll(".scroll")) each.scrollLeft = scrolled.get(each.id) ?? 0;
+  const said = event.detail.elt.dataset.said;
+  const announced = document.getElementById("announced");
+  if (said && announced.textContent !== said) announced.textContent = said;
+});

@@ -1,0 +1,32 @@
+// What somebody without a mouse, without sight or with a phone would stumble over on this page: one line each.
+() => {
+  const found = new Set();
+  const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && element.getClientRects().length;
+  const called = (element) => `<${element.tagName.toLowerCase()}> ${(element.id || element.textContent.trim()).slice(0, 40)}`;
+  const name = (element) => {
+    const copy = element.cloneNode(true);
+    for (const hidden of copy.querySelectorAll("[aria-hidden=true]")) hidden.remove();
+    return element.getAttribute("aria-label") || copy.textContent.trim();
+  };
+  if (document.documentElement.scrollWidth > innerWidth) found.add(`the page is ${document.documentElement.scrollWidth} px wide`);
+  if (document.querySelectorAll("main, [role=main]").length !== 1) found.add("not one main part");
+  for (const element of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
+    if (shown(element) && !element.labels?.length && !element.getAttribute("aria-label")) found.add(`no label: ${called(element)}`);
+  for (const element of document.querySelectorAll("a[href], button, summary, [role=button]")) {
+    if (shown(element) && !name(element)) found.add(`no name: ${called(element)}`);
+    if (shown(element) && element.tabIndex < 0 && !element.disabled) found.add(`no keyboard: ${called(element)}`);
+  }
+  for (const element of document.querySelectorAll("[x-on\\:click]:not(a[href], button, input, [role=button])"))
+    if (shown(element)) found.add(`by mouse only: ${called(element)}`);
+  for (const icon of document.querySelectorAll(".material-symbols-outlined"))
+    if (shown(icon) && !icon.closest("[aria-hidden=true], [aria-label]")) found.add(`an icon is read as a word: ${called(icon)}`);
+  for (const table of document.querySelectorAll("table"))
+    if (shown(table) && !table.caption && !table.getAttribute("aria-label")) found.add(`a table without a name: ${called(table)}`);
+  for (const head of document.querySelectorAll("th"))
+    if (shown(head) && !head.textContent.trim()) found.add(`an empty heading: ${called(head.closest("table"))}`);
+  for (const drawing of document.querySelectorAll("svg:not([aria-hidden=true]):not(svg svg)"))
+    if (drawing.getAttribute("role") !== "img" || !drawing.querySelector(":scope > title")?.textContent) found.add("a drawing without words");
+  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) found.add(`twice: #${id}`);
+  return [...found];
+}

@@ -1,0 +1,130 @@
+"""The admin on a phone, by keyboard alone and by ear, with names that nobody expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, StorageState, expect
+
+from ledger.books import open_book, post
+from ledger.models import Account
+from ledger.posting import Line, Posting
+from loadtest.models import Result, Trial
+from tests.browser.conftest import watched
+
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
+LOCK = f"my_package.with_modules:{'a_lock_with_a_long_name_' * 8}"[:200]
+OTHERS = [
+    f"ledger/{each}/" for each in ("importrun", "book", "account", "entry", "importline", "importrun/add")
+]
+OTHERS += [
+    f"loadtest/{each}/" for each in ("trial", "result", "trial/compare", "trial/swarm", "trial/strategies")
+]
+OTHERS += [
+    "loadtest/trial/strategies/setnx/",
+    "auth/user/",
+    "auth/user/add/",
+    "auth/group/",
+    "password_change/",
+]
+OTHERS += ["procrastinate/procrastinatejob/", "nothing/"]
+NAMES = ["W" * 200, "<b>bold</b><img src=x onerror=alert(1)>", "حساب البيع بالتجزئة", ""]
+
+
+@pytest.fixture(scope="module", autouse=True)  # before playwright's loop
+def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
+    """name → address of a page that shows awkward rows."""
+    with django_db_blocker.unblock():
+        books = [open_book("no-lock", [("N" * 40, 100, None)], name=name) for name in NAMES]
+        post(books[0], Posting("k", (Line("N" * 40, 1),)))
+        Account.objects.filter(book=books[0]).update(head=None)  # as if somebody had overwritten it
+        done = Trial.objects.create(command="compare", workload="deposits", store="postgres")
+        data = {"worst_account": "N" * 40, "cause": "because " * 30, "verdict": "lost"}
+        of_lock = Result.objects.create(trial=done, strategy=LOCK, verdict="lost", data=data)
+        running = Trial.objects.create(command="import", workload="imports", store="postgres")
+        Result.objects.create(trial=running, strategy="no-lock", verdict="lost", data=data)
+    losses = f"ledger/book/{books[0].pk}/accounts/{'N' * 40}/losses/"
+    return {
+        "start": "",
+        "book": f"ledger/book/{books[0].pk}/change/",
+        "untouched book": f"ledger/book/{books[1].pk}/change/",
+        "losses": losses,
+        "trial": f"loadtest/trial/{done.pk}/change/",
+        "running": f"loadtest/trial/{running.pk}/change/",
+        "result": f"loadtest/result/{of_lock.pk}/change/",
+        **{path: path for path in OTHERS},
+    }
+
+
+@pytest.fixture
+def phone(lab: tuple[str, str], chromium: Browser, cookies: StorageState) -> Iterator[Page]:
+    with watched(chromium, lab[0], storage_state=cookies) as tab:
+        tab.set_viewport_size({"width": 390, "height": 844})
+        yield tab
+
+
+def stumbles(page: Page, pages: dict[str, str]) -> list[str]:
+    found = []
+    for name, path in pages.items():
+        page.goto(f"/admin/{path}", wait_until="networkidle" if name != "running" else "load")
+        found += [f"{name}: {each}" for each in page.evaluate(AUDIT)]
+    page.complaints[:] = [each for each in page.complaints if "404" not in each]  # type: ignore[attr-defined]
+    return found
+
+
+def test_nobody_stumbles_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
+    assert not stumbles(phone, pages)
+
+
+def test_nobody_stumbles_on_a_wide_screen(page: Page, pages: dict[str, str]) -> None:
+    assert not stumbles(page, pages)
+
+
+def test_who_has_no_mouse_can_skip_the_navigation_and_log_out(page: Page) -> None:
+    page.goto("/admin/ledger/importrun/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#content")).to_be_focused()
+    page.keyboard.press("Tab")
+    filters = page.get_by_role("button", name="Filters")
+    expect(filters).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#changelist-filter a").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#changelist-filter")).to_be_hidden()
+    expect(filters).to_be_focused()
+    menu = page.locator("[x-on\\:click='openUserLinks = !openUserLinks']")
+    menu.focus()
+    page.keyboard.press(" ")
+    expect(page.get_by_role("button", name="Light")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Log out")).to_be_hidden()
+    expect(menu).to_be_focused()
+
+
+def test_the_navigation_of_a_phone_opens_and_closes_by_keyboard(phone: Page) -> None:
+    phone.goto("/admin/")
+    button = phone.get_by_role("button", name="Navigation")
+    expect(button).to_have_attribute("aria-expanded", "false")
+    button.press("Enter")
+    expect(phone.locator("#nav-sidebar :focus")).to_be_visible()
+    phone.keyboard.press("Escape")
+    expect(phone.locator("#nav-sidebar")).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_what_is_watched_keeps_the_place_and_the_focus_and_is_said(
+    phone: Page, pages: dict[str, str]
+) -> None:
+    phone.goto(f"/admin/{pages['running']}")
+    phone.locator("#verdicts").evaluate("(table) => table.scrollLeft = 120")
+    phone.get_by_role("button", name="Stop").focus()
+    phone.evaluate("document.querySelector('#results').dataset.old = 'yes'")
+    expect(phone.locator("#results")).not_to_have_attribute("data-old", "yes")  # htmx brought another
+    expect(phone.get_by_role("status").filter(has_text="No lock: lost.")).to_be_attached()
+    assert phone.locator("#verdicts").evaluate("(table) => table.scrollLeft") == 120
+    expect(phone.get_by_role("button", name="Stop")).to_be_focused()
