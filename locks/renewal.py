@@ -116,6 +116,8 @@ class Renewal:
         over = grant.since + lease
         due = grant.since + lease / TURNS if grant.renewable else over
         if now >= over:
+            if not grant.thread.is_alive():  # nobody will release it
+                grants.pop(grant.thread, None)
             grant.lose()
             return lease
         return self._renew(wire, grants, grant) if now >= due else due - now

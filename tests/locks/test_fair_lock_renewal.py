@@ -325,3 +325,14 @@ def test_a_holder_paused_past_its_lease_knows_it_when_it_wakes(actor, redis_clie
     paused.signal(signal.SIGCONT)
     assert paused.tell("release").answer()[0] == "LockLost"
     assert next_one.tell("release").answer()[0] is None
+
+
+def test_nothing_is_kept_of_a_thread_that_died_holding(fresh):
+    """A long-lived object in a pool of threads: each one that dies inside would stay in it for ever."""
+    lost = threading.Event()
+    lock = FairLock("x", redis=fresh, lease=LEASE, on_lost=lambda _: lost.set())
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join(60)
+    assert lost.wait(60)
+    assert thread not in lock._grants
