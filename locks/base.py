@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from locks.errors import LockError, LockTimeout
 from locks.hazards import Hazard
+from locks.timing import checked_poll
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/@=+-]{1,200}")
 
@@ -26,6 +27,19 @@ def checked_name(name: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no lock name: 1 to 200 of A-Z a-z 0-9 _ . : / @ = + -")
     return name
+
+
+class _Poll:
+    """The seconds between two attempts of a waiter, checked whenever a lock is made."""
+
+    def __get__(self, lock: Lock | None, kind: type[Lock] | None = None) -> float:
+        if lock is None or "poll" not in lock.__dict__:
+            raise AttributeError("it does not poll")
+        poll: float = lock.__dict__["poll"]
+        return poll
+
+    def __set__(self, lock: Lock, poll: float) -> None:
+        lock.__dict__["poll"] = checked_poll(poll)
 
 
 class Lock(ABC):
@@ -52,6 +66,7 @@ class Lock(ABC):
 
     token: bytes | None = None
     fencing_token: int | None = None
+    poll = _Poll()
 
     def __init__(self, name: str) -> None:
         self.name = checked_name(name)

@@ -50,7 +50,7 @@ from locks.fair_lock_home import Begun, Home
 from locks.fair_lock_short import ShortWay
 from locks.hazards import Hazard
 from locks.renewal import Renewal
-from locks.timing import milliseconds
+from locks.timing import checked_cap, milliseconds
 from locks.token_lock import TokenLock
 from locks.wire import Wire
 
@@ -94,7 +94,7 @@ class FairLock(ShortWay):
         super().__init__(name)
         self.redis, self.reentrant = redis, reentrant
         self._calls = calls(name, milliseconds(lease))
-        self._terms = Terms(self, self._calls, lease, cap if renew else 0.0, on_lost)
+        self._terms = Terms(self, self._calls, lease, checked_cap(cap) if renew else 0.0, on_lost)
         self._home = Home(redis, name, self._calls, lease)
         self._grants = Grants(lease, self._home.client.generation)
 

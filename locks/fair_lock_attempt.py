@@ -10,6 +10,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.call import Call, ScriptCall, packed, unpacked
 from locks.server import LuaScript
+from locks.timing import ends_at
 from locks.wire import Wire
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
@@ -88,7 +89,7 @@ class Attempt:
         """`word`: the packed token. `timeout`: None waits as long as it takes."""
         self._wire, self._calls, self._lease, self._word = wire, calls, lease, word
         self._tries_once = timeout is not None and timeout <= 0
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._deadline = ends_at(timeout)
         self._heard: float | None = None  # when the server last answered
         self.since = 0.0  # when the lease began, or a moment before
         self.free = True  # was it, when it was asked for? Else it was handed over

@@ -18,6 +18,7 @@ from locks.fair_lock_attempt import FENCE_NUMBER, Attempt, Calls, withdraw
 from locks.fair_lock_client import client_for
 from locks.fair_lock_grant import Grant
 from locks.server import typed_errors
+from locks.timing import ends_at
 from locks.wire import Wire
 
 #: is told the packed token, its number, since when (a moment before the lease began), and what gives it back
@@ -40,7 +41,7 @@ class Home:
 
         `begun`: the short way sent the first question, and this came of it.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = ends_at(timeout)
         try:
             return self._take(timeout, granted, begun)
         except MovedError:

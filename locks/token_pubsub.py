@@ -32,6 +32,7 @@ from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost
 from locks.hazards import Hazard
 from locks.server import LuaScript, socket_timeout, typed_errors
+from locks.timing import ends_at
 from locks.token_lock import TokenLock
 
 
@@ -60,7 +61,7 @@ class TokenPubSubLock(TokenLock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = ends_at(timeout)
         with typed_errors(self.name):
             if self._attempt(token):
                 return True

@@ -31,6 +31,7 @@ from redis import Redis
 from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockError, LockLost
 from locks.server import LuaScript, longest_block, typed_errors
+from locks.timing import ends_at
 from locks.token_lock import TokenLock
 
 #: a server at hz 10 ends a blocking command up to 0.1 s late: the end of a wait time is polled instead
@@ -59,7 +60,7 @@ class TokenQueueLock(TokenLock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = ends_at(timeout)
         inside = False
         try:
             with typed_errors(self.name):

@@ -26,7 +26,6 @@ Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +37,7 @@ from kazoo.recipe.lock import Lock as KazooLock
 from locks.base import Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import Hazard
+from locks.timing import ends_at
 from locks.zookeeper_client import Alarm, Asking, client_of
 
 
@@ -81,7 +81,7 @@ class ZooKeeperLock(Lock):
         """Raises LockUnavailable when the ensemble cannot be asked."""
         if not self.hosts:
             raise LockUnavailable(f"{self.name}: no ZOOKEEPER_HOSTS says where an ensemble is")
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = ends_at(timeout)
         try:
             self._client = client_of(self.hosts, self.lease, deadline)
             lock: Any = KazooLock(Asking(self._client, deadline), self.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import locks
 from locks import LOCKS, Lock, build
 from locks.in_process import InProcessLock
 from locks.server import LuaScript, longest_block
-from locks.timing import milliseconds, poll_until, whole_seconds
+from locks.timing import ends_at, milliseconds, poll_until, whole_seconds
 
 SERVERLESS = Redis(unix_socket_path="/nobody/listens/here")
 OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
@@ -45,7 +46,7 @@ def test_a_lease_step_goes_with_a_lease(lock: Any) -> None:
     assert all((lock.title, lock.source, lock.guarantees, lock.breaks_when, lock.round_trips))
 
 
-@pytest.mark.parametrize("lease", [0, -1, 0.0001, float("nan")])
+@pytest.mark.parametrize("lease", [0, -1, 0.0001, nan, inf])
 def test_leases_of_nothing_are_refused(lease: float) -> None:
     with pytest.raises(ValueError, match=r"give 0\.001 or more"):
         milliseconds(lease)
@@ -54,6 +55,31 @@ def test_leases_of_nothing_are_refused(lease: float) -> None:
 def test_leases() -> None:
     assert milliseconds(0.3) == 300
     assert whole_seconds(2.0) == 2
+
+
+@pytest.mark.parametrize("poll", [0, -1, nan, inf, None, "1"])
+@pytest.mark.parametrize(
+    "slug", [slug for slug, lock in LOCKS.items() if "poll" in inspect.signature(lock).parameters]
+)
+def test_polls_that_never_or_always_ask_are_refused(slug: str, poll: Any) -> None:
+    """When the lock is made: in its waiting loop it would be too late for those that delete in a `finally`."""
+    with pytest.raises(ValueError, match="give a number above 0"):
+        build(LOCKS[slug], "x", poll=poll, **OFFERED)
+
+
+@pytest.mark.parametrize(
+    "slug", [slug for slug, lock in LOCKS.items() if "cap" in inspect.signature(lock).parameters]
+)
+@pytest.mark.parametrize("cap", [-1, nan, None])
+def test_caps_of_nothing_are_refused(slug: str, cap: Any) -> None:
+    with pytest.raises(ValueError, match="give 0 or more"):
+        build(LOCKS[slug], "x", cap=cap, **OFFERED)
+
+
+def test_a_wait_without_an_end_is_said_by_none() -> None:
+    assert ends_at(None) is None
+    with pytest.raises(ValueError, match="or None for as long as it takes"):
+        poll_until(lambda: True, 1.0, timeout=nan)
 
 
 def test_polling_asks_once_more_at_the_end() -> None:
