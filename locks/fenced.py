@@ -55,8 +55,8 @@ class FencedLock(TokenLock):
         number = self.acquire_script(self.redis, self._keys, [token, self.lease])
         if number is None:
             return False
-        self.token, self.fencing_token = token, int(number)
-        self._valid_until = asked + self.lease / 1000
+        self._granted(token, asked + self.lease / 1000)
+        self.fencing_token = int(number)
         return True
 
     def seen(self, number: int) -> None:

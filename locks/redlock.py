@@ -26,15 +26,16 @@ from typing import Any, ClassVar
 from redis import Redis
 from redis.exceptions import RedisError
 
-from locks.base import NO_FENCING, NO_RENEWER, Lock
-from locks.errors import LockLost, LockNotHeld, LockUnavailable
+from locks.base import NO_FENCING, NO_RENEWER
+from locks.errors import LockLost, LockUnavailable
 from locks.hazards import Hazard
+from locks.one_holding import OneHolding
 from locks.server import LuaScript, typed_errors
 from locks.timing import milliseconds, poll_until
 from locks.token_lock import TokenLock
 
 
-class RedlockLock(Lock):
+class RedlockLock(OneHolding):
     """One token, N servers that know nothing of each other, a quorum."""
 
     slug = "redlock"
@@ -72,7 +73,6 @@ class RedlockLock(Lock):
                 f"a quorum of {self.quorum} among {len(self.nodes)} nodes: give 1 to {len(self.nodes)}"
             )
         self.lease, self.poll, self.drift = milliseconds(lease), poll, lease * drift + 0.002
-        self._valid_until = 0.0
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnavailable when fewer than a quorum of the nodes answer."""
@@ -89,7 +89,7 @@ class RedlockLock(Lock):
             raise
         until = asked + self.lease / 1000 - self.drift
         if answers.count(True) >= self.quorum and time.monotonic() < until:
-            self.token, self._valid_until = token, until
+            self._granted(token, until)
             return True
         self._give_back(token)
         self._check_reachable(answers)
@@ -146,13 +146,3 @@ class RedlockLock(Lock):
             self.token = None
             raise LockLost(f"{self.name}: {answers.count(True)} of {len(answers)} nodes still had it")
         self._check_reachable(answers)
-
-    def _mine(self, verb: str) -> bytes:
-        if self.token is None:
-            raise LockNotHeld(f"{self.name}: {verb} without holding it")
-        return self.token
-
-    @property
-    def held(self) -> bool:
-        """False too when the validity time is over by this process's own clock."""
-        return self.token is not None and time.monotonic() < self._valid_until

@@ -70,8 +70,7 @@ class RedlockReentrantLock(RedlockLock):
         if answers.count(True) >= self.quorum and time.monotonic() - asked < self.lease / 1000 - self.drift:
             own = self._own()
             own.entries = (own.entries if own.token else 0) + 1  # a loss ends the count
-            own.token = token
-            own.valid_until = asked + self.lease / 1000 - self.drift
+            self._granted(token, asked + self.lease / 1000 - self.drift)
             return True
         # also where no reply came: it may have counted, or not. Here the counts come apart.
         entered = [node for node, answer in zip(self.nodes, answers, strict=True) if answer is not False]
@@ -107,6 +106,14 @@ class RedlockReentrantLock(RedlockLock):
     @token.setter
     def token(self, token: bytes | None) -> None:
         self._own().token = token
+
+    @property
+    def _process(self) -> int:
+        return self._own().process
+
+    @_process.setter
+    def _process(self, process: int) -> None:
+        self._own().process = process
 
     @property
     def _valid_until(self) -> float:

@@ -75,11 +75,11 @@ class ReplicatedLock(TokenLock):
             raise
         if not written:
             return False
-        self._valid_until = asked + self.lease / 1000
-        if not confirmed or time.monotonic() >= self._valid_until:
+        until = asked + self.lease / 1000
+        if not confirmed or time.monotonic() >= until:
             self._undo(token)
             raise LockUnavailable(f"{self.name}: {self._refusal()}; deleted, not acquired")
-        self.token = token
+        self._granted(token, until)
         return True
 
     def _start_anew(self, token: bytes) -> bool:

@@ -56,7 +56,7 @@ class SemaphoreLock(TokenLock):
         asked = time.monotonic()
         if not self.acquire_script(self.redis, [self.name], [token, self.lease, self.permits]):
             return False
-        self.token, self._valid_until = token, asked + self.lease / 1000
+        self._granted(token, asked + self.lease / 1000)
         return True
 
     def release(self) -> None:

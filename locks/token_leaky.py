@@ -77,7 +77,7 @@ class TokenLeakyLock(TokenLock):
         asked = time.monotonic()
         if not self._command("SET", self.name, token, "NX", "PX", self.lease):
             return False
-        self.token, self._valid_until = token, asked + self.lease / 1000
+        self._granted(token, asked + self.lease / 1000)
         return True
 
     def release(self) -> None:

@@ -9,8 +9,8 @@
     A: compare-and-delete a7f3 → 0: LockLost. B's lock stays, the money does not come back.
 
 Guarantees   mutual exclusion while the section is shorter than the lease and the server forgets nothing.
-             A crashed holder's lock ends with its lease. Nobody releases or extends another's lock. A holder
-             that was too late hears of it (LockLost), after the fact.
+             A crashed holder's lock ends with its lease. Nobody releases or extends another's lock, nor does a
+             forked child its parent's. A holder that was too late hears of it (LockLost), after the fact.
 Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock, and
              nothing in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a
              second holder in. A jump of the server's clock ends the lease early. Waiters are served by luck.
@@ -28,14 +28,15 @@ from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import NO_FENCING, NO_RENEWER, Lock
-from locks.errors import LockLost, LockNotHeld
+from locks.base import NO_FENCING, NO_RENEWER
+from locks.errors import LockLost
 from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.one_holding import OneHolding
 from locks.server import LuaScript, typed_errors
 from locks.timing import milliseconds, poll_until
 
 
-class TokenLock(Lock):
+class TokenLock(OneHolding):
     """A random value says whose lock it is; Lua makes the check and the act one command."""
 
     slug = "token"
@@ -73,7 +74,6 @@ class TokenLock(Lock):
         """Seconds: `lease` of the key, `poll` between two attempts."""
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
-        self._valid_until = 0.0
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
@@ -84,7 +84,7 @@ class TokenLock(Lock):
         asked = time.monotonic()  # the lease counts from before the question: the server starts it later
         if not self.redis.set(self.name, token, nx=True, px=self.lease):
             return False
-        self.token, self._valid_until = token, asked + self.lease / 1000
+        self._granted(token, asked + self.lease / 1000)
         return True
 
     def release(self) -> None:
@@ -110,13 +110,3 @@ class TokenLock(Lock):
     def _start_anew(self, token: bytes) -> bool:
         """Start the lease anew. False: it had ended before."""
         return bool(self.extend_script(self.redis, [self.name], [token, self.lease]))
-
-    def _mine(self, verb: str) -> bytes:
-        if self.token is None:
-            raise LockNotHeld(f"{self.name}: {verb} without holding it")
-        return self.token
-
-    @property
-    def held(self) -> bool:
-        """False too when the lease is over by this process's own clock."""
-        return self.token is not None and time.monotonic() < self._valid_until

@@ -75,7 +75,7 @@ class TokenPubSubLock(TokenLock):
         self._until_free = None if left is None or left < 0 else asked + left / 1000
         if left is not None:
             return False
-        self.token, self._valid_until = token, asked + self.lease / 1000
+        self._granted(token, asked + self.lease / 1000)
         return True
 
     def _wait(self, token: bytes, deadline: float | None) -> bool:

@@ -78,7 +78,7 @@ class TokenQueueLock(TokenLock):
         while True:
             asked = time.monotonic()
             if self._ask("enter", token):
-                self.token, self._valid_until = token, asked + self.lease / 1000
+                self._granted(token, asked + self.lease / 1000)
                 return True
             left = self._sleep if deadline is None else deadline - time.monotonic()
             if left <= 0:

@@ -1,0 +1,40 @@
+"""Who was forked inside a section is not inside: the lock that it copied is its parent's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locks import LOCKS, LockNotHeld
+from tests.contract.arena import Arena
+from tests.contract.site import UNHURRIED
+
+ONE_HOLDING = "token compare-and-delete semaphore redlock replicated durable token-pubsub token-queue fenced"
+
+
+def refused(use: Callable[[], Any]) -> bool:
+    try:
+        use()
+    except LockNotHeld:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("slug", ONE_HOLDING.split())
+def test_a_forked_child_holds_nothing(arena: Arena, slug: str) -> None:
+    with arena.fight(LOCKS[slug], lease=UNHURRIED) as fight:
+        lock = fight.holder().lock
+        child = os.fork()
+        if not child:
+            try:
+                os._exit(not (refused(lock.release) and refused(lock.extend) and not lock.held))
+            finally:
+                os._exit(2)
+        told = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        fight.closed("a forked child released its parent's lock")
+        assert not told, "the child believes that it holds it"
+        assert lock.held
+        lock.release()
