@@ -19,7 +19,7 @@ STYLE = Style(
     foreground_strong="#0b0b0b",
     foreground_subtle="#898781",
     font_family="inherit",
-    colors=("#6b6a65", "#2a78d6"),
+    colors=("#6b6a65", "#2470c8"),
     label_font_size=13,
     major_label_font_size=13,
     legend_font_size=13,
@@ -30,7 +30,11 @@ STYLE = Style(
     guide_stroke_color="#e3e2dd",
     major_guide_stroke_color="#e3e2dd",
 )
-LOSING, KEEPING = "#d03b3b", "#2a78d6"
+#: pixels that a character of a value takes
+CHARACTER = 8
+LOSING, KEEPING = "#d03b3b", "#2470c8"
+#: characters of a label; a longer one leaves no room for the bars
+LABEL = 40
 
 
 def _chart(**options: Any) -> pygal.HorizontalBar:
@@ -41,6 +45,7 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
         no_prefix=False,
         print_values=True,
         margin=8,
+        margin_right=28,  # half of the last number of the axis
         spacing=12,
         legend_at_bottom=True,
         show_y_guides=False,
@@ -60,13 +65,30 @@ def ticks(most: float) -> list[float]:
     return [number * step for number in range(int(most // step) + 1)]
 
 
-def markup(chart: pygal.HorizontalBar) -> str:
-    """Return the drawing without the script that pygal adds for its tooltips."""
+def markup(chart: pygal.HorizontalBar, about: str) -> str:
+    """Return the drawing, called `about`, without what pygal adds for its tooltips: a script, and ids that would come
+    twice on a page with two charts."""
     root = chart.render_tree()
+    root.set("role", "img")
+    title = next(each for each in root if str(each.tag).endswith("title"))
+    title.text = about
     for parent in list(root.iter()):
         for script in [child for child in parent if str(child.tag).endswith("script")]:
             parent.remove(script)
+        if parent is not root:
+            parent.attrib.pop("id", None)
+        if parent.get("class") == "value" and str(parent.tag).endswith("text"):
+            _place(parent)
     return ET.tostring(root, encoding="unicode")
+
+
+def _place(value: ET.Element) -> None:
+    """pygal writes a value white on the middle of its bar. Where the bar is too short for it: dark, and behind it."""
+    middle = float(value.get("x", 0))
+    if 2 * middle < CHARACTER * len(value.text or ""):
+        value.set("x", str(2 * middle))
+        value.set("text-anchor", "start")
+        value.set("style", f"fill: {STYLE.foreground_strong} !important; text-anchor: start !important")
 
 
 def final_against_expected(results: list[dict[str, Any]]) -> str:
@@ -76,13 +98,12 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
         return ""
     rows.reverse()  # pygal draws the first at the bottom
     chart = _chart(height=90 + 62 * len(rows), width=760, value_formatter=lambda value: f"{value:,.0f}")
-    chart.x_labels = labels(rows)
+    chart.x_labels = _short(rows)
     chart.y_labels = ticks(max(max(row["expected"], row["final"]) for row in rows))
     chart.add("expected", [row["expected"] for row in rows])
-    chart.add(
-        "final", [{"value": r["final"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
-    )
-    return markup(chart)
+    chart.add("final", [_bar(row, "final", "{:,.0f}") for row in rows])
+    told = [f"{name} {r['final']:,} of {r['expected']:,}" for name, r in zip(labels(rows), rows, strict=True)]
+    return markup(chart, f"Final of expected balance: {'; '.join(reversed(told))}")
 
 
 def throughput(results: list[dict[str, Any]]) -> str:
@@ -97,8 +118,21 @@ def throughput(results: list[dict[str, Any]]) -> str:
         show_legend=False,
         value_formatter=lambda value: f"{value:,.0f}/s",
     )
-    chart.x_labels = labels(rows)
+    chart.x_labels = _short(rows)
     chart.y_labels = ticks(max(row["ops_per_s"] for row in rows))
-    bars = [{"value": r["ops_per_s"], "color": LOSING if r["lost_amount"] else KEEPING} for r in rows]
-    chart.add("postings/s", bars)
-    return markup(chart)
+    chart.add("postings/s", [_bar(row, "ops_per_s", "{:,.0f}/s") for row in rows])
+    told = [f"{name} {r['ops_per_s']:,.0f}" for name, r in zip(labels(rows), rows, strict=True)]
+    return markup(chart, f"Postings per second: {'; '.join(reversed(told))}")
+
+
+def _bar(row: dict[str, Any], name: str, form: str) -> dict[str, Any]:
+    """One value; of who loses money it is red, and says so too: colour alone tells it to some only."""
+    if not row["lost_amount"]:
+        return {"value": row[name], "color": KEEPING}
+    return {"value": row[name], "color": LOSING, "formatter": lambda value: f"{form.format(value)}, loses"}
+
+
+def _short(rows: list[dict[str, Any]]) -> list[str]:
+    """The labels, with the middle of a long one left out: a stranger's lock has its module before its name."""
+    half = LABEL // 2
+    return [each if len(each) <= LABEL else f"{each[: half - 1]}…{each[-half:]}" for each in labels(rows)]

@@ -31,11 +31,11 @@ def drawings(rows: Sequence[Row]) -> Iterator[Drawing]:
                 series.setdefault(row["strategy"], []).append((row[along], row["per_s"]))
         if series:
             about = f"Postings a second over the number of {along}"
-            yield Drawing(f"growth-{along}", about, _draw(series, label, "postings a second"))
+            yield Drawing(f"growth-{along}", about, _draw(series, label, "postings a second", about))
     entries = [(row["entries"], row["seconds"]) for row in rows if row.get("measure") == "reconcile"]
     if entries:
         about = "Seconds of reconcile over the entries of a book"
-        yield Drawing("growth-entries", about, _draw({"reconcile": entries}, "entries", "seconds"))
+        yield Drawing("growth-entries", about, _draw({"reconcile": entries}, "entries", "seconds", about))
 
 
 def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
@@ -47,7 +47,7 @@ def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
         yield file
 
 
-def _draw(series: Mapping[str, Points], x: str, y: str) -> str:
+def _draw(series: Mapping[str, Points], x: str, y: str, about: str) -> str:
     """The steps along the horizontal axis are evenly spaced: they grow by factors. The vertical axis is logarithmic."""
     style = STYLE.__class__(**{**STYLE.to_dict(), "colors": COLOURS})
     steps = sorted({point[0] for points in series.values() for point in points})
@@ -67,4 +67,4 @@ def _draw(series: Mapping[str, Points], x: str, y: str) -> str:
     for name, points in series.items():
         held = dict(points)
         chart.add(name, [held.get(step) for step in steps])
-    return markup(chart)
+    return markup(chart, about)

@@ -6,6 +6,7 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 from loadtest.background import BackgroundWorker
 from loadtest.webserver import WebServer
 
+#: what somebody would stumble over on the page that runs it
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",

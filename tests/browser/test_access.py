@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ from ledger.books import open_book, post
 from ledger.models import Account
 from ledger.posting import Line, Posting
 from loadtest.models import Result, Trial
-from tests.browser.conftest import watched
+from tests.browser.conftest import AUDIT, watched
 
-AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 LOCK = f"my_package.with_modules:{'a_lock_with_a_long_name_' * 8}"[:200]
 OTHERS = [
     f"ledger/{each}/" for each in ("importrun", "book", "account", "entry", "importline", "importrun/add")
@@ -79,7 +77,8 @@ def test_nobody_stumbles_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
     assert not stumbles(phone, pages)
 
 
-def test_nobody_stumbles_on_a_wide_screen(page: Page, pages: dict[str, str]) -> None:
+def test_nobody_stumbles_on_a_wide_screen_in_the_dark(page: Page, pages: dict[str, str]) -> None:
+    page.emulate_media(color_scheme="dark")
     assert not stumbles(page, pages)
 
 
