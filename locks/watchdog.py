@@ -8,8 +8,8 @@
 
 Guarantees   mutual exclusion while the holder's process runs; a crashed holder's lock ends with its lease.
 Breaks when  the holder is paused past the lease (two holders); its thread then extends a stranger's lock;
-             a release that was overtaken between GET and DEL deletes its successor's lock; a failover
-             loses the key.
+             a release that was overtaken between GET and DEL deletes its successor's lock, and so does a DEL that
+             the client sends again because its reply was lost (redis-py's usual one does); a failover loses the key.
 Costs        1 round trip to acquire (polled every 1 s), 2 to release, 1 each 300 ms for the thread.
 Source       the first article's watchdog: threadId:uuid, lease 5 s, looks every 300 ms, extends below 1 s.
 """
@@ -45,7 +45,6 @@ class WatchdogLock(Lock):
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,
-        Hazard.LOST_REPLY,
         Hazard.STAMPEDE,
         Hazard.CONNECTIONS,
     }

@@ -7,7 +7,8 @@
 
 Guarantees   no lost update: the first updater wins, the second one hears of it, as on PostgreSQL.
 Breaks when  one session has not got the setting (it is per session, and off by default in 10.11); MySQL has not got
-             it at all. Who used up the retries gets "busy".
+             it at all; two transactions write different rows by a rule over both (write skew: `serializable`). Who
+             used up the retries gets "busy".
 Costs        as `repeatable-read-innodb` for each attempt; on a hot account most attempts fail.
 Source       MariaDB, `innodb_snapshot_isolation` (10.6.18, 10.11.8 and later).
 """
@@ -28,6 +29,6 @@ class RepeatableReadInnodbSnapshot(RepeatableReadInnodb):
     title = "REPEATABLE READ with retries (MariaDB, innodb_snapshot_isolation)"
     source = "MariaDB: innodb_snapshot_isolation=ON"
     guarantees = "no lost update: the second updater gets error 1020"
-    breaks_when = "one session has not got the setting"
+    breaks_when = "one session has not got the setting; a rule spans two rows"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     snapshot_isolation = "ON"

@@ -180,3 +180,12 @@ def test_a_check_before_the_write_oversells() -> None:
         a.finishes()
         b.finishes()  # 120 of 100 were given away
         assert_lost(race, 60, by="B")
+
+
+def test_a_check_before_an_atomic_decrement_oversells_and_loses_nothing() -> None:
+    with Race("check-then-decrement", floor=0) as race:
+        a, b = race.worker("A", -60).runs_to("think"), race.worker("B", -60).runs_to("think")
+        a.finishes()
+        b.finishes()
+        assert race.balance() == -20
+        assert race.kept()

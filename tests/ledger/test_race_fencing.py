@@ -10,6 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ledger.models import Account
+from ledger.posting import Refused
 from ledger.resources import resources
 from locks import build
 from locks.fenced import FencedLock
@@ -147,6 +148,16 @@ def test_a_gate_that_forgot_lets_too_many_in_and_the_database_decides(redis_clie
         b.runs_to("think")
         a.finishes()
         assert "would break its floor" in str(b.fails(Exception))
+        assert (race.balance(), race.kept()) == (40, True)
+
+
+def test_who_dies_at_the_gate_takes_its_piece_with_it_until_the_gate_expires(redis_client: Redis) -> None:
+    with Race("redis-gate", floor=0) as race:
+        race.worker("A", -60).runs_to("think").dies()  # it has passed the gate, and writes nothing
+        assert "more than what is left" in str(race.worker("B", -60).fails(Refused))
+        assert 0 < redis_client.ttl(f"{name(race)}:gate") <= 60
+        redis_client.delete(f"{name(race)}:gate")  # the minute is over
+        race.worker("C", -60).finishes()
         assert (race.balance(), race.kept()) == (40, True)
 
 
