@@ -30,6 +30,12 @@ class FilesInput(forms.ClearableFileInput):
     allow_multiple_selected = True
     template_name = "ledger/files_input.html"
 
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        """Add `widget.most`, bytes: the server cuts off a much larger request before anybody can explain it."""
+        context = super().get_context(name, value, attrs)
+        context["widget"]["most"] = settings.IMPORT_MAX_BYTES
+        return context
+
 
 class FilesField(forms.FileField):
     """Cleans to a list of Upload. Refuses too many files, and too many bytes before reading them."""

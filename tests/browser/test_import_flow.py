@@ -67,6 +67,21 @@ def test_the_same_file_twice_is_said_to_be_imported_before(page: Page, files: li
     expect(page.locator("section", has_text="Outcome").locator(".word").last).to_have_text("nothing lost")
 
 
+def test_files_that_are_too_large_are_not_sent(page: Page, tmp_path: Path) -> None:
+    """The server would cut the request off, with a line of bare text."""
+    large = tmp_path / "large.csv"
+    large.write_bytes(b"x" * 11_000_000)
+    page.goto("/admin/ledger/importrun/add/")
+    page.set_input_files("input[type=file]", large)
+    expect(page.locator(".chosen .alert")).to_have_text(
+        "11,000,000 bytes in all, the limit is 10,000,000 bytes: split the import"
+    )
+    page.get_by_role("button", name="Import concurrently").click()
+    expect(page.locator("input[type=file]")).to_be_focused()
+    page.get_by_role("button", name="Import the four sample files").click()  # instead of mine
+    page.wait_for_url("**/importrun/*/change/")
+
+
 def test_compare_repeats_the_files_under_each_chosen_strategy(page: Page, tmp_path: Path) -> None:
     """Long enough that the files meet even if one lane is woken by the sweeper only, 3 s late."""
     page.goto("/admin/loadtest/trial/compare/")

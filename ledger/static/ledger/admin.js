@@ -1,4 +1,7 @@
-// Lists the chosen files below the drop zone, and lets one drop files onto it.
+// Lists the chosen files below the drop zone, says when they are too large to be sent, and lets one drop files onto it.
+function sizeOf(files) {
+  return Array.from(files).reduce((sum, file) => sum + file.size, 0);
+}
 document.addEventListener("change", (event) => {
   const list = event.target.closest(".drop")?.querySelector("[data-chosen-files]");
   list?.replaceChildren(
@@ -8,6 +11,23 @@ document.addEventListener("change", (event) => {
       return item;
     }),
   );
+  if (list && sizeOf(event.target.files) > Number(list.dataset.most)) {
+    const item = document.createElement("li");
+    item.className = "alert";
+    item.textContent = `${[sizeOf(event.target.files), Number(list.dataset.most)].map((size) => size.toLocaleString("en")).join(" bytes in all, the limit is ")} bytes: split the import`;
+    list.append(item);
+  }
+});
+document.addEventListener("submit", (event) => {
+  const tooLarge = event.target.querySelector(".chosen .alert");
+  if (!tooLarge) return;
+  const input = tooLarge.closest(".drop").querySelector("input");
+  if (event.submitter?.name === "samples") {
+    input.value = ""; // the samples instead of them
+    return;
+  }
+  event.preventDefault(); // the server would cut it off without a page
+  input.focus();
 });
 for (const kind of ["dragover", "drop"]) {
   document.addEventListener(kind, (event) => {
