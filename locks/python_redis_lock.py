@@ -30,7 +30,7 @@ from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockError, LockLost, LockNotHeld
-from locks.server import typed_errors
+from locks.server import answering, typed_errors
 from locks.timing import whole_seconds
 from locks.token_lock import TokenLock
 
@@ -58,7 +58,7 @@ class PythonRedisLock(Lock):
         `auto_renewal`, a thread that extends the lease every 2/3 of it."""
         super().__init__(name)
         expire = None if lease is None else whole_seconds(lease)
-        self._lock = redis_lock.Lock(redis, self.name, expire=expire, auto_renewal=renew)
+        self._lock = redis_lock.Lock(answering(redis), self.name, expire=expire, auto_renewal=renew)
 
     def acquire(self, timeout: float | None = None) -> bool:
         """`timeout` goes to the library as it is (0: one attempt, which it calls blocking=False)."""

@@ -28,7 +28,7 @@ from redis.lock import Lock as RedisLock
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockLost, LockNotHeld
-from locks.server import typed_errors
+from locks.server import answering, typed_errors
 from locks.timing import checked_poll
 from locks.token_lock import TokenLock
 
@@ -50,7 +50,7 @@ class RedisPyLock(Lock):
     def __init__(self, name: str, *, redis: Redis, lease: float | None = 5.0, poll: float = 0.1) -> None:
         """Seconds: `lease` (the library's `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
         super().__init__(name)
-        self._lock: RedisLock = redis.lock(self.name, timeout=lease, sleep=checked_poll(poll))
+        self._lock: RedisLock = answering(redis).lock(self.name, timeout=lease, sleep=checked_poll(poll))
 
     def acquire(self, timeout: float | None = None) -> bool:
         with typed_errors(self.name):

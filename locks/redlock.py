@@ -30,7 +30,7 @@ from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost, LockUnavailable
 from locks.hazards import Hazard
 from locks.one_holding import OneHolding
-from locks.server import LuaScript, typed_errors
+from locks.server import LuaScript, answering, typed_errors
 from locks.timing import milliseconds, poll_until
 from locks.token_lock import TokenLock
 
@@ -66,7 +66,7 @@ class RedlockLock(OneHolding):
         is no lock, and allowed, so that it can be shown). Seconds: `lease`, `poll` (the longest random delay
         between two attempts). `drift`: the part of the lease that clocks may differ by."""
         super().__init__(name)
-        self.nodes = list(redis_nodes)
+        self.nodes = [answering(node) for node in redis_nodes]
         self.quorum = len(self.nodes) // 2 + 1 if quorum is None else quorum
         if not 1 <= self.quorum <= len(self.nodes):
             raise ValueError(

@@ -33,7 +33,7 @@ from redis.exceptions import RedisError
 from locks.base import NO_FENCING, Lock
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.hazards import BESIDE_THE_LOCK, Hazard
-from locks.server import LuaScript, typed_errors
+from locks.server import LuaScript, answering, typed_errors
 from locks.timing import checked_cap, milliseconds, poll_until
 from locks.token_lock import TokenLock
 
@@ -64,7 +64,8 @@ class ReentrantMendedLock(Lock):
     ) -> None:
         """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is renewed no more."""
         super().__init__(name)
-        self.redis, self.lease, self.poll, self.cap = redis, milliseconds(lease), poll, checked_cap(cap)
+        self.redis, self.lease, self.poll = answering(redis), milliseconds(lease), poll
+        self.cap = checked_cap(cap)
         self._holdings: dict[threading.Thread, _Holding] = {}
         self._process = os.getpid()
 

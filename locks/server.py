@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
-from redis import Redis
+from redis import Redis, asyncio
 from redis.backoff import NoBackoff
+from redis.client import Pipeline
+from redis.cluster import ClusterPipeline
 from redis.connection import AbstractConnection
 from redis.exceptions import (
     AskError,
@@ -58,6 +60,18 @@ class LuaScript:
             return redis.evalsha(self.sha, len(keys), *keys, *args)
         except NoScriptError:
             return redis.eval(self.text, len(keys), *keys, *args)
+
+
+Client = TypeVar("Client")
+_PROMISING = (asyncio.Redis, asyncio.RedisCluster, Pipeline, ClusterPipeline)
+
+
+def answering(client: Client) -> Client:
+    """Return `client`. Raises TypeError for one of asyncio and for a pipeline: what they return in place of an answer
+    is true, so that every acquire would be granted, and nothing sent."""
+    if isinstance(client, _PROMISING):
+        raise TypeError(f"{type(client).__qualname__} does not answer at once: give a redis.Redis")
+    return client
 
 
 @contextmanager

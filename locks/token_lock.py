@@ -32,7 +32,7 @@ from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.one_holding import OneHolding
-from locks.server import LuaScript, typed_errors
+from locks.server import LuaScript, answering, typed_errors
 from locks.timing import milliseconds, poll_until
 
 
@@ -73,7 +73,7 @@ class TokenLock(OneHolding):
     def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, poll: float = 0.05) -> None:
         """Seconds: `lease` of the key, `poll` between two attempts."""
         super().__init__(name)
-        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        self.redis, self.lease, self.poll = answering(redis), milliseconds(lease), poll
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()

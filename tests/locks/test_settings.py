@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from redis import asyncio as redis_asyncio
 
 import locks
 from locks import LOCKS, Lock, build
@@ -19,6 +20,11 @@ from locks.timing import ends_at, milliseconds, poll_until, whole_seconds
 
 SERVERLESS = Redis(unix_socket_path="/nobody/listens/here")
 OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
+#: locks that ask through the client that they are given, and are meant to be right
+ANSWERED = [
+    *("token", "compare-and-delete", "semaphore", "reentrant-mended", "redlock", "redlock-reentrant"),
+    *("replicated", "durable", "token-pubsub", "token-queue", "fenced", "redis-py", "python-redis-lock"),
+]
 SCRIPTS = sorted(Path(locks.__file__).parent.glob("*.lua"))
 
 
@@ -74,6 +80,18 @@ def test_polls_that_never_or_always_ask_are_refused(slug: str, poll: Any) -> Non
 def test_caps_of_nothing_are_refused(slug: str, cap: Any) -> None:
     with pytest.raises(ValueError, match="give 0 or more"):
         build(LOCKS[slug], "x", cap=cap, **OFFERED)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [redis_asyncio.Redis(), redis_asyncio.Redis().pipeline(), SERVERLESS.pipeline()],
+    ids=["asyncio", "asyncio's pipeline", "pipeline"],
+)
+@pytest.mark.parametrize("slug", ANSWERED)
+def test_clients_that_do_not_answer_are_refused(slug: str, client: Any) -> None:
+    """A coroutine and a pipeline are true: each acquire would be granted, and nothing sent."""
+    with pytest.raises(TypeError, match=r"give a redis\.Redis"):
+        build(LOCKS[slug], "x", redis=client, redis_nodes=[SERVERLESS, SERVERLESS, client])
 
 
 def test_a_wait_without_an_end_is_said_by_none() -> None:
