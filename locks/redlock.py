@@ -73,6 +73,10 @@ class RedlockLock(OneHolding):
                 f"a quorum of {self.quorum} among {len(self.nodes)} nodes: give 1 to {len(self.nodes)}"
             )
         self.lease, self.poll, self.drift = milliseconds(lease), poll, lease * drift + 0.002
+        if not (drift >= 0 and self.drift < lease):
+            raise ValueError(
+                f"{lease!r} s with a drift of {drift!r}: give a longer lease, or a drift between 0 and 1"
+            )
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnavailable when fewer than a quorum of the nodes answer."""

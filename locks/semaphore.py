@@ -48,8 +48,8 @@ class SemaphoreLock(TokenLock):
     ) -> None:
         """`permits`: how many may be inside. Seconds: `lease` of a permit, `poll` between two attempts."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
-        if permits < 1:
-            raise ValueError(f"permits={permits}: give 1 or more")
+        if not (type(permits) is int and permits >= 1):
+            raise ValueError(f"permits={permits!r}: give a whole number, 1 or more")
         self.permits = permits
 
     def _attempt(self, token: bytes) -> bool:

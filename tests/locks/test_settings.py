@@ -94,6 +94,20 @@ def test_clients_that_do_not_answer_are_refused(slug: str, client: Any) -> None:
         build(LOCKS[slug], "x", redis=client, redis_nodes=[SERVERLESS, SERVERLESS, client])
 
 
+@pytest.mark.parametrize("slug", ["redlock", "redlock-reentrant"])
+@pytest.mark.parametrize("setting", [{"drift": -0.1}, {"drift": nan}, {"drift": 1}, {"lease": 0.002}])
+def test_a_validity_of_nothing_or_beyond_the_lease_is_refused(slug: str, setting: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="give a longer lease, or a drift between 0 and 1"):
+        build(LOCKS[slug], "x", **OFFERED | setting)
+
+
+@pytest.mark.parametrize("permits", [0, -1, 1.5, nan, inf, True, "1"])
+def test_permits_that_cannot_be_counted_are_refused(permits: Any) -> None:
+    """The server lets everyone in where `nan` are out."""
+    with pytest.raises(ValueError, match="give a whole number, 1 or more"):
+        build(LOCKS["semaphore"], "x", permits=permits, **OFFERED)
+
+
 def test_a_wait_without_an_end_is_said_by_none() -> None:
     assert ends_at(None) is None
     with pytest.raises(ValueError, match="or None for as long as it takes"):
