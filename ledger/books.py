@@ -51,7 +51,7 @@ def open_book(
         raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
     if store not in found.stores:
         raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
-    Settings.of(values or {})
+    found.check(Settings.of(values or {}))
     fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
     try:
         store_of(Book(**fields))

@@ -117,6 +117,10 @@ class Strategy(ABC):
         """Return the rows in which a fresh book keeps `accounts`: one for each, unless the strategy splits them."""
         return accounts
 
+    @classmethod  # noqa: B027  (most follow whatever is allowed)
+    def check(cls, settings: Settings) -> None:
+        """Raise ValueError, before a book is opened, for a setting that this strategy cannot follow."""
+
     @abstractmethod
     def apply(self, posting: Posting) -> Applied:
         """Apply `posting`, or raise: Refused and Busy (certainly not applied), KeyTaken (another request with

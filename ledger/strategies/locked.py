@@ -18,9 +18,10 @@ from redis.exceptions import RedisError
 from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
-from ledger.strategies.base import Strategy
+from ledger.strategies.base import Settings, Strategy
 from locks import Lock, LockError, LockFactory, LockTimeout, build
 from locks.hazards import Hazard
+from locks.timing import milliseconds, whole_seconds
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,16 @@ class Locked(Strategy):
 
     factory: ClassVar[LockFactory]
     stores = ("postgres", "mariadb", "redis")
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        """A lease is one that the lock's commands can express."""
+        step: float | None = getattr(cls.factory, "lease_step", None)
+        if settings.lease is not None and step is not None:
+            try:
+                (whole_seconds if step == 1 else milliseconds)(settings.lease)
+            except ValueError as error:
+                raise ValueError(f"{cls.slug}: {error}") from error
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()

@@ -161,6 +161,11 @@ def extra(keywords: Any, strategy: str = "token") -> dict[str, Any]:
         ({"strategy": "no-lock", "count": 1, "store": "floppy"}, "Known: postgres"),
         ({"strategy": "no-lock", "count": 1, "settings": {"leese": 1}}, "no setting leese"),
         ({"strategy": "no-lock", "count": 1, "settings": {"lease": -1}}, "lease: seconds"),
+        (
+            {"strategy": "hash-set", "count": 1, "settings": {"lease": 1.5}},
+            "uses EX/EXPIRE, give whole seconds",
+        ),
+        ({"strategy": "token", "count": 1, "settings": {"lease": 0.0001}}, "0.001 or more"),
         ({"strategy": "no-lock", "count": 1, "settings": {"think": [2, 1]}}, "think"),
         (extra({"directory": "/home/of/whom"}, "file-lock"), "directory is not for a client to choose"),
         (extra({"redis": 1}), "redis is not for a client"),

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ledger.addresses import NoServers
 from ledger.stores import STORES
-from ledger.strategies import CARD, STRATEGIES, Settings
+from ledger.strategies import CARD, STRATEGIES, Settings, find
 from loadtest import records, subjects
 from loadtest.arguments import named_value, typed, whole_number
 from loadtest.claims import exit_code
@@ -95,8 +95,8 @@ class Command(BaseCommand):
         try:
             plans = _plans(options)
             for plan in plans:
-                list(plan.trials())
-                Settings.of(plan.settings)
+                for trial in plan.trials():
+                    find(trial.strategy).check(Settings.of(plan.settings))
         except ValueError as error:
             raise subjects.usage(error) from error
         subjects.writable(options["output"])
