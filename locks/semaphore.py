@@ -53,6 +53,8 @@ class SemaphoreLock(TokenLock):
         self.permits = permits
 
     def _attempt(self, token: bytes) -> bool:
+        if self.held:  # one object is one holder: it would forget the permit that it has
+            return False
         asked = time.monotonic()
         if not self.acquire_script(self.redis, [self.name], [token, self.lease, self.permits]):
             return False

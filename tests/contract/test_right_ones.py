@@ -38,6 +38,17 @@ def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
         assert not arena.keys(fight.name), "nothing is left behind"
 
 
+def test_semaphore_one_object_has_one_permit(arena: Arena) -> None:
+    """It forgot the first one, which nobody could give back before its lease was over."""
+    with arena.fight(SEMAPHORE, permits=2, lease=UNHURRIED) as fight:
+        lock = fight.holder().lock
+        assert not lock.acquire(timeout=0)
+        lock.release()
+        assert not arena.keys(fight.name)
+        with lock:
+            assert lock.held
+
+
 def test_semaphore_a_short_lease_does_not_end_a_long_one(arena: Arena) -> None:
     with arena.fight(SEMAPHORE, permits=2, lease=10 * UNHURRIED) as fight:
         fight.holder()
