@@ -59,6 +59,7 @@ class Run(Baton):
         self.last: Task | None = None
         self.progress_at = 0  # when something last happened that was no poll in vain
         self.longest = 0  # lease or wait, in µs: as far as is known
+        self.patience = bounds.patience  # for how much longer polls in vain are watched
         self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
         self.wall_clock_read = False
         self.looks = False  # did a worker look at a wall clock in the runs before the search?

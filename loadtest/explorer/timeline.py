@@ -218,7 +218,7 @@ def only_polls(run: Run) -> bool:
     tried = max((main.history.changes for main in mains), default=0)
     waited = run.now - run.progress_at
     enough = tried >= run.bounds.attempts and waited > run.longest  # until then a lease may let them on
-    if waited <= run.bounds.patience + run.longest and not enough:
+    if waited <= run.patience + run.longest and not enough:
         return False
     for task in run.tasks:
         watch(run, task)

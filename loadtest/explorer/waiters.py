@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.explorer import timeline
+from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
@@ -44,6 +45,12 @@ def _quietest(run: Run, options: Sequence[Option]) -> int:
     return 0
 
 
+def _through_all_pauses(run: Run) -> int:
+    """Each pause of a schedule may last as long as one alone, and its waiters poll on all the time."""
+    bounds, more = run.bounds, max(run.bounds.faults - 1, 0)
+    return bounds.patience + more * (bounds.patience + run.longest + SECOND + 2 * bounds.slack)
+
+
 class _Stopped:
     """A chooser: one worker takes some steps and then stands still; the others go on."""
 
@@ -58,6 +65,7 @@ class _Stopped:
             return own[0]
         if own and not self.stands:
             self.stands = worker.paused = run.leases_stand = True
+        run.patience = _through_all_pauses(run)
         kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
         if timeline.next_timer(run) is None:  # all timers that there are stand still with it
             kinds.discard(Kind.TICK)

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.bounds import Fault, Reduction
+from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.subject import UNBROKEN
+from locks.setnx import SetnxLock
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -113,3 +114,10 @@ def test_a_pause_may_end_between_two_steps_that_only_read(explore: Explore, redu
     assert explore(at_leisure).worst == UNBROKEN, "the control: nobody is late"
     result = explore(at_leisure, faults=1, kinds=PAUSE, reduction=reduction)
     assert (result.worst, result.exhausted) == ("lost", True)
+
+
+def test_polls_are_known_for_as_long_as_two_pauses_last(explore: Explore) -> None:
+    """Beyond what was watched, a waiter's polls were executed, and led to a moment that came again on its own way."""
+    deposit = bank.locked_by(lambda own: SetnxLock("lock", redis=own.redis, poll=0.05))
+    result = explore(deposit, faults=2, kinds=PAUSE, patience=SECOND)
+    assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
