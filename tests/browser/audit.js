@@ -1,6 +1,8 @@
 // What somebody without a mouse, without sight or with a phone would stumble over on this page: one line each.
 () => {
   const found = new Set();
+  for (const moving of document.getAnimations()) // a colour on its way is looked at where it arrives
+    if (moving.effect.getComputedTiming().iterations !== Infinity) moving.finish();
   const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && element.getClientRects().length;
   const called = (element) => `<${element.tagName.toLowerCase()}> ${(element.id || element.textContent.trim()).slice(0, 40)}`;
   const name = (element) => {

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
 from ledger.books import open_book, post
-from ledger.models import Account
+from ledger.models import Account, Book
 from ledger.posting import Line, Posting
 from loadtest.models import Result, Trial
 from tests.browser.conftest import AUDIT, watched
@@ -33,10 +33,11 @@ NAMES = ["W" * 200, "<b>bold</b><img src=x onerror=alert(1)>", "حساب الب�
 
 
 @pytest.fixture(scope="module", autouse=True)  # before playwright's loop
-def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
+def pages(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, str]]:
     """name → address of a page that shows awkward rows."""
     with django_db_blocker.unblock():
         books = [open_book("no-lock", [("N" * 40, 100, None)], name=name) for name in NAMES]
+        more = [open_book("no-lock", [("A", 100, None)]).pk for _ in range(100)]  # than one page of the list
         post(books[0], Posting("k", (Line("N" * 40, 1),)))
         Account.objects.filter(book=books[0]).update(head=None)  # as if somebody had overwritten it
         done = Trial.objects.create(command="compare", workload="deposits", store="postgres")
@@ -45,7 +46,7 @@ def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
         running = Trial.objects.create(command="import", workload="imports", store="postgres")
         Result.objects.create(trial=running, strategy="no-lock", verdict="lost", data=data)
     losses = f"ledger/book/{books[0].pk}/accounts/{'N' * 40}/losses/"
-    return {
+    yield {
         "start": "",
         "book": f"ledger/book/{books[0].pk}/change/",
         "untouched book": f"ledger/book/{books[1].pk}/change/",
@@ -55,6 +56,8 @@ def pages(django_db_setup: None, django_db_blocker: Any) -> dict[str, str]:
         "result": f"loadtest/result/{of_lock.pk}/change/",
         **{path: path for path in OTHERS},
     }
+    with django_db_blocker.unblock():
+        Book.objects.filter(pk__in=more).delete()
 
 
 @pytest.fixture
@@ -80,6 +83,17 @@ def test_nobody_stumbles_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
 def test_nobody_stumbles_on_a_wide_screen_in_the_dark(page: Page, pages: dict[str, str]) -> None:
     page.emulate_media(color_scheme="dark")
     assert not stumbles(page, pages)
+
+
+def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -> None:
+    """As those of the theme are for a moment: half way they have little contrast."""
+    page.goto("/admin/ledger/book/", wait_until="networkidle")
+    page.evaluate("document.body.animate([{ opacity: 0.2 }, { opacity: 1 }], { duration: 1e6 })")
+    assert not page.evaluate(AUDIT)
+    page.evaluate(
+        "document.body.animate([{ opacity: 1 }, { opacity: 0.2 }], { duration: 1, fill: 'forwards' }).finish()"
+    )
+    assert any("contrast" in each for each in page.evaluate(AUDIT))
 
 
 def test_who_has_no_mouse_can_skip_the_navigation_and_log_out(page: Page) -> None:
