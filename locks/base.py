@@ -22,6 +22,11 @@ NO_RENEWER = {"renewal-of-anothers": "no thread renews it"}
 NO_FENCING = {"fencing": "it has no fencing number"}
 
 
+def without(reasons: dict[str, str], *cases: str) -> dict[str, str]:
+    """Return another lock's `fails` but for what this one passes."""
+    return {case: why for case, why in reasons.items() if case not in cases}
+
+
 def checked_name(name: str) -> str:
     """Return `name`, or raise ValueError: a lock's name becomes part of a server-side key."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):

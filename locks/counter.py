@@ -55,8 +55,10 @@ class CounterLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
+        "release-repeated": "DEL does not ask whose lock it is",
         "holder-crash": "no lease is ever set",
         "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
+        "acquire-repeated": "INCR counts it twice: it waits for ever",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

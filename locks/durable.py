@@ -24,6 +24,7 @@ from typing import ClassVar
 
 from redis import Redis
 
+from locks.base import without
 from locks.hazards import Hazard
 from locks.replicated import ReplicatedLock
 from locks.token_lock import TokenLock
@@ -38,9 +39,7 @@ class DurableLock(ReplicatedLock):
     guarantees = "as `token`, through a restart of the server"
     breaks_when = "another machine takes over; the disk is lost; section outlasts the lease"
     withstands = TokenLock.withstands | {Hazard.SERVER_RESTART}
-    fails: ClassVar[dict[str, str]] = {
-        key: why for key, why in TokenLock.fails.items() if key != "server-restart"
-    }
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "server-restart")
 
     def __init__(
         self,

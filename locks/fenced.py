@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import NO_RENEWER
+from locks.base import NO_RENEWER, without
 from locks.server import LuaScript, typed_errors
 from locks.token_lock import TokenLock
 
@@ -39,7 +39,7 @@ class FencedLock(TokenLock):
         "as `token`; and a number that grows with every grant, by which a store can refuse a late holder"
     )
     breaks_when = "nobody checks the number; the counter is lost in a failover"
-    fails: ClassVar[dict[str, str]] = TokenLock.fails
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER
 
     acquire_script = LuaScript("fenced_acquire.lua")

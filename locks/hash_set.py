@@ -44,6 +44,7 @@ class HashSetLock(Lock):
             "lease-expiry",
             "foreign-release",
             "release-after-loss",
+            "release-repeated",
             "reentrancy",
             "server-restart",
             "failover",

@@ -40,6 +40,7 @@ class NaiveLock(Lock):
         "race": "two clients GET before either SETs",
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
+        "release-repeated": "DEL does not ask whose lock it is",
         "holder-crash": "no lease",
         "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
         "server-restart": "nothing tells the holder",

@@ -61,6 +61,7 @@ class ReentrantLock(Lock):
     }
     fails: ClassVar[dict[str, str]] = {
         "reentrancy": "its identity is the object's uuid: threads that share the object are one owner",
+        "acquire-repeated": "HINCRBY counts it twice, and it leaves once",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

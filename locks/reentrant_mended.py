@@ -30,7 +30,7 @@ from typing import ClassVar
 from redis import Redis
 from redis.exceptions import RedisError
 
-from locks.base import NO_FENCING, Lock
+from locks.base import NO_FENCING, Lock, without
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.server import LuaScript, answering, typed_errors
@@ -52,7 +52,7 @@ class ReentrantMendedLock(Lock):
     lease_step = 0.001
     renews = True
     withstands = (TokenLock.withstands - {Hazard.RENEWAL_DIES}) | BESIDE_THE_LOCK | {Hazard.OVERRUN}
-    fails: ClassVar[dict[str, str]] = TokenLock.fails
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_FENCING
 
     acquire_script = LuaScript("reentrant_mended_acquire.lua")

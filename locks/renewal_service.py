@@ -67,6 +67,7 @@ class RenewalServiceLock(Lock):
         "holder-crash": "the service renews a dead holder's lock",
         "lost-reply": "the service renews what a lost reply left behind",
         "renewal-of-anothers": "renewing anyone's lock is what it is for",
+        "acquire-repeated": "SET NX refuses it what it has set itself: it waits until its lease is over",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

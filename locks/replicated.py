@@ -26,6 +26,7 @@ from typing import ClassVar
 from redis import Redis
 from redis.exceptions import RedisError
 
+from locks.base import without
 from locks.errors import LockUnavailable
 from locks.hazards import Hazard
 from locks.server import one_session
@@ -43,7 +44,7 @@ class ReplicatedLock(TokenLock):
     breaks_when = "a replica that did not confirm is promoted; split brain; section outlasts the lease"
     round_trips = "2 + 1"
     withstands = TokenLock.withstands | {Hazard.FAILOVER}
-    fails: ClassVar[dict[str, str]] = {key: why for key, why in TokenLock.fails.items() if key != "failover"}
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "failover")
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import NO_FENCING, NO_RENEWER
+from locks.base import NO_FENCING, NO_RENEWER, without
 from locks.errors import LockLost
 from locks.server import LuaScript, typed_errors
 from locks.token_lock import TokenLock
@@ -37,7 +37,7 @@ class SemaphoreLock(TokenLock):
     source = 'J. Carlson, "Redis in Action"'
     guarantees = "at most `permits` holders while each section fits its lease"
     breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
-    fails: ClassVar[dict[str, str]] = TokenLock.fails
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
     acquire_script = LuaScript("semaphore_acquire.lua")

@@ -1,4 +1,5 @@
--- Takes one of the permits, after dropping those whose lease is over. The time is the server's.
+-- Takes one of the permits, after dropping those whose lease is over. The time is the server's. A client that did not
+-- hear the reply, and sends it again, finds its permit, with a new lease.
 -- KEYS[1]  the semaphore: a sorted set, owner's token → end of its lease (server time, ms)
 -- ARGV[1]  the token
 -- ARGV[2]  the lease in milliseconds
@@ -7,7 +8,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then
+if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then
     return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])

@@ -46,8 +46,10 @@ class SetnxLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
+        "release-repeated": "DEL does not ask whose lock it is",
         "holder-crash": "no lease",
         "lost-reply": "no lease: what a lost reply leaves behind stays for ever",
+        "acquire-repeated": "SETNX refuses it what it has set itself: it waits for ever",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

@@ -55,7 +55,9 @@ class SetnxTtlLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
+        "release-repeated": "DEL does not ask whose lock it is",
         "waiter-cancelled": "the waiting loop stands inside the try: its finally deletes the holder's lock",
+        "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from redis import BlockingConnectionPool, Redis
 
+from locks.base import without
 from locks.errors import LockLost
 from locks.hazards import NONE
 from locks.server import typed_errors
@@ -39,7 +40,7 @@ class TokenLeakyLock(TokenLock):
     guarantees = "as `token`, for the first commands of a process"
     breaks_when = "the connection pool is empty: the process stalls"
     withstands = NONE
-    fails: ClassVar[dict[str, str]] = TokenLock.fails | dict.fromkeys(
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated") | dict.fromkeys(
         ("endurance", "holder-crash", "lease-expiry", "lost-reply", "renewal", "wait-time"), EMPTY_POOL
     )
 

@@ -15,7 +15,8 @@ Breaks when  the section, or a pause inside it, outlasts the lease: the holder w
              nothing in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a
              second holder in. A jump of the server's clock ends the lease early. Waiters are served by luck.
              A client that repeats by itself (redis-py's usual one) after a lost reply meets what it did itself: an
-             acquire waits for its own lease, a release that went through says LockLost. No money is lost by that.
+             acquire waits for its own lease (those of `fenced`, `semaphore`, `token-pubsub` and `token-queue` know
+             their token), a release that went through says LockLost. No money is lost by that.
 Costs        1 round trip to acquire (again every `poll` while waiting), 1 to release, 1 to extend.
 Source       the Redis manual, "Distributed Locks with Redis": the correct single-instance lock.
 """
@@ -62,6 +63,7 @@ class TokenLock(OneHolding):
     }
     fails: ClassVar[dict[str, str]] = {
         "fairness": "polling: whoever asks first after the release gets it",
+        "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
     }

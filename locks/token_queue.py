@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from redis import Redis
 
-from locks.base import NO_FENCING, NO_RENEWER
+from locks.base import NO_FENCING, NO_RENEWER, without
 from locks.errors import LockError, LockLost
 from locks.server import LuaScript, longest_block, typed_errors
 from locks.timing import ends_at
@@ -46,7 +46,7 @@ class TokenQueueLock(TokenLock):
     source = "ours, after MCS queue locks"
     guarantees = "as `token`; waiters are served in the order they came"
     round_trips = "1 + 1; a waiter 3"
-    fails: ClassVar[dict[str, str]] = {key: why for key, why in TokenLock.fails.items() if key != "fairness"}
+    fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "fairness")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
     script = LuaScript("token_queue.lua")

@@ -35,6 +35,7 @@ class TryLockChecked(TryLock):
     fails: ClassVar[dict[str, str]] = {
         "waiter-gives-up": "finally: unlock(), though not held: its error takes the place of LockTimeout",
         "waiter-cancelled": "the same: its error takes the place of the interruption",
+        "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "spinning: whoever asks first after the release gets it",

@@ -51,6 +51,8 @@ class WatchdogLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "release-overtaken": "anything fits between the GET and the DEL",
         "renewal-of-anothers": "the thread never asks whose lock it extends",
+        "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
+        "release-repeated": "DEL does not ask whose lock it is",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

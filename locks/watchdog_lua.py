@@ -55,6 +55,7 @@ class WatchdogLuaLock(Lock):
     }
     fails: ClassVar[dict[str, str]] = {
         "renewal-of-anothers": "the thread never asks whose lock it extends, and a late release does not stop it",
+        "acquire-repeated": "SETNX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",

@@ -10,8 +10,7 @@ from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
 from tests.contract.arena import Arena
 from tests.contract.case import case
 from tests.contract.fight import Fight
-from tests.contract.party import Party
-from tests.contract.promises import Broken, demand, wait_until
+from tests.contract.promises import Broken, demand
 from tests.contract.site import FEW, UNHURRIED, Site, awaited
 from tests.contract.workers import asks_a_server
 
@@ -55,7 +54,7 @@ def _lost_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     acquiring = party.begins(party.takes, stop_before=step)
     if not party.stands_at_the_gate(acquiring):
         return False
-    _loses_the_reply(party, proxy)
+    party.loses_the_reply(proxy)
     told = f"the reply to command {step + 1} of acquire got lost"
     try:
         granted = acquiring.result()
@@ -77,7 +76,7 @@ def _lost_in_release(fight: Fight, site: Site, proxy: Proxy, step: int) -> bool:
     releasing = party.begins(party.leaves, stop_before=step)
     if not party.stands_at_the_gate(releasing):
         return False
-    _loses_the_reply(party, proxy)
+    party.loses_the_reply(proxy)
     releasing.result()
     party.gate.open()
     demand(not party.lock.held, "it was released without a reply, and believes that it holds it")
@@ -91,14 +90,6 @@ def _ends_with_its_lease(fight: Fight, told: str) -> None:
     left = awaited(fight.factory)
     fight.passes_time(left)
     fight.opens_within(left + 1, f"{told}; it is not free when its lease is over")
-
-
-def _loses_the_reply(party: Party, proxy: Proxy) -> None:
-    """To the command before which the party stands: a renewal thread's command must not come in its place."""
-    party.gate.keep_others_out()
-    wait_until(lambda: not party.gate.under_way)
-    proxy.swallow(reads=True)
-    party.gate.open_for_it()
 
 
 @case("typed-errors")

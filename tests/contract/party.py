@@ -8,6 +8,7 @@ from concurrent.futures import TimeoutError as StillWaiting
 from contextlib import suppress
 from typing import Any
 
+from loadtest.faults.proxy import Proxy
 from locks import LockFactory
 from tests.contract.gates import Gate
 from tests.contract.promises import wait_until
@@ -80,6 +81,13 @@ class Party:
         """True as soon as it stands there; False if the action ended without coming there."""
         wait_until(lambda: self.gate.standing or action.done())
         return self.gate.standing
+
+    def loses_the_reply(self, proxy: Proxy) -> None:
+        """To the command before which it stands: a renewal thread's command must not come in its place."""
+        self.gate.keep_others_out()
+        wait_until(lambda: not self.gate.under_way)
+        proxy.swallow(reads=True)
+        self.gate.open_for_it()
 
     def dies(self) -> None:
         self.gate.kill()

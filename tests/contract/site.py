@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from redis import ConnectionPool, Redis
@@ -30,26 +30,26 @@ class Site:
     redis: str | int
     nodes: tuple[str | int, ...] = ()
     client_name: str | None = None
+    retry: Retry = field(default_factory=lambda: Retry(NoBackoff(), 0))
 
     def named(self, client_name: str) -> Site:
         """The same, for clients that the server knows by this name."""
         return replace(self, client_name=client_name)
 
     def offers(self, gate: Gate) -> dict[str, Any]:
-        clients = [_client(address, gate, self.client_name) for address in (self.redis, *self.nodes)]
+        clients = [self._client(address, gate) for address in (self.redis, *self.nodes)]
         return {"redis": clients[0], "redis_nodes": clients}
 
-
-def _client(address: str | int, gate: Gate, name: str | None) -> Redis:
-    at = {"path": address} if isinstance(address, str) else {"host": "127.0.0.1", "port": address}
-    pool = ConnectionPool(
-        connection_class=GatedSocket if isinstance(address, str) else GatedPort,
-        gate=gate,
-        retry=Retry(NoBackoff(), 0),
-        client_name=name,
-        **at,
-    )
-    return Redis(connection_pool=pool)
+    def _client(self, address: str | int, gate: Gate) -> Redis:
+        at = {"path": address} if isinstance(address, str) else {"host": "127.0.0.1", "port": address}
+        pool = ConnectionPool(
+            connection_class=GatedSocket if isinstance(address, str) else GatedPort,
+            gate=gate,
+            retry=self.retry,
+            client_name=self.client_name,
+            **at,
+        )
+        return Redis(connection_pool=pool)
 
 
 def lease_of(factory: Any) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from locks import LOCKS, LockError
+from locks.hazards import Hazard
 from tests.contract import (  # noqa: F401  # noqa: F401
     cases_crashes,
     cases_disasters,
@@ -14,6 +15,7 @@ from tests.contract import (  # noqa: F401  # noqa: F401
     cases_fencing,
     cases_leases,
     cases_releases,
+    cases_repeats,
     cases_servers,
     cases_waiting,
 )
@@ -83,6 +85,7 @@ def test_tables_are_sound(lock: Any) -> None:
     assert lock.fails.keys() | lock.not_applicable.keys() <= CASES.keys()
     assert not lock.fails.keys() & lock.not_applicable.keys()
     assert all((lock.fails | lock.not_applicable).values()), "each has its reason"
+    assert "release-repeated" not in lock.fails or Hazard.LOST_REPLY not in lock.withstands
 
 
 def test_each_case_can_fail() -> None:
