@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import faults, timeline
+from loadtest.explorer import faults, offering, timeline
 from loadtest.explorer.endless import still_bounded
 from loadtest.explorer.options import FREE, STEPS, Kind, Option
 from loadtest.explorer.tasks import State, Task
@@ -40,7 +40,7 @@ def _decide(run: Run) -> Option | None:
     still_bounded(run)
     if run.decisions <= run.beaten:
         return run.follow(run)
-    options = timeline.options(run)
+    options = offering.options(run)
     if not options:
         run.stuck = True
         return None

@@ -1,12 +1,9 @@
-"""Virtual time: one line of timers for sleeps, time-outs and leases; who may be how late; what may come next."""
+"""Virtual time: one line of timers for sleeps, time-outs and leases; who wakes when, and who only polls."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import faults
-from loadtest.explorer.bounds import Fault
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.tasks import State, Task, Worker, digest
 
 if TYPE_CHECKING:
@@ -68,58 +65,6 @@ def watch(run: Run, task: Task) -> None:
     if task.vain_since is not None and not task.dozed:
         kind = kind_of_poll(task)
         run.learned[kind] = max(run.learned.get(kind, 0), run.now - task.vain_since)
-
-
-def late(run: Run, until: int) -> list[str]:
-    """Workers that would act later than the slack allows if time moved on to `until`."""
-    slack = run.bounds.slack
-    names = {t.worker.name for t in ready(run) if t.due is not None and t.due + slack < until}
-    return sorted(names)
-
-
-def options(run: Run) -> list[Option]:
-    """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
-    if run.deadlock:
-        return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
-    steppers = ready(run)
-    ends_pause = any(worker.paused for worker in run.workers) and only_polls(run)
-    if run.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
-        return [Option(Kind.STEP, local[0].name)]
-    found = [Option(Kind.STEP, task.name) for task in steppers]
-    until = next_timer(run)
-    if until is not None:
-        lag = late(run, until)
-        if not lag:
-            found.append(Option(Kind.TICK))
-        elif Fault.PAUSE in run.bounds.kinds:
-            run.applicable.add(Fault.PAUSE)
-            if faults.used(run) + len(lag) <= run.bounds.faults:
-                found.append(Option(Kind.PAUSE, "+".join(lag)))
-    found += [Option(Kind.RESUME, w.name) for w in run.workers if may_resume(run, w, not found)]
-    return found + faults.options(run, steppers)
-
-
-def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
-    """A pause that nothing happened in is no pause: it may end once others have changed something, or time has passed
-    and another one is about to do something else than its polls (a read changes nothing, and yet matters). Once at
-    each time: whoever goes on then may do so before, between and after what the others do at that time."""
-    if not worker.paused or not worker.tasks or worker.crashed:
-        return False
-    if not run.full:
-        return True
-    mark = shared(run), run.now if any(map(_is_up_to_something, ready(run))) else _offered_at(worker)
-    news, worker.offered = worker.offered != mark, mark
-    return news or nothing_else or only_polls(run)
-
-
-def _offered_at(worker: Worker) -> int:
-    return worker.offered[1] if worker.offered else 0
-
-
-def _is_up_to_something(task: Task) -> bool:
-    """Does it stand before anything else than what it did in its last round, in vain?"""
-    polls = task.vain_since is not None or task.history.attempts > 0
-    return not (polls and task.op and task.history.goes_on_as_before(task.op.text))
 
 
 def shared(run: Run) -> bytes:

@@ -1,0 +1,82 @@
+"""All that may happen next: who may go on, may time, which pauses may begin or end, which faults may come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.explorer import faults, timeline
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.tasks import Task, Worker
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
+
+
+def options(run: Run) -> list[Option]:
+    """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
+    if run.deadlock:
+        return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
+    steppers = timeline.ready(run)
+    ends_pause = any(worker.paused for worker in run.workers) and timeline.only_polls(run)
+    if run.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
+        return [Option(Kind.STEP, local[0].name)]
+    found = [Option(Kind.STEP, task.name) for task in steppers]
+    until = timeline.next_timer(run)
+    if until is not None:
+        if not late(run, until):
+            found.append(Option(Kind.TICK))
+        elif Fault.PAUSE in run.bounds.kinds and (lag := whom_to_pause(run, until)):
+            run.applicable.add(Fault.PAUSE)
+            if faults.used(run) + len(lag) <= run.bounds.faults:
+                found.append(Option(Kind.PAUSE, "+".join(lag)))
+    found += [Option(Kind.RESUME, w.name) for w in run.workers if may_resume(run, w, not found)]
+    return found + faults.options(run, steppers)
+
+
+def late(run: Run, until: int) -> list[str]:
+    """Workers that would act later than the slack allows if time moved on to `until`."""
+    slack = run.bounds.slack
+    names = {t.worker.name for t in timeline.ready(run) if t.due is not None and t.due + slack < until}
+    return sorted(names)
+
+
+def whom_to_pause(run: Run, until: int) -> list[str]:
+    """Who has to stand still so that time can move on, at first to `until`. Their own timers stand still with them: the
+    next one may be later, and others too late for it. Nobody, if no timer is left then: no time would pass."""
+    still: list[Worker] = []
+    try:
+        at: int | None = until
+        while at is not None and (names := late(run, at)):
+            still += map(run.worker, names)
+            for worker in still:
+                worker.paused = True
+            at = timeline.next_timer(run)
+        return sorted(worker.name for worker in still) if at is not None else []
+    finally:
+        for worker in still:
+            worker.paused = False
+
+
+def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
+    """A pause that nothing happened in is no pause: it may end once others have changed something, or time has passed
+    and another one is about to do something else than its polls (a read changes nothing, and yet matters). Once at
+    each time: whoever goes on then may do so before, between and after what the others do at that time."""
+    if not worker.paused or not worker.tasks or worker.crashed:
+        return False
+    if not run.full:
+        return True
+    now = run.now if any(map(_is_up_to_something, timeline.ready(run))) else _offered_at(worker)
+    mark = timeline.shared(run), now
+    news, worker.offered = worker.offered != mark, mark
+    return news or nothing_else or timeline.only_polls(run)
+
+
+def _offered_at(worker: Worker) -> int:
+    return worker.offered[1] if worker.offered else 0
+
+
+def _is_up_to_something(task: Task) -> bool:
+    """Does it stand before anything else than what it did in its last round, in vain?"""
+    polls = task.vain_since is not None or task.history.attempts > 0
+    return not (polls and task.op and task.history.goes_on_as_before(task.op.text))
