@@ -89,28 +89,26 @@ class RedlockLock(OneHolding):
         except (
             BaseException
         ):  # interrupted, or a node that may not be asked this: what the others granted goes back
-            self._give_back(token)
+            self._give_back(token, self.nodes)
             raise
         until = asked + self.lease / 1000 - self.drift
         if answers.count(True) >= self.quorum and time.monotonic() < until:
             self._granted(token, until)
             return True
-        self._give_back(token)
+        self._give_back(token, self.nodes)
         self._check_reachable(answers)
         return False
 
-    def _give_back(self, token: bytes) -> None:
-        """On every node, also where no reply came; where it cannot be, the lease ends it."""
-        for node in self.nodes:
+    def _give_back(self, token: bytes, nodes: Sequence[Redis]) -> None:
+        """Also where no reply came; where it cannot be, the lease ends it."""
+        for node in nodes:
             with suppress(RedisError):
                 self.release_script(node, [self.name], [token])
 
-    def _ask(
-        self, question: Callable[[Redis], Any], nodes: Sequence[Redis] | None = None
-    ) -> list[bool | None]:
+    def _ask(self, question: Callable[[Redis], Any]) -> list[bool | None]:
         """Put `question` to the nodes → what each said, as a bool; None for one that cannot be asked."""
         answers: list[bool | None] = []
-        for node in self.nodes if nodes is None else nodes:
+        for node in self.nodes:
             try:
                 with typed_errors(self.name):
                     answers.append(bool(question(node)))
@@ -131,7 +129,7 @@ class RedlockLock(OneHolding):
         try:
             answers = self._ask(lambda node: self.release_script(node, [self.name], [token]))
         except BaseException:  # as in an attempt
-            self._give_back(token)
+            self._give_back(token, self.nodes)
             raise
         self._judge(answers)
 

@@ -9,7 +9,9 @@
 
 Guarantees   what `redlock` does, while no node misses an entry or an exit.
 Breaks when  a node misses one: its count is lower (it frees the lock too early) or higher (it keeps it until
-             its lease ends) than those of the others, and nothing compares them. What breaks `redlock`.
+             its lease ends) than those of the others, and nothing compares them. What breaks `redlock`. An
+             interrupted acquire or release is undone, or done, on all nodes but the one that was being asked: that
+             one may have counted, or not.
 Costs        N round trips to acquire and N to release, for every entry.
 Source       the article's remark on reentrant Redlock: the counts of the instances differ.
 """
@@ -66,15 +68,28 @@ class RedlockReentrantLock(RedlockLock):
 
     def _attempt(self) -> bool:
         token, asked = self._owner(), time.monotonic()
-        answers = self._ask(lambda node: self.acquire_script(node, [self.name], [token, self.lease]))
+        entered: list[
+            Redis
+        ] = []  # also where no reply came: it may have counted, or not. Here the counts come apart.
+
+        def enter(node: Redis) -> bool:
+            entered.append(node)
+            if self.acquire_script(node, [self.name], [token, self.lease]):
+                return True
+            entered.pop()
+            return False
+
+        try:
+            answers = self._ask(enter)
+        except BaseException:  # as in `redlock`
+            self._give_back(token, entered)
+            raise
         if answers.count(True) >= self.quorum and time.monotonic() - asked < self.lease / 1000 - self.drift:
             own = self._own()
             own.entries = (own.entries if own.token else 0) + 1  # a loss ends the count
             self._granted(token, asked + self.lease / 1000 - self.drift)
             return True
-        # also where no reply came: it may have counted, or not. Here the counts come apart.
-        entered = [node for node, answer in zip(self.nodes, answers, strict=True) if answer is not False]
-        self._ask(lambda node: self.release_script(node, [self.name], [token]), entered)
+        self._give_back(token, entered)
         self._check_reachable(answers)
         return False
 
@@ -85,7 +100,18 @@ class RedlockReentrantLock(RedlockLock):
         own.entries -= 1
         if not own.entries:
             own.token = None
-        self._judge(self._ask(lambda node: self.release_script(node, [self.name], [token]) is not None))
+        inside = list(self.nodes)
+
+        def leave(node: Redis) -> bool:
+            inside.remove(node)
+            return self.release_script(node, [self.name], [token]) is not None
+
+        try:
+            answers = self._ask(leave)
+        except BaseException:  # as in an attempt
+            self._give_back(token, inside)
+            raise
+        self._judge(answers)
 
     def _mine(self, verb: str) -> bytes:
         if (token := self.token) is None:

@@ -18,8 +18,10 @@ Breaks when  the holder is paused, or cut off, past its session's time-out and g
 Costs        4 round trips to acquire (is the parent there, create, list, one read for the number; 2 more to wait: a
              watch, and list again), 1 delete to release. Create and delete are writes through the ensemble. A session
              with heartbeats for each process.
-Waiting      The wait time is kept, but that an answer under way at its end, or the first connection, has GRACE. An
-             ensemble that does not answer within CONNECT is unavailable.
+Waiting      The wait time is kept while the ensemble answers. One that is silent is told as LockUnavailable at the end
+             of the wait time, but for each request no sooner than GRACE (1 s; so 0.5 s become 1 s): a slow answer,
+             or a first connection, is not yet a silent ensemble, and who waits 0 s would never get in. No later than
+             CONNECT (5 s) after a request, and so without a wait time.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 """
 

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 CONNECT = 5.0  # seconds until an ensemble that does not answer is called unavailable
-GRACE = 1.0  # seconds for an answer that is under way at the deadline
+GRACE = 1.0  # seconds that each answer has, however soon the wait time is over
 _guard = threading.Lock()
 #: by hosts, session time-out and process id
 _clients: dict[tuple[str, float, int], Any] = {}

@@ -164,15 +164,36 @@ def nowhere(count: int) -> list[Any]:
 
 def test_a_node_that_refuses_the_command_keeps_no_other_node_locked(arena: Arena) -> None:
     """The error goes to the caller at once: what the nodes before it have granted is given back."""
-    last = arena.admins[-1]
     with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
-        last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all", "-set"], keys=["*"])
-        try:
-            with pytest.raises(LockUnsupported):
-                fight.party().gets_in()
-        finally:
-            last.acl_setuser("default", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+        with may_not(arena.admins[-1], "set"), pytest.raises(LockUnsupported):
+            fight.party().gets_in()
         assert [node.exists(fight.name) for node in arena.admins] == [0, 0, 0]
+
+
+def counts(arena: Arena, fight: Fight) -> list[list[bytes]]:
+    return [node.hvals(fight.name) for node in arena.admins]
+
+
+def test_reentrant_an_entry_that_a_node_refuses_is_counted_by_none(arena: Arena) -> None:
+    """As above, also of the one that is inside already: it is inside no less, and no more."""
+    with arena.fight(REENTRANT, lease=UNHURRIED) as fight:
+        party, second = fight.party(), arena.admins[1]
+        with may_not(second, "eval", "evalsha"), pytest.raises(LockUnsupported):
+            party.gets_in()
+        assert counts(arena, fight) == [[], [], []]
+        assert party.gets_in()
+        with may_not(second, "eval", "evalsha"), pytest.raises(LockUnsupported):
+            party.gets_in()
+        assert counts(arena, fight) == [[b"1"], [b"1"], [b"1"]]
+
+
+def test_reentrant_an_exit_that_a_node_refuses_is_counted_by_all_others(arena: Arena) -> None:
+    with arena.fight(REENTRANT, lease=UNHURRIED) as fight:
+        party = fight.holder()
+        assert party.gets_in()
+        with may_not(arena.admins[1], "eval", "evalsha"), pytest.raises(LockUnsupported):
+            party.lock.release()
+        assert counts(arena, fight) == [[b"1"], [b"2"], [b"1"]]
 
 
 def test_a_node_that_refuses_writes_is_as_good_as_down(arena: Arena) -> None:
@@ -198,15 +219,19 @@ def refuses_writes(server: Redis) -> Iterator[None]:
 
 
 def test_a_node_that_refuses_the_release_keeps_no_other_node_locked(arena: Arena) -> None:
-    first = arena.admins[0]
     with arena.fight(REDLOCK, lease=30.0) as fight:
         holder = fight.holder()
-        first.acl_setuser(
-            "default", enabled=True, nopass=True, commands=["+@all", "-eval", "-evalsha"], keys=["*"]
-        )
-        try:
-            with pytest.raises(LockUnsupported):
-                holder.lock.release()
-        finally:
-            first.acl_setuser("default", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+        with may_not(arena.admins[0], "eval", "evalsha"), pytest.raises(LockUnsupported):
+            holder.lock.release()
         assert [node.exists(fight.name) for node in arena.admins] == [1, 0, 0]
+
+
+@contextmanager
+def may_not(server: Redis, *commands: str) -> Iterator[None]:
+    """Its clients may run everything else."""
+    user: dict[str, Any] = {"username": "default", "enabled": True, "nopass": True, "keys": ["*"]}
+    server.acl_setuser(**user, commands=["+@all", *(f"-{each}" for each in commands)])
+    try:
+        yield
+    finally:
+        server.acl_setuser(**user, commands=["+@all"])
