@@ -29,6 +29,7 @@ from redis import Redis
 
 from locks.errors import LockLost
 from locks.server import command, typed_errors
+from locks.timing import checked_wait
 from locks.token_lock import TokenLock
 
 
@@ -45,6 +46,7 @@ class CompareAndDeleteLock(TokenLock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnsupported, before it locks anything, on a server without DELIFEQ."""
+        checked_wait(timeout)
         if self.redis not in self._asked:
             with typed_errors(self.name):
                 command(

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol
 from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
-from locks.redis_py import RedisPyLock
+from locks.redis_py import RedisPyLock, checked_lease
 from locks.timing import checked_poll
 
 
@@ -57,11 +57,13 @@ class DjangoRedisLock(RedisPyLock):
         `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
         Lock.__init__(self, name)
         if cache is not None:
-            self._lock = cache.lock(self.name, timeout=lease, sleep=checked_poll(poll))
+            self._lock = cache.lock(self.name, timeout=checked_lease(lease), sleep=checked_poll(poll))
         elif redis is not None:
             from django_redis.cache import RedisCache  # only here: locks/ does without Django
 
             unconnected: Any = RedisCache("redis://the-client-is-given", {})
-            self._lock = unconnected.lock(self.name, timeout=lease, sleep=checked_poll(poll), client=redis)
+            self._lock = unconnected.lock(
+                self.name, timeout=checked_lease(lease), sleep=checked_poll(poll), client=redis
+            )
         else:
             raise TypeError(f"{self.slug}: give cache= (a django-redis cache) or redis=")

@@ -21,6 +21,7 @@ from typing import ClassVar
 from locks.base import NO_FENCING, NO_LEASE, NO_RENEWER, Lock
 from locks.errors import LockNotHeld
 from locks.hazards import NONE
+from locks.timing import checked_wait
 
 _LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -34,6 +35,8 @@ ASKS_NO_SERVER = dict.fromkeys(
         "fairness",
         "noscript",
         "lost-reply",
+        "acquire-repeated",
+        "release-repeated",
         "server-restart",
         "failover",
     ),
@@ -68,7 +71,8 @@ class InProcessLock(Lock):
         self._lock, self._held = _LOCKS[self.name], False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        if self._lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+        wait = checked_wait(timeout)
+        if self._lock.acquire(timeout=-1 if wait is None else max(0.0, wait)):
             self._held = True
             return True
         return False

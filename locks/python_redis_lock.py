@@ -31,7 +31,7 @@ from redis import Redis
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.server import answering, typed_errors
-from locks.timing import whole_seconds
+from locks.timing import checked_wait, whole_seconds
 from locks.token_lock import TokenLock
 
 
@@ -66,7 +66,7 @@ class PythonRedisLock(Lock):
             if timeout is not None and timeout <= 0:
                 taken = self._lock.acquire(blocking=False)
             else:
-                taken = self._lock.acquire(timeout=timeout)
+                taken = self._lock.acquire(timeout=checked_wait(timeout))
         if taken:
             self.token = self._lock.id.encode()
         return bool(taken)

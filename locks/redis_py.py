@@ -29,8 +29,16 @@ from redis.lock import Lock as RedisLock
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockLost, LockNotHeld
 from locks.server import answering, typed_errors
-from locks.timing import checked_poll
+from locks.timing import checked_poll, checked_wait, milliseconds
 from locks.token_lock import TokenLock
+
+
+def checked_lease(lease: float | None) -> float | None:
+    """Return `lease`. Raises ValueError where the server would refuse it, and for 0, which the library takes for
+    None."""
+    if lease is not None:
+        milliseconds(lease)
+    return lease
 
 
 class RedisPyLock(Lock):
@@ -50,11 +58,13 @@ class RedisPyLock(Lock):
     def __init__(self, name: str, *, redis: Redis, lease: float | None = 5.0, poll: float = 0.1) -> None:
         """Seconds: `lease` (the library's `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
         super().__init__(name)
-        self._lock: RedisLock = answering(redis).lock(self.name, timeout=lease, sleep=checked_poll(poll))
+        self._lock: RedisLock = answering(redis).lock(
+            self.name, timeout=checked_lease(lease), sleep=checked_poll(poll)
+        )
 
     def acquire(self, timeout: float | None = None) -> bool:
         with typed_errors(self.name):
-            return bool(self._lock.acquire(blocking_timeout=timeout))
+            return bool(self._lock.acquire(blocking_timeout=checked_wait(timeout)))
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before."""

@@ -59,7 +59,7 @@ class ReplicatedLock(TokenLock):
         """`replicas`: how many must have the lock. Seconds: `lease`, `poll` between two attempts, `confirm` (how
         long an attempt waits for the replicas; less than the client's socket time-out)."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
-        self.replicas, self.confirm = replicas, milliseconds(confirm)
+        self.replicas, self.confirm = replicas, milliseconds(confirm, "a confirmation")
 
     def _attempt(self, token: bytes) -> bool:
         written = False

@@ -29,7 +29,7 @@ from redis import Redis
 
 from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
 from locks.hazards import BESIDE_THE_LOCK, Hazard
-from locks.timing import milliseconds, poll_until
+from locks.timing import checked_wait, milliseconds, poll_until
 
 
 class SetnxTtlLock(Lock):
@@ -71,6 +71,7 @@ class SetnxTtlLock(Lock):
         self._held = False
 
     def acquire(self, timeout: float | None = None) -> bool:
+        checked_wait(timeout)  # the article has no such error: nobody waited yet
         try:
             self._held = poll_until(self._attempt, self.poll, timeout)
         except BaseException:

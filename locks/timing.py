@@ -5,27 +5,33 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from math import inf, isnan
+
+#: seconds, some 31 years: larger numbers overflow in servers, in threads, or in the arithmetic between them
+LONGEST = 1_000_000_000
 
 
-def milliseconds(lease: float) -> int:
-    """Return `lease` seconds as whole milliseconds, for PX and PEXPIRE. Raises ValueError below 1 ms."""
-    if not 0.001 <= lease < inf:
-        raise ValueError(f"a lease of {lease!r} s: give 0.001 or more, and an end")
+def milliseconds(lease: float, what: str = "a lease", longest: int = LONGEST) -> int:
+    """Return `lease` seconds as whole milliseconds, for PX and PEXPIRE. Raises ValueError below 1 ms and above
+    `longest`."""
+    if not 0.001 <= lease <= longest:
+        raise ValueError(f"{what} of {lease!r} s: give 0.001 or more, at most {longest:,}")
     return round(lease * 1000)
 
 
 def whole_seconds(lease: float) -> int:
-    """Return `lease` as the whole seconds that EX and EXPIRE take. Raises ValueError for a fraction."""
-    if lease < 1 or lease != int(lease):
-        raise ValueError(f"a lease of {lease!r} s: this lock uses EX/EXPIRE, give whole seconds, 1 or more")
+    """Return `lease` as the whole seconds that EX and EXPIRE take. Raises ValueError for a fraction and above
+    LONGEST."""
+    if not 1 <= lease <= LONGEST or lease != int(lease):
+        raise ValueError(
+            f"a lease of {lease!r} s: this lock uses EX/EXPIRE, give whole seconds, 1 to {LONGEST:,}"
+        )
     return int(lease)
 
 
 def checked_poll(poll: float) -> float:
     """Return `poll`, the seconds between two attempts. Raises ValueError where a waiter would never, or always, ask."""
-    if not (isinstance(poll, int | float) and 0 < poll < inf):
-        raise ValueError(f"a poll each {poll!r} s: give a number above 0")
+    if not (isinstance(poll, int | float) and 0 < poll <= LONGEST):
+        raise ValueError(f"a poll each {poll!r} s: give a number above 0, at most {LONGEST:,}")
     return poll
 
 
@@ -36,13 +42,20 @@ def checked_cap(cap: float) -> float:
     return cap
 
 
+def checked_wait(timeout: float | None) -> float | None:
+    """Return `timeout`, the seconds of a wait (0 or less: one attempt; None: as long as it takes). Raises ValueError
+    above LONGEST."""
+    if timeout is None or timeout <= LONGEST:
+        return timeout
+    raise ValueError(
+        f"a wait of {timeout!r} s: give seconds, at most {LONGEST:,}, or None for as long as it takes"
+    )
+
+
 def ends_at(timeout: float | None) -> float | None:
     """When a wait of `timeout` seconds ends, on `time.monotonic()`'s clock; None: never. Raises ValueError."""
-    if timeout is None:
-        return None
-    if isnan(timeout):
-        raise ValueError("a wait of nan s: give seconds, or None for as long as it takes")
-    return time.monotonic() + timeout
+    timeout = checked_wait(timeout)
+    return None if timeout is None else time.monotonic() + timeout
 
 
 def poll_until(attempt: Callable[[], bool], poll: float, timeout: float | None, jitter: float = 0.0) -> bool:

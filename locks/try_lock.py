@@ -24,7 +24,7 @@ from redis import Redis
 from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockTimeout
 from locks.hazards import NONE
-from locks.timing import milliseconds, poll_until
+from locks.timing import checked_wait, milliseconds, poll_until
 
 
 class TryLock(Lock):
@@ -54,7 +54,7 @@ class TryLock(Lock):
     def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 3.0) -> None:
         """Seconds: `lease` of the key, `wait` before `with` gives up."""
         super().__init__(name)
-        self.redis, self.lease, self.wait = redis, milliseconds(lease), wait
+        self.redis, self.lease, self.wait = redis, milliseconds(lease), checked_wait(wait)
 
     def __enter__(self) -> Self:
         """Raises LockTimeout when the lock was busy for `wait` seconds, after unlocking all the same."""

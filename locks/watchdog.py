@@ -72,14 +72,19 @@ class WatchdogLock(Lock):
         """Seconds: `lease` of the key, `poll` between attempts, `look` between two looks of the thread,
         which extends when less than `below` is left."""
         super().__init__(name)
-        self.redis, self.lease, self.poll, self.look, self.below = redis, lease, poll, look, below
+        self.redis, self.lease, self.poll, self.look, self.below = (
+            redis,
+            milliseconds(lease),
+            poll,
+            look,
+            below,
+        )
         self._stop: threading.Event | None = None
 
     def acquire(self, timeout: float | None = None) -> bool:
         value = f"{threading.get_ident()}:{uuid.uuid4()}".encode()
-        lease = milliseconds(self.lease)
         if not poll_until(
-            lambda: bool(self.redis.set(self.name, value, nx=True, px=lease)), self.poll, timeout
+            lambda: bool(self.redis.set(self.name, value, nx=True, px=self.lease)), self.poll, timeout
         ):
             return False
         self.token = value
@@ -91,7 +96,7 @@ class WatchdogLock(Lock):
         while not stop.wait(self.look):
             left = self.redis.pttl(self.name)
             if 0 <= left < self.below * 1000:  # whose lock is it? The article does not ask.
-                self.redis.pexpire(self.name, int(self.lease * 1000))
+                self.redis.pexpire(self.name, self.lease)
 
     def release(self) -> None:
         try:

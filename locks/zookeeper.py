@@ -39,8 +39,10 @@ from kazoo.recipe.lock import Lock as KazooLock
 from locks.base import Lock
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import Hazard
-from locks.timing import ends_at
+from locks.timing import ends_at, milliseconds
 from locks.zookeeper_client import Alarm, Asking, client_of
+
+LONGEST_SESSION = 2_147_483  # seconds: it is sent as milliseconds in 32 bits
 
 
 class ZooKeeperLock(Lock):
@@ -72,8 +74,10 @@ class ZooKeeperLock(Lock):
     )
 
     def __init__(self, name: str, *, zookeeper: str, lease: float = 10.0) -> None:
-        """`zookeeper`: hosts, as kazoo takes them; `lease`: seconds after which a silent session expires."""
+        """`zookeeper`: hosts, as kazoo takes them; `lease`: seconds after which a silent session expires. The ensemble
+        may make it another: usually it grants 2 to 20 of its ticks, so 4 to 40 s."""
         super().__init__(name)
+        milliseconds(lease, longest=LONGEST_SESSION)
         self.hosts, self.lease = zookeeper, lease
         self._lock: Any = None
         self._client: Any = None

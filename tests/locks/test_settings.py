@@ -17,6 +17,7 @@ from locks import LOCKS, Lock, build
 from locks.in_process import InProcessLock
 from locks.server import LuaScript, longest_block
 from locks.timing import ends_at, milliseconds, poll_until, whole_seconds
+from locks.zookeeper import ZooKeeperLock
 
 SERVERLESS = Redis(unix_socket_path="/nobody/listens/here")
 OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
@@ -58,12 +59,38 @@ def test_leases_of_nothing_are_refused(lease: float) -> None:
         milliseconds(lease)
 
 
+@pytest.mark.parametrize("lease", [0, -1, nan, inf, 1e300, 2e9])
+@pytest.mark.parametrize(
+    "slug", [slug for slug, lock in LOCKS.items() if "lease" in inspect.signature(lock).parameters]
+)
+def test_leases_that_a_server_refuses_are_refused(slug: str, lease: float) -> None:
+    """When the lock is made, and in our words: the server's would be an error of the client library."""
+    with pytest.raises(ValueError, match=r"a lease of .* s: .*give "):
+        build(LOCKS[slug], "x", lease=lease, **OFFERED)
+
+
+@pytest.mark.parametrize("lease", [0, -1, nan, inf, 1e300, 2e9])
+def test_sessions_that_an_ensemble_cannot_be_told_are_refused(lease: float) -> None:
+    with pytest.raises(ValueError, match=r"a lease of .* s: give "):
+        ZooKeeperLock("x", zookeeper="127.0.0.1:1", lease=lease)
+
+
+@pytest.mark.parametrize("timeout", [nan, inf, 1e300])
+@pytest.mark.parametrize(
+    "slug", [slug for slug, lock in LOCKS.items() if "wait-time" not in lock.not_applicable]
+)
+def test_waits_without_an_end_are_refused(slug: str, timeout: float) -> None:
+    """Before anything is asked: there is no server."""
+    with pytest.raises(ValueError, match="or None for as long as it takes"):
+        build(LOCKS[slug], "x", **OFFERED).acquire(timeout=timeout)  # type: ignore[attr-defined]
+
+
 def test_leases() -> None:
     assert milliseconds(0.3) == 300
     assert whole_seconds(2.0) == 2
 
 
-@pytest.mark.parametrize("poll", [0, -1, nan, inf, None, "1"])
+@pytest.mark.parametrize("poll", [0, -1, nan, inf, 1e300, None, "1"])
 @pytest.mark.parametrize(
     "slug", [slug for slug, lock in LOCKS.items() if "poll" in inspect.signature(lock).parameters]
 )
