@@ -24,6 +24,7 @@ from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER, Lock
 from locks.redis_py import RedisPyLock, checked_lease
+from locks.server import answering
 from locks.timing import checked_poll
 
 
@@ -56,14 +57,14 @@ class DjangoRedisLock(RedisPyLock):
         on that client, for which Django's settings must be configured. Seconds: `lease` (the library's
         `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
         Lock.__init__(self, name)
+        lease, poll = checked_lease(lease), checked_poll(poll)
         if cache is not None:
-            self._lock = cache.lock(self.name, timeout=checked_lease(lease), sleep=checked_poll(poll))
+            self._adapt(lambda: cache.lock(self.name, timeout=lease, sleep=poll))
         elif redis is not None:
             from django_redis.cache import RedisCache  # only here: locks/ does without Django
 
             unconnected: Any = RedisCache("redis://the-client-is-given", {})
-            self._lock = unconnected.lock(
-                self.name, timeout=checked_lease(lease), sleep=checked_poll(poll), client=redis
-            )
+            client = answering(redis)
+            self._adapt(lambda: unconnected.lock(self.name, timeout=lease, sleep=poll, client=client))
         else:
             raise TypeError(f"{self.slug}: give cache= (a django-redis cache) or redis=")

@@ -14,7 +14,7 @@ Breaks when  what breaks `token`. Time-outs are cut to whole seconds, and 0.5 s 
              time longer than the lease is refused. A waiter blocks for its wait time, or for the lease: a client
              that waits less for a reply (redis-py's default: 5 s) ends the wait with an error (LockUnavailable),
              also with this library's lease of 5 s after a crash. With `renew` a renewal thread that dies on a lost
-             connection tells nobody.
+             connection tells nobody. A forked child has its parent's id with the library alone; here it holds nothing.
 Costs        2 round trips to acquire (it asks first whether it holds the lock), 1 to release; a waiter 2 more.
 Source       python-redis-lock 4, `redis_lock.Lock`.
 """
@@ -28,14 +28,15 @@ from typing import ClassVar
 import redis_lock
 from redis import Redis
 
-from locks.base import NO_FENCING, NO_RENEWER, Lock
+from locks.adapted import Adapted
+from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockError, LockLost, LockNotHeld
 from locks.server import answering, typed_errors
 from locks.timing import checked_wait, whole_seconds
 from locks.token_lock import TokenLock
 
 
-class PythonRedisLock(Lock):
+class PythonRedisLock(Adapted):
     """An adapter: python-redis-lock's lock, its errors in our words, its waiting as it is."""
 
     slug = "python-redis-lock"
@@ -58,7 +59,10 @@ class PythonRedisLock(Lock):
         `auto_renewal`, a thread that extends the lease every 2/3 of it."""
         super().__init__(name)
         expire = None if lease is None else whole_seconds(lease)
-        self._lock = redis_lock.Lock(answering(redis), self.name, expire=expire, auto_renewal=renew)
+        client = answering(redis)
+        self._adapt(lambda: redis_lock.Lock(client, self.name, expire=expire, auto_renewal=renew))
+        self._endless = lease is None
+        self._holder: redis_lock.Lock | None = None  # the library's lock, while it is held
 
     def acquire(self, timeout: float | None = None) -> bool:
         """`timeout` goes to the library as it is (0: one attempt, which it calls blocking=False)."""
@@ -68,18 +72,23 @@ class PythonRedisLock(Lock):
             else:
                 taken = self._lock.acquire(timeout=checked_wait(timeout))
         if taken:
-            self.token = self._lock.id.encode()
+            self._holder = self._lock
         return bool(taken)
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
-        held, self.token = self.token is not None, None
+        held, self._holder = self.held, None
         with self._translated(held):
             self._lock.release()
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
-        with self._translated(self.token is not None):
+        """Raises LockNotHeld without a holding, LockLost when the lease had ended before, and
+        NotImplementedError without a lease."""
+        if not self.held:
+            raise LockNotHeld(f"{self.name}: extend without holding it")
+        if self._endless:
+            raise NotImplementedError(f"{self.name}: it was taken with no lease to extend")
+        with self._translated(held=True):
             self._lock.extend()
 
     @contextmanager
@@ -88,12 +97,17 @@ class PythonRedisLock(Lock):
             with typed_errors(self.name):
                 yield
         except redis_lock.NotAcquired as error:
-            self.token = None
+            self._holder = None
+            self._adapt_anew()  # its renewal may have died of the loss: then it raises at each further acquire
             raise (LockLost if held else LockNotHeld)(f"{self.name}: {error}") from error
         except (redis_lock.AlreadyAcquired, redis_lock.TimeoutTooLarge) as error:
             raise LockError(f"{self.name}: {error}") from error
 
     @property
+    def token(self) -> bytes | None:  # type: ignore[override]  # the library's, so nobody sets it
+        return self._lock.id.encode() if self.held else None
+
+    @property
     def held(self) -> bool:
         """The library does not look at the clock: True until the release, also when the lease is over."""
-        return self.token is not None
+        return self._holder is self._lock

@@ -11,7 +11,8 @@
 
 Guarantees   what `token` does, if a lease is given.
 Breaks when  what breaks `token`. Without `timeout` there is no lease (redis-py #962). A waiter polls every
-             0.1 s; a process that comes back at once overtakes all that wait. It gives up up to one poll early.
+             0.1 s; a process that comes back at once overtakes all that wait. It gives up up to one poll early. A
+             forked child releases its parent's lock with the library alone; here it holds nothing.
 Costs        1 round trip to acquire (again every 0.1 s while waiting), 1 to release, 1 to extend.
 Source       redis-py, `redis.lock.Lock`; django-redis hands out the same.
 """
@@ -24,9 +25,9 @@ from typing import ClassVar
 
 from redis import Redis
 from redis.exceptions import LockNotOwnedError
-from redis.lock import Lock as RedisLock
 
-from locks.base import NO_FENCING, NO_RENEWER, Lock
+from locks.adapted import Adapted
+from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost, LockNotHeld
 from locks.server import answering, typed_errors
 from locks.timing import checked_poll, checked_wait, milliseconds
@@ -41,7 +42,7 @@ def checked_lease(lease: float | None) -> float | None:
     return lease
 
 
-class RedisPyLock(Lock):
+class RedisPyLock(Adapted):
     """An adapter: redis-py's own lock, its errors in our words."""
 
     slug = "redis-py"
@@ -58,9 +59,8 @@ class RedisPyLock(Lock):
     def __init__(self, name: str, *, redis: Redis, lease: float | None = 5.0, poll: float = 0.1) -> None:
         """Seconds: `lease` (the library's `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
         super().__init__(name)
-        self._lock: RedisLock = answering(redis).lock(
-            self.name, timeout=checked_lease(lease), sleep=checked_poll(poll)
-        )
+        client, lease, poll = answering(redis), checked_lease(lease), checked_poll(poll)
+        self._adapt(lambda: client.lock(self.name, timeout=lease, sleep=poll))
 
     def acquire(self, timeout: float | None = None) -> bool:
         with typed_errors(self.name):
@@ -92,7 +92,8 @@ class RedisPyLock(Lock):
 
     @property
     def token(self) -> bytes | None:  # type: ignore[override]  # the library's, of this thread
-        return getattr(self._lock.local, "token", None)
+        token: bytes | None = getattr(self._lock.local, "token", None)
+        return token
 
     @property
     def held(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from locks import LOCKS, LockUnavailable
+from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable
 from tests.contract.arena import Arena, renewers
 from tests.contract.promises import wait_until
 from tests.contract.site import UNHURRIED
@@ -141,6 +141,32 @@ def test_python_redis_lock_a_clients_time_out_ends_the_wait(arena: Arena) -> Non
             with pytest.raises(LockUnavailable, match="Timeout reading"):
                 waiter.lock.acquire(timeout=timeout)
         assert not waiter.lock.held
+
+
+@pytest.mark.filterwarnings(r"ignore:(?s)Exception in thread .*redis_lock\.NotAcquired")
+def test_python_redis_lock_is_taken_again_after_a_loss_that_its_renewal_died_of(arena: Arena) -> None:
+    """The library itself starts no second one: it raised that the first was there, and left the lock behind."""
+    before = renewers("_lock_renewer")
+    with arena.fight(LOCKS["python-redis-lock"], lease=1.0, renew=True) as fight:
+        holder = fight.holder()
+        fight.forgets()
+        wait_until(lambda: not renewers("_lock_renewer") - before)
+        with pytest.raises(LockLost):
+            holder.lock.release()
+        assert holder.gets_in()
+        holder.lock.release()
+        assert fight.party().gets_in()
+
+
+def test_python_redis_lock_without_a_lease_has_none_to_extend(arena: Arena) -> None:
+    with arena.fight(LOCKS["python-redis-lock"], lease=None) as fight:
+        endless = fight.party().lock
+        with pytest.raises(LockNotHeld):
+            endless.extend()
+        assert endless.acquire(timeout=0)
+        with pytest.raises(NotImplementedError, match="no lease"):
+            endless.extend()
+        endless.release()
 
 
 @pytest.mark.parametrize("unit", ["milliseconds", "seconds"])
