@@ -12,7 +12,7 @@ from loadtest.explorer.gates.here import anywhere
 from loadtest.explorer.gates.patch import Patches
 
 #: modules of the ledger that write down when something was read and written, and decide nothing by it
-STAMPS = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
+DIARIES = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
 
 
 class OwnClients:
@@ -50,7 +50,7 @@ class OwnClients:
                 pool.disconnect()
 
     def install(self, patches: Patches) -> None:
-        patches.method(clocks, "STAMPS", (*clocks.STAMPS, *STAMPS))
+        patches.method(clocks, "DIARIES", (*clocks.DIARIES, *DIARIES))
         patches.everywhere(resources.redis_client, self.redis_client)
 
         def get_or_create_connection_pool(factory: Any, params: dict[str, Any]) -> Any:

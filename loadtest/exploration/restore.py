@@ -76,7 +76,7 @@ class Opening:
             parts.append(f"DELETE FROM {table}")  # noqa: S608  (names of our own models)
             if model.objects.exists():
                 parts.append(f"INSERT INTO {table} SELECT * FROM opening.{table}")  # noqa: S608  (names of our own models)
-        parts.append("PERFORM setval('ledger_entry_seq', 1, false)")
+        parts += [f"PERFORM setval('{name}', {value}, {called})" for name, value, called in self._sequences()]
         self._run("SET session_replication_role = replica")
         self._run(
             "CREATE OR REPLACE FUNCTION opening.restore() RETURNS void LANGUAGE plpgsql AS "
@@ -97,6 +97,17 @@ class Opening:
             "balances": dict(self._rows("SELECT number, balance FROM ledger_account ORDER BY number")),
             "rows": dict(self._rows("SELECT name, status FROM ledger_lockrecord ORDER BY name")),
         }
+
+    def _sequences(self) -> Iterator[tuple[str, str, str]]:
+        """Each number is given out again: a row that has another id in each schedule makes each of them another one."""
+        names = self._raw.exec_(
+            b"SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY 1"
+        )
+        for row in range(names.ntuples):
+            name = (names.get_value(row, 0) or b"").decode()
+            found = self._raw.exec_(f"SELECT last_value, is_called FROM {name}".encode())  # noqa: S608  (as above)
+            value, called = (found.get_value(0, column).decode() for column in (0, 1))
+            yield name, value, {"t": "true", "f": "false"}[called]
 
     def _rows(self, query: str) -> Iterator[tuple[str, int]]:
         found = self._raw.exec_(query.encode())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -90,7 +90,8 @@ class Teller:
 
 
 def play(story: Story) -> dict[str, Any]:
-    """What came of it: `word`, `sentences`, `spent`, and the word that its replay came to."""
+    """What came of it: `word`, `sentences`, `spent`, the word that its replay came to, all `replies` of both, at how
+    many places a worker `looks` at a clock."""
     from loadtest.exploration.counterexample import counterexample
     from loadtest.exploration.explore import _gloss, stage_of
     from loadtest.exploration.job import Job
@@ -111,7 +112,10 @@ def play(story: Story) -> dict[str, Any]:
         found, _ = replay.play(stage, {}, teller)
         again, _ = replay.play(stage, {}, replay.exactly(replay.decode(replay.encode(found.choices))))
         shown = counterexample(job, found, 1, _gloss(stage))
+        looks = sum(told.timed for told in _recorded(stage))
     return {
+        "replies": [[step.reply for step in each.steps] for each in (found, again)],
+        "looks": looks,
         "word": found.word,
         "again": again.word,
         "same": again.options == found.options,
@@ -119,6 +123,15 @@ def play(story: Story) -> dict[str, Any]:
         "spent": list(map(str, found.faults)),
         "sentences": shown["sentences"],
     }
+
+
+def _recorded(stage: Any) -> Iterator[Any]:
+    """What the workers were told, wherever that was."""
+    nodes = list(stage.recording.roots)
+    while nodes:
+        for told in nodes.pop().told.values():
+            yield told
+            nodes += [segment.node for segment in told.ways.values()]
 
 
 def teller(pipe: Connection, environment: dict[str, str], path: list[str]) -> None:

@@ -310,6 +310,8 @@ def test_the_schedule_that_is_told(tell: Callable[[Story], dict[str, Any]], name
     assert len(came["spent"]) == told.faults
     assert SAYS.get(name, "") in "\n".join(came["sentences"])
     assert (came["again"], came["same"]) == (word, True)  # by its short text
+    first, second = came["replies"]
+    assert second == first
 
 
 @pytest.mark.parametrize(
@@ -325,3 +327,22 @@ def test_what_cannot_happen_cannot_be_told(
     """The control: a right lock lets nobody else in between."""
     came = tell(Story(strategy, impossible))
     assert came.get("error", "").startswith("LookupError") or came.get("word") == "unbroken", came
+
+
+@pytest.mark.parametrize("strategy", ["lock-table", "centre-lock", "insert-lock"])
+def test_rows_get_the_same_numbers_in_each_schedule(
+    tell: Callable[[Story], dict[str, Any]], strategy: str
+) -> None:
+    """A sequence moves on even in what is rolled back. Each schedule had rows with other numbers, so that no two of
+    their states were the same."""
+    first, second = tell(Story(strategy, (("A", "COMMIT"), ("B", "COMMIT"))))["replies"]
+    assert first == second
+
+
+@pytest.mark.parametrize(("strategy", "looks"), [("select-for-update", False), ("token", True)])
+def test_a_time_that_only_people_read_is_no_part_of_a_state(
+    tell: Callable[[Story], dict[str, Any]], strategy: str, looks: bool
+) -> None:
+    """When something was read and written, and for Django's log how long a COMMIT took. (The control's lock looks at
+    its lease.)"""
+    assert (tell(Story(strategy, (("A", "COMMIT"), ("B", "COMMIT"))))["looks"] > 0) is looks

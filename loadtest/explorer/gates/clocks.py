@@ -21,6 +21,9 @@ EPOCH = 1_900_000_000.0
 MONOTONIC = 1_000.0
 #: modules (how their names begin) that only write down what time it is; the subject's own come from its gates
 STAMPS: tuple[str, ...] = ("django.db.models.fields",)
+#: modules (the same) whose times nobody reads but people: their clocks stand still, or each moment would be a state of
+#: its own; Django's takes the time of BEGIN and COMMIT, for its log
+DIARIES: tuple[str, ...] = ("django.db.backends.utils",)
 
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
@@ -43,6 +46,8 @@ def _noted(place: Here, clock: str) -> None:
 
 def monotonic() -> float:
     if place := here():
+        if _in(DIARIES, sys._getframe(1)):
+            return MONOTONIC
         _noted(place, LOOK)
         place.task.history.look(place.run.now)
         return MONOTONIC + place.run.now / 1e6
@@ -91,7 +96,9 @@ class Datetime(_real_datetime, metaclass=_Meta):
         place = here()
         if place is None:
             return _real_datetime.now(tz)
-        if not _stamps(sys._getframe(1)):
+        if _in(DIARIES, sys._getframe(1)):
+            return _real_datetime.fromtimestamp(EPOCH, tz)
+        if not _in(STAMPS, sys._getframe(1)):
             return _real_datetime.fromtimestamp(wall(), tz)
         _noted(place, STAMP)
         return _real_datetime.fromtimestamp(EPOCH + (place.run.now + place.task.worker.offset) / 1e6, tz)
@@ -105,11 +112,11 @@ class Datetime(_real_datetime, metaclass=_Meta):
         return cls.now(_datetime.UTC).replace(tzinfo=None)
 
 
-def _stamps(frame: FrameType | None) -> bool:
-    """Does nobody decide by the time that is asked for there? `timezone.now` is Django's name for `datetime.now`."""
+def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
+    """Is the time asked for there? `timezone.now` is Django's name for `datetime.now`."""
     if frame and frame.f_globals["__name__"] == "django.utils.timezone":
         frame = frame.f_back
-    return frame is not None and frame.f_globals["__name__"].startswith(STAMPS)
+    return frame is not None and frame.f_globals["__name__"].startswith(modules)
 
 
 def urandom(size: int) -> bytes:
