@@ -21,7 +21,7 @@ SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off
 
 @pytest.fixture(autouse=True)
 def no_strangers() -> None:
-    """What renews for a dead client of another test sleeps until its next turn, in which it asks a server and ends: to a
+    """What renews for a dead client of another test sleeps until its next turn, asks a server then, and ends: to a
     search in the same process it would be a stranger past the gates."""
     for thread in threading.enumerate():
         if "(_renew)" in thread.name:
