@@ -50,6 +50,7 @@ from locks.fair_lock_home import Begun, Home
 from locks.fair_lock_short import ShortWay
 from locks.hazards import Hazard
 from locks.renewal import Renewal
+from locks.server import answering
 from locks.timing import checked_cap, milliseconds
 from locks.token_lock import TokenLock
 from locks.wire import Wire
@@ -92,7 +93,7 @@ class FairLock(ShortWay):
         `on_lost`: called once for each loss, by the thread that noticed; often that is the renewal's.
         """
         super().__init__(name)
-        self.redis, self.reentrant = redis, reentrant
+        self.redis, self.reentrant = answering(redis), reentrant
         self._calls = calls(name, milliseconds(lease))
         self._terms = Terms(self, self._calls, lease, checked_cap(cap) if renew else 0.0, on_lost)
         self._home = Home(redis, name, self._calls, lease)

@@ -24,6 +24,7 @@ import time
 from typing import ClassVar
 
 from redis import Redis
+from redis.cluster import RedisCluster
 from redis.exceptions import RedisError
 
 from locks.base import without
@@ -59,6 +60,8 @@ class ReplicatedLock(TokenLock):
         """`replicas`: how many must have the lock. Seconds: `lease`, `poll` between two attempts, `confirm` (how
         long an attempt waits for the replicas; less than the client's socket time-out)."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
+        if isinstance(redis, RedisCluster):
+            raise TypeError(f"{self.slug}: a session of one server is asked: give the client of one server")
         self.replicas, self.confirm = replicas, milliseconds(confirm, "a confirmation")
 
     def _attempt(self, token: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from redis import Redis, asyncio
 from redis.backoff import NoBackoff
 from redis.client import Pipeline
-from redis.cluster import ClusterPipeline
+from redis.cluster import ClusterPipeline, RedisCluster
 from redis.connection import AbstractConnection
 from redis.exceptions import (
     AskError,
@@ -30,7 +30,7 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from locks.errors import LockUnavailable, LockUnsupported
+from locks.errors import LockError, LockUnavailable, LockUnsupported
 
 #: how the errors begin that redis-py has no class for: it misses its replicas, cannot save, runs a long script
 _REFUSALS = ("NOREPLICAS ", "MISCONF ", "BUSY ")
@@ -95,7 +95,8 @@ def command(redis: Redis, *words: bytes | str | int) -> Any:
 
 @contextmanager
 def typed_errors(name: str) -> Iterator[None]:
-    """Raise LockUnavailable or LockUnsupported for what redis-py raises inside, with the lock's name.
+    """Raise LockUnavailable or LockUnsupported for what redis-py raises inside, with the lock's name; LockError for a
+    name that is another value's key.
 
     After LockUnavailable nobody knows whether the command was applied: the reply may be what got lost.
     """
@@ -122,6 +123,8 @@ def typed_errors(name: str) -> Iterator[None]:
             raise LockUnsupported(
                 f"{name}: the server lacks a command that this lock needs ({error})"
             ) from error
+        if str(error).startswith("WRONGTYPE "):
+            raise LockError(f"{name}: this key holds something else; give the lock another name") from error
         raise
 
 
@@ -129,13 +132,14 @@ def typed_errors(name: str) -> Iterator[None]:
 _SOCKET_TIMEOUT = inspect.signature(AbstractConnection.__init__).parameters["socket_timeout"].default
 
 
-def socket_timeout(redis: Redis) -> float | None:
+def socket_timeout(redis: Redis | RedisCluster) -> float | None:
     """Return how many seconds this client waits for a reply; None: for ever."""
-    limit: float | None = redis.connection_pool.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
+    told = redis.nodes_manager if isinstance(redis, RedisCluster) else redis.connection_pool
+    limit: float | None = told.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
     return limit
 
 
-def longest_block(redis: Redis) -> float:
+def longest_block(redis: Redis | RedisCluster) -> float:
     """Return how many seconds a blocking command may take before this client's socket time-out ends it."""
     limit = socket_timeout(redis)
     return 3600.0 if limit is None else limit / 2

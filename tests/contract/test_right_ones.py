@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from loadtest.servers import Valkey
-from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable, build
+from locks import LOCKS, LockError, LockLost, LockNotHeld, LockUnavailable, build
 from locks.direct_wire import DirectWire
 from tests.contract.arena import Arena, renewers
 from tests.contract.fight import Fight
@@ -22,6 +22,17 @@ from tests.contract.warm import WarmFairLock
 
 SEMAPHORE, MENDED = LOCKS["semaphore"], LOCKS["reentrant-mended"]
 PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]
+
+
+@pytest.mark.parametrize(
+    "slug", ["compare-and-delete", "semaphore", "token-pubsub", "token-queue", "fenced", "fair-lock"]
+)
+def test_a_key_that_holds_something_else_is_said(arena: Arena, slug: str) -> None:
+    """It waited for ever, or raised an error of the client library."""
+    with arena.fight(LOCKS[slug]) as fight:
+        arena.admins[0].hset(fight.name, "somebody's", 1)
+        with pytest.raises(LockError, match="holds something else"):
+            fight.party().gets_in()
 
 
 def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:

@@ -1,4 +1,4 @@
-"""fair-lock in a Cluster: slots that move, primaries that go, a process that forks."""
+"""Locks in a Cluster. fair-lock: slots that move, primaries that go, a process that forks. Others: somebody waits."""
 
 import os
 import time
@@ -9,6 +9,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
+from locks import LOCKS
 from locks.errors import LockUnavailable
 from locks.fair_lock import FairLock
 
@@ -123,3 +124,24 @@ def test_in_a_cluster_a_forked_childs_slot_may_move(cluster, nodes):
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "slug", ["token", "semaphore", "reentrant-mended", "fenced", "token-pubsub", "token-queue"]
+)
+def test_in_a_cluster_one_waits_for_another(cluster, slug):
+    redis, first, _ = cluster
+    holder, waiter = (LOCKS[slug]("x", redis=redis) for _ in range(2))
+    assert holder.acquire(timeout=0)
+    assert not waiter.acquire(timeout=0.2)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        waiting = thread.submit(waiter.acquire, timeout=60)
+        holder.release()
+        assert waiting.result(60)
+    assert first.exists("x")
+
+
+@pytest.mark.parametrize("slug", ["replicated", "durable"])
+def test_in_a_cluster_who_asks_one_server_says_so(cluster, slug):
+    with pytest.raises(TypeError, match="the client of one server"):
+        LOCKS[slug]("x", redis=cluster[0])

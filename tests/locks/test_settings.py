@@ -25,6 +25,7 @@ OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
 ANSWERED = [
     *("token", "compare-and-delete", "semaphore", "reentrant-mended", "redlock", "redlock-reentrant"),
     *("replicated", "durable", "token-pubsub", "token-queue", "fenced", "redis-py", "python-redis-lock"),
+    *("django-redis", "fair-lock"),
 ]
 SCRIPTS = sorted(Path(locks.__file__).parent.glob("*.lua"))
 
