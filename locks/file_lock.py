@@ -9,7 +9,9 @@ Guarantees   mutual exclusion between the processes of one host. A crashed holde
              at once: no lease, so no overrun and no renewal. A paused holder keeps its lock.
 Breaks when  there is a second host or container with a disk of its own; on NFS it depends on server and mount.
              A child that was forked inside the section shares the open file, though not the holding: the
-             holder's release frees it at once, the holder's death only when the child too is gone.
+             holder's release frees it at once, the holder's death only when the child too is gone. Its file is
+             deleted while it is held: the next one makes another. Cleaners of temporary files go by age, so each
+             acquire makes it young; who holds it for days gives a `directory` that nobody cleans.
 Costs        no round trip: some 10 µs, and a look each `poll` while waiting.
 Source       portalocker (flock on POSIX, LockFileEx on Windows).
 """
@@ -20,12 +22,12 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import ClassVar
+from typing import IO, Any, ClassVar
 
 import portalocker
 
 from locks.base import NO_FENCING, NO_LEASE, NO_RENEWER, Lock
-from locks.errors import LockNotHeld
+from locks.errors import LockNotHeld, LockUnavailable
 from locks.hazards import ALL, Hazard
 from locks.in_process import ASKS_NO_SERVER
 from locks.timing import poll_until
@@ -56,17 +58,32 @@ class FileLock(Lock):
         self._holding: tuple[int, portalocker.Lock] | None = None  # process, and the open file
 
     def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockUnavailable when the file cannot be opened, or its file system knows no locks."""
         return poll_until(self._attempt, self.poll, timeout)
 
     def _attempt(self) -> bool:
         """Each opens the file anew: two that have it open exclude each other, threads of one object too."""
         file = portalocker.Lock(str(self.path), mode="a", fail_when_locked=True, timeout=0)
         try:
-            file.acquire()
+            stays = self._made_young(file.acquire())
         except portalocker.AlreadyLocked:
             return False
+        except (portalocker.LockException, OSError) as error:
+            file.release()
+            raise LockUnavailable(f"{self.name}: {self.path} cannot be locked ({error})") from error
+        if not stays:
+            file.release()
+            return self._attempt()
         self._holding = os.getpid(), file
         return True
+
+    def _made_young(self, file: IO[Any]) -> bool:
+        """False: it was deleted before it was locked, and whoever comes next would open another one."""
+        try:
+            os.utime(self.path)
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding of this process."""

@@ -30,6 +30,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError
 from kazoo.exceptions import LockTimeout as KazooLockTimeout
@@ -173,7 +174,9 @@ class ZooKeeperLock(Lock):
 
     @property
     def path(self) -> str:
-        return f"/locks/{self.name.replace('/', '_')}"
+        """One of its own for each name; ZooKeeper knows no node "." or ".."."""
+        node = quote(self.name, safe=":@=+")
+        return f"/locks/{node if node.strip('.') else node.replace('.', '%2E')}"
 
     @property
     def held(self) -> bool:

@@ -76,6 +76,15 @@ def test_sessions_that_an_ensemble_cannot_be_told_are_refused(lease: float) -> N
         ZooKeeperLock("x", zookeeper="127.0.0.1:1", lease=lease)
 
 
+def test_each_name_has_a_node_of_its_own() -> None:
+    """One who takes two that share it waits for itself. ZooKeeper knows no node "." or ".."."""
+    names = [".", "..", "...", "a.b", "a/b", "a_b", "a//b", "/a/b", "a=2Fb", "a+b", "A:b@c-d"]
+    paths = [ZooKeeperLock(name, zookeeper="127.0.0.1:1").path for name in names]
+    assert len(set(paths)) == len(names)
+    assert all(re.fullmatch(r"/locks/[^/]+", path) and path[7:] not in {".", ".."} for path in paths)
+    assert ZooKeeperLock("7:A-1_b.c", zookeeper="127.0.0.1:1").path == "/locks/7:A-1_b.c"
+
+
 @pytest.mark.parametrize("timeout", [nan, inf, 1e300])
 @pytest.mark.parametrize(
     "slug", [slug for slug, lock in LOCKS.items() if "wait-time" not in lock.not_applicable]
