@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -65,7 +64,6 @@ def test_a_pause_of_one_makes_no_other_late(explore: Explore, monkeypatch: pytes
         assert [task.name for task in before if (task.due or 0) + slack < run.now] == []
 
     monkeypatch.setattr(timeline, "tick", tick)
-    for faults in (0, 1, 2):
-        result: Any = explore(due_one_after_the_other, faults=faults, kinds=PAUSE)
-        assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
+    result = explore(due_one_after_the_other, faults=1, kinds=PAUSE)
+    assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
     assert ticks, "the control: time did move on"
