@@ -171,10 +171,11 @@ class Search:
         moment = state.moment(run)
         self._note(run, moment)
         key, shape = moment.key, state.shape(run) if run.collapsed else b""
-        if shape and any(branch.shape == shape for branch in self.path):
+        again = any(branch.key == key for branch in self.path)
+        if shape and (again or any(branch.shape == shape for branch in self.path)):
             return self._straight(run, options, key, shape)
         if key in self.expanded:
-            if any(branch.key == key for branch in self.path):
+            if again:
                 raise Broken(
                     "a moment came again on its own way: something is missing in the state", REPORT_IT
                 )

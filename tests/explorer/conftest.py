@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,15 +16,6 @@ from loadtest.servers import Postgres, Valkey
 from tests.explorer.bank import CONTENTS, Bank
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}
-
-
-@pytest.fixture(autouse=True)
-def no_strangers() -> None:
-    """What renews for a dead client of another test sleeps until its next turn, asks a server then, and ends: to a
-    search in the same process it would be a stranger past the gates."""
-    for thread in threading.enumerate():
-        if "(_renew)" in thread.name:
-            thread.join(60)
 
 
 @pytest.fixture(scope="session")

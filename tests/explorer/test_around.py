@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
@@ -96,6 +97,25 @@ def test_who_goes_around_the_gates_is_named(explore: Explore, deposit: Any) -> N
     result = explore(deposit)
     assert not result.exhausted
     assert "past the gates" in result.cause or "belongs to no worker" in result.cause
+
+
+def test_who_talks_to_another_server_is_nobodys_business(explore: Explore, redis_client: redis.Redis) -> None:
+    """A thread that another test has left renews a lock at that test's server."""
+
+    def beside_a_renewal(own: bank.Bank, amount: int) -> str:
+        asked = threading.Lock()
+        asked.acquire()
+
+        def renew() -> None:
+            redis_client.pexpire("lock", 1_000)
+            asked.release()
+
+        _thread.start_new_thread(renew, ())
+        asked.acquire()
+        return bank.select_for_update(own, amount)
+
+    result = explore(beside_a_renewal)
+    assert (result.exhausted, result.cause) == (True, "")
 
 
 def test_a_lazy_object_is_not_asked_what_it_stands_for(stage: Callable[..., Stage]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+import psycopg
 import pytest
 
 from loadtest.explorer import endless
-from loadtest.explorer.bounds import SECOND, Fault
+from loadtest.explorer.bounds import MS, SECOND, Fault
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
@@ -89,3 +91,20 @@ def test_who_makes_a_hundred_attempts_is_let_wait_for_the_lease_of_a_dead_one(
     found, run = play(stage(counted, faults=1), {}, dies_inside)
     assert run.now > 9_000_000
     assert (found.word, found.faults) == ("unbroken", (Fault.CRASH,))
+
+
+def nowait(own: bank.Bank, amount: int) -> str:
+    """Told at once that another has the row, it looks again after 10 ms, thirty times."""
+    for _ in range(30):
+        with suppress(psycopg.errors.LockNotAvailable), own.sql.transaction():
+            own.sql.execute("SELECT 1 FROM account WHERE id = 1 FOR UPDATE NOWAIT")
+            return bank.add(own, amount)
+        time.sleep(0.01)
+    raise bank.GaveUp
+
+
+def test_the_first_poll_of_a_pause_may_leave_all_as_it_was_before_the_pause(explore: Explore) -> None:
+    """Until the pause each look counted, and after it they are polls in vain: the first of them comes back to a moment
+    at which none had been folded yet."""
+    result = explore(nowait, faults=1, kinds=frozenset({Fault.PAUSE}), slack=20 * MS)
+    assert (result.worst, result.exhausted, result.cause) == ("stalled", True, "")

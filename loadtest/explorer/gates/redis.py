@@ -23,6 +23,7 @@ from loadtest.explorer.gates.redis_connections import (
     connect_check_health,
     gate_of,
     known,
+    server_of,
 )
 from loadtest.explorer.gates.redis_scripts import time_of_day
 from loadtest.explorer.gates.redis_waits import until_readable
@@ -74,7 +75,7 @@ class RedisCommand:
 def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
     place = here()
     if place is None:
-        if Active.run is not None:
+        if Active.run is not None and server_of(Active.run, connection):
             Active.stranger("a command to Redis")
         connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
         _send(connection, command, check_health)

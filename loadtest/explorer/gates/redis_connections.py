@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis.connection import AbstractConnection
 
@@ -13,6 +13,9 @@ from loadtest.explorer.gates.here import Here, beside, connecting
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import address
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response
@@ -99,12 +102,19 @@ def gate_of(place: Here, connection: Any) -> Gated:
     return found
 
 
-def _server(place: Here, connection: Any) -> RedisServer:
+def server_of(run: Run, connection: Any) -> RedisServer | None:
+    """The server of this run that the connection leads to."""
     target = address(connection)
-    for server in place.run.servers.values():
+    for server in run.servers.values():
         if isinstance(server, RedisServer) and server.address == target:
             return server
-    raise LookupError(f"a worker talks to a Redis at {target}, which the explorer was not given")
+    return None
+
+
+def _server(place: Here, connection: Any) -> RedisServer:
+    if found := server_of(place.run, connection):
+        return found
+    raise LookupError(f"a worker talks to a Redis at {address(connection)}, which the explorer was not given")
 
 
 def reset(connection: Any) -> None:
