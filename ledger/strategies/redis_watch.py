@@ -8,9 +8,10 @@
 Guarantees   no lost update among the clients: a transaction on a stale read is not executed. A write of the same
              value counts as a touch, so there is no ABA.
 Breaks when  the server forgets (see `redis-atomic`); when the read comes before WATCH; when the client library
-             reconnects in between and the watch is gone. On a hot account most attempts are for nothing; who
-             used up the retries gets "busy". A reply of EXEC that is lost looks to redis-py as if somebody had been
-             faster: the next attempt finds the key, and after the last one it is unknown.
+             reconnects in between and the watch is gone (redis-py notices it: WatchError). On a hot account most
+             attempts are for nothing; who used up the retries gets "busy". A reply of EXEC that is lost looks to
+             redis-py as if somebody had been faster: the next attempt finds the key, and after the last one it is
+             unknown.
 Costs        WATCH, look for the key, read, and the transaction in one: 4 round trips for each attempt.
 Source       Redis, "Transactions: optimistic locking using check-and-set".
 """

@@ -7,8 +7,9 @@
 Guarantees   what `atomic-update` guarantees, for each row; so the sum is right. A floor holds: each row has its
              share of what is left above it, and a withdrawal that is too large for one row locks all rows, in
              their order, and takes from several.
-Breaks when  somebody decides on the sum without locking all rows: it is a sum of balances at different moments.
-             Reading costs 8 rows. Withdrawals near the floor are slow: they empty row after row.
+Breaks when  somebody decides on the sum without locking all rows: two decide on the same sum, go to two rows, and
+             neither waits for the other. Reading costs 8 rows. Withdrawals near the floor are slow: they empty row
+             after row.
              A constraint over account and key does not see a request that was sent twice and went to two rows:
              the entries' is over the book and the key.
 Costs        1 round trip for a deposit, as `atomic-update`, but only every eighth meets a lock.
