@@ -19,6 +19,7 @@ from loadtest.arguments import named_values
 from loadtest.compare import Plan
 from loadtest.swarm_comparison import begin
 from loadtest.workloads import WORKLOADS
+from loadtest.workloads.base import MOST_ACCOUNTS
 
 MAX_USERS, MAX_SECONDS = 64, 60
 
@@ -38,7 +39,7 @@ class SwarmForm(forms.Form):
     strategies = strategies_field()
     users = number("Callers", 20, 2, MAX_USERS, "Each waits for its answer, then calls again.")
     seconds = number("Seconds", 5, 1, MAX_SECONDS, "For each strategy.")
-    accounts = number("Accounts", 1, 1, 10_000, "1: all callers meet on one hot account.")
+    accounts = number("Accounts", 1, 1, MOST_ACCOUNTS, "1: all callers meet on one hot account.")
     think = number("Think time, ms", 5, 0, 1000, "At most: the business's work between read and write.")
     poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock looks again.")
 

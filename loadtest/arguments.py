@@ -22,12 +22,17 @@ def typed(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     return parsed
 
 
-@typed
-def whole_number(text: str) -> int:
-    """Return a whole number above 0. Raises ArgumentTypeError."""
-    if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{text!r} is no whole number above 0")
-    return int(text)
+def whole_number(most: int, *, least: int = 1, why: str = "") -> Callable[[str], int]:
+    """Return a type for argparse: whole numbers from `least` to `most`. `why`: what is gained by no more."""
+
+    @typed
+    def within(text: str) -> int:
+        if text.isdecimal() and len(text) < 20 and least <= int(text) <= most:
+            return int(text)
+        told = f"{text!r} is no whole number from {least:,} to {most:,}"
+        raise ValueError(f"{told}: {why}" if why else told)
+
+    return within
 
 
 def writable_folder(text: str | Path) -> Path:

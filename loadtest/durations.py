@@ -6,6 +6,7 @@ import re
 
 _ONE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m)?")
 _FACTOR = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+LONGEST = 86_400.0  # seconds: a day
 
 
 def duration(text: str) -> float:
@@ -17,9 +18,9 @@ def duration(text: str) -> float:
 
 
 def length(text: str) -> float:
-    """Return seconds, of a run that is to end by them. Raises ValueError for 0."""
-    if not (seconds := duration(text)):
-        raise ValueError(f"{text!r}: more than 0")
+    """Return seconds, of a run that is to end by them. Raises ValueError for 0, and for more than a day."""
+    if not 0 < (seconds := duration(text)) <= LONGEST:
+        raise ValueError(f"{text!r}: more than 0, and a day ({LONGEST:g}) at most")
     return seconds
 
 

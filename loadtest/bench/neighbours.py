@@ -29,7 +29,7 @@ class Neighbours:
             return None
         return (
             f"The machine was busy {when} the run: other programs used {self.cpus:.1f} of {os.cpu_count()} CPUs, the "
-            f"hypervisor took {self.stolen:.0%} of the time. The goals say little then: run it again alone."
+            f"hypervisor took {self.stolen:.0%} of the time. The figures say little then: run it again alone."
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
+from loadtest.arguments import whole_number
 from loadtest.bench import (
     explorer,
     explorer_goals,
@@ -25,7 +26,7 @@ from loadtest.bench import (
 from loadtest.bench.measured import Measured, Row
 from loadtest.bench.tables import judged
 from loadtest.report import growth
-from loadtest.subjects import usage, wanted
+from loadtest.subjects import wanted
 
 Told = Callable[[str], None]
 
@@ -55,7 +56,7 @@ class Part:
                 "--part", action="append", dest="only", choices=self.choices, help=f"repeatable. {listed}"
             )
         if self.rounds:
-            parser.add_argument("--rounds", type=int, help="of the uncontended part (9)")
+            parser.add_argument("--rounds", type=whole_number(1000), help="of the uncontended part (9)")
         for name in self.yours:
             parser.add_argument(
                 f"--{name}",
@@ -70,8 +71,6 @@ class Part:
         if options.get("only"):
             plan = replace(plan, parts=frozenset(options["only"]))
         if (rounds := options.get("rounds")) is not None:
-            if rounds < 1:
-                raise usage("--rounds: give 1 or more")
             plan = replace(plan, rounds=rounds)
         if self.yours:
             given = {name: options.get(name) or [] for name in ("strategy", "lock")}
@@ -79,9 +78,9 @@ class Part:
         return plan
 
     def all_tables(self, found: Measured, goals: Sequence[Row]) -> Iterator[Table]:
-        """Those of the results, then the goals, with the warning below."""
+        """Those of the results, then the goals if there are any, with the warning below."""
         yield from self.tables(found.results)
-        if goals or found.warning:
+        if goals:
             yield judged(goals, found.warning)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from loadtest import program
-from loadtest.arguments import typed, writable_folder
+from loadtest.arguments import typed, whole_number, writable_folder
+from loadtest.durations import duration
 from loadtest.servers.embedded import using
 from loadtest.servers.private_lab import private_lab
 from loadtest.soak.plan import STRATEGIES, Plan
@@ -52,24 +53,35 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="repeatable")
     parser.add_argument(
-        "--postings", type=int, default=usual.postings, help="of all clients, at least (%(default)s)"
+        "--postings",
+        type=whole_number(100_000_000),
+        default=usual.postings,
+        help="of all clients, at least (%(default)s)",
     )
     parser.add_argument(
         "--strikes",
-        type=int,
+        type=whole_number(10_000, least=0),
         default=usual.strikes,
         help="in number (%(default)s); each hazard of each strategy takes 13",
     )
     parser.add_argument(
-        "--imports", type=int, default=usual.imports, help="files into each book (%(default)s)"
+        "--imports",
+        type=whole_number(1000, least=0),
+        default=usual.imports,
+        help="files into each book (%(default)s)",
     )
-    parser.add_argument("--lines", type=int, default=usual.lines, help="of each file (%(default)s)")
     parser.add_argument(
-        "--drop", type=int, default=usual.drop, help="a client loses one reply in so many (%(default)s)"
+        "--lines", type=whole_number(100_000), default=usual.lines, help="of each file (%(default)s)"
+    )
+    parser.add_argument(
+        "--drop",
+        type=whole_number(1_000_000, least=0),
+        default=usual.drop,
+        help="a client loses one reply in so many (%(default)s)",
     )
     parser.add_argument(
         "--at-most",
-        type=float,
+        type=typed(duration),
         default=usual.at_most,
         metavar="SECONDS",
         help="begin no posting after (no limit)",

@@ -24,6 +24,7 @@ from loadtest.laws import Breach
 
 #: minor units, or pieces: millions of them fit into a BIGINT
 LARGE = 10**12
+MOST_ACCOUNTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class Workload(ABC):
 
     def __init__(self, accounts: int = 1) -> None:
         """`accounts`: 1 is the hot spot, more spread the callers. Raises ValueError."""
-        if not 1 <= accounts <= 10_000:
-            raise ValueError(f"accounts: 1 to 10000, not {accounts}")
+        if not 1 <= accounts <= MOST_ACCOUNTS:
+            raise ValueError(f"accounts: 1 to {MOST_ACCOUNTS}, not {accounts}")
         self.accounts = accounts
 
     def numbers(self) -> list[str]:

@@ -168,6 +168,13 @@ def test_a_server_that_does_not_answer_is_bad_usage(tmp_path: Path) -> None:
         ({"strategy": ["watchdog-lua"], "lease": 0.5}, "watchdog-lua: .* uses EX/EXPIRE, give whole seconds"),
         ({"poll": 20.0}, "--poll is 20 s, .* over after 5 s .* write --poll 20ms"),
         ({"poll": 0.5, "seconds": 0.2}, "--poll is 0.5 s, .* over after 0.2 s"),
+        *(
+            (
+                {"preset": "article", "workload": [word]},
+                f"--preset article .* deposits: leave .* {word}, or give",
+            )
+            for word in ("stock", "all")
+        ),
     ],
 )
 def test_bad_usage_says_what_is_wrong(tmp_path: Path, options: dict[str, Any], message: str) -> None:
@@ -191,6 +198,24 @@ def test_bad_usage_says_what_is_wrong(tmp_path: Path, options: dict[str, Any], m
 def test_bad_options_are_refused_by_the_parser(arguments: list[str]) -> None:
     with pytest.raises(CommandError, match=r"whole number|no duration|invalid choice|more than 0"):
         call_command("compare", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("compare --users 1000000", "from 1 to 1,000: .* 128 requests at once, .* give a longer --think"),
+        ("compare --accounts 1000000", "from 1 to 10,000"),
+        ("compare --seconds 9999999", r"a day \(86400\) at most"),
+        (f"compare --seconds {'9' * 400}", r"a day \(86400\) at most"),
+        ("trust --seconds 9999999", r"a day \(86400\) at most"),
+        ("faults --repeat 1000000", "from 1 to 1,000"),
+        ("bench locks --rounds 1000000", "from 1 to 1,000"),
+        ("samples --lines 1000000000", "1 to 100,000"),
+    ],
+)
+def test_a_number_that_no_machine_comes_to_the_end_of_is_refused(command: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        call_command(*command.split())
 
 
 def test_what_cannot_be_tried_here_has_a_reason() -> None:

@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=SEED)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["lines"] < 1 or not 1 <= options["accounts"] <= 9999:
-            raise CommandError("--lines must be 1 or more, --accounts 1 to 9999")
+        if not (1 <= options["lines"] <= 100_000 and 1 <= options["accounts"] <= 9999):
+            raise CommandError("--lines must be 1 to 100,000, --accounts 1 to 9,999", returncode=2)
         folder: Path = options["output"]
         folder.mkdir(parents=True, exist_ok=True)
         files = sample_files(

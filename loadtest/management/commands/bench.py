@@ -71,5 +71,6 @@ class Command(BaseCommand):
         files = [*(f"Written: {path}" for path in (file, *drawings)), *renew(folder)]
         if options["json"]:
             tell(self, whole, files)
-        else:
-            show(console(self.stdout), part.all_tables(found, goals), [*found.notes, *files])
+            return
+        unsaid = [found.warning] if found.warning and not goals else []  # else it stands below the goals
+        show(console(self.stdout), part.all_tables(found, goals), [*unsaid, *found.notes, *files])

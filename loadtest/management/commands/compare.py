@@ -32,9 +32,16 @@ from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
 from loadtest.trial import skipped
+from loadtest.webserver import THREADS, WORKERS
 from loadtest.words import STOPPED, Word
 from loadtest.workloads import WORKLOADS
+from loadtest.workloads.base import MOST_ACCOUNTS
 
+MOST_USERS = 1000
+MORE_USERS = (
+    f"the web server works on {WORKERS * THREADS} requests at once, and further callers only wait in line. For more "
+    "contention give a longer --think; for more load, machines of their own to Locust"
+)
 #: as a workload: all of them
 EVERY = "all"
 #: settings of a strategy that are times: how each is written, and what it is
@@ -81,10 +88,14 @@ class Command(BaseCommand):
             help="a posting's locks are taken in its own order, not in one order for everyone: transfers deadlock",
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
-        parser.add_argument("--users", type=whole_number, help="how many callers at once (20)")
+        parser.add_argument(
+            "--users", type=whole_number(MOST_USERS, why=MORE_USERS), help="how many callers at once (20)"
+        )
         parser.add_argument("--seconds", type=typed(length), help="how long for each strategy (5)")
         parser.add_argument(
-            "--accounts", type=whole_number, help="1: all meet on one hot account; more: spread (1)"
+            "--accounts",
+            type=whole_number(MOST_ACCOUNTS),
+            help="1: all meet on one hot account; more: spread (1)",
         )
         for name, (parse, about) in TIMES.items():
             parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
@@ -168,6 +179,12 @@ def _plans(options: dict[str, Any]) -> list[Plan]:
     """A plan for each workload. Raises ValueError and CommandError."""
     given = options["workload"]
     given = [given] if isinstance(given, str) else given  # call_command(…, workload="stock")
+    of_preset = PRESETS[options["preset"]][1].get("workload") if options["preset"] else None
+    if of_preset and (others := [name for name in given if name != of_preset]):
+        raise ValueError(
+            f"--preset {options['preset']} is an experiment with {of_preset}: leave out --workload {others[0]}, or "
+            "give --users, --seconds, --think … of your own instead of the preset"
+        )
     workloads = tuple(WORKLOADS) if EVERY in given else tuple(dict.fromkeys(given))
     return [_plan({**options, "workload": workload}) for workload in workloads or (None,)]
 

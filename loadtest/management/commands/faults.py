@@ -47,7 +47,9 @@ class Command(BaseCommand):
             help=f"repeatable; of {', '.join(HAZARDS)}",
         )
         parser.add_argument("--quick", action="store_true", help="the six strategies of the card only")
-        parser.add_argument("--repeat", type=whole_number, default=1, help="how often each cell is run (1)")
+        parser.add_argument(
+            "--repeat", type=whole_number(1000), default=1, help="how often each cell is run (1)"
+        )
         parser.add_argument("--seed", type=int, help="of the amounts and pauses (random; it is recorded)")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -21,6 +21,7 @@ from loadtest.bench import lock_tables, strategies
 from loadtest.bench.__main__ import gravest
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.measured import Measured, failed, not_run
+from loadtest.bench.neighbours import Neighbours
 from loadtest.bench.parts import PARTS
 
 Run = Callable[[Any, Measured, Callable[[str], None]], None]
@@ -56,8 +57,23 @@ def test_every_part_writes_bench_json(
 def test_a_number_of_rounds(tmp_path: Path, running: Callable[[str, Run], None]) -> None:
     running("locks", lambda plan, found, told: found.notes.append(f"{plan.rounds} rounds"))
     assert bench(tmp_path, "locks", "--rounds", "2")["notes"]["locks"] == ["2 rounds"]
-    with pytest.raises(CommandError, match="1 or more"):
+    with pytest.raises(CommandError, match="from 1 to 1,000"):
         bench(tmp_path, "locks", "--rounds", "0")
+
+
+def test_a_busy_machine_is_said_where_there_are_no_goals(
+    tmp_path: Path, running: Callable[[str, Run], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(plan: Any, found: Measured, told: Callable[[str], None]) -> None:
+        others = Neighbours()
+        others.cpus = 1.0
+        found.warning = others.warning("before")
+
+    running("lock-tables", run)
+    bench(tmp_path, "lock-tables", "--quick")
+    out = capsys.readouterr().out
+    assert "Goals, in this run" not in out
+    assert "The figures say little then: run it again alone." in out
 
 
 @pytest.mark.parametrize(
