@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from ledger.strategies import CARD, CONTROL, STRATEGIES
 from loadtest.compare import Plan
 from loadtest.presets import PRESETS
+from loadtest.workloads import WORKLOADS
 
 #: options of `explore` → what they are without being asked for
 EXPLORE = {"workers": 2, "faults": 1, "work": 0, "slack": 100, "workload": "deposits", "budget": 300.0}
@@ -28,7 +29,7 @@ def of_report(report: Mapping[str, Any], name: str) -> str:
     is without options."""
     options = report.get("options", {})
     if name == "compare" and "plan" in options:
-        return of_plan(options["plan"])
+        return of_plan(options["plan"], options.get("workloads", ()))
     if name == "faults" and "plan" in options:
         return _line(name, _faults(options["plan"]))
     if name == "trust" and options:
@@ -40,22 +41,28 @@ def of_report(report: Mapping[str, Any], name: str) -> str:
     return _line(name, [])
 
 
-def of_plan(plan: Mapping[str, Any]) -> str:
-    """Return the line for a comparison by a swarm, whoever asked for it."""
+def of_plan(plan: Mapping[str, Any], workloads: Sequence[str] = ()) -> str:
+    """Return the line for a comparison by a swarm, whoever asked for it. `workloads`: if it was one of several."""
     preset = PRESETS[plan["preset"]][1] if plan["preset"] else {}
     usual = {**_defaults(), **preset}
     words = ["--preset", plan["preset"]] if preset else []
     everyone = set(plan["strategies"]) == set(STRATEGIES)
     words += ["--all"] if everyone else _strategies(plan["strategies"], CARD)
-    words += _changed(
-        (each, plan[each], usual[each]) for each in ("workload", "accounts", "users", "seconds")
-    )
+    words += _workloads(workloads or [plan["workload"]], usual["workload"])
+    words += _changed((each, plan[each], usual[each]) for each in ("accounts", "users", "seconds"))
     if not plan["own_store"] and plan["store"] != preset.get("store"):
         words += ["--store", plan["store"]]
     for name, value in plan["workload_options"].items():
         if value != usual.get("workload_options", {}).get(name):
             words += ["--option", f"{name}={json.dumps(value)}"]
     return _line("compare", [*words, *_settings(plan["settings"], preset.get("settings", {}))])
+
+
+def _workloads(asked: Sequence[str], usual: str) -> Iterator[str]:
+    if list(asked) == [usual]:
+        return
+    for slug in ["all"] if set(asked) == set(WORKLOADS) else asked:
+        yield from ("--workload", slug)
 
 
 def _defaults() -> dict[str, Any]:

@@ -101,12 +101,19 @@ def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 {**each, "label": label, "drawn": drawing(each), "claim": claim(each.get("claims", []))}
                 for label, each in zip(labels(those), those, strict=True)
             ],
+            "left": left_out(those),
             "lost": any(each.get("first_loss") for each in those),
             "balances": mark_safe(charts.final_against_expected(those)),  # noqa: S308  (our own drawing)
             "throughput": mark_safe(charts.throughput(those)),  # noqa: S308
         }
         for slug, those in groups.items()
     ]
+
+
+def left_out(results: list[dict[str, Any]]) -> str:
+    """Return why nothing of a workload was run, if it is one reason; else ""."""
+    reasons = {each.get("reason", "") if each["verdict"] == "not-run" else "" for each in results}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def compared(results: list[dict[str, Any]]) -> dict[str, Any] | None:

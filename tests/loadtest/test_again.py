@@ -42,6 +42,22 @@ def test_the_line_of_a_comparison_asks_for_the_same(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
+    [
+        "--all --workload all --seconds 0.2",
+        "--workload deposits --workload stock",
+        "--preset demo --workload imports",
+    ],
+)
+def test_the_line_of_several_workloads_names_them_all(line: str) -> None:
+    plans = compare._plans(parsed(compare.Command(), line))
+    options = {"plan": plans[0].as_json(), "workloads": [plan.workload for plan in plans]}
+    again = of_report({"options": options}, "compare").removeprefix("python manage.py compare")
+    assert compare._plans(parsed(compare.Command(), again)) == plans
+    assert len(again) <= len(f" {line}")
+
+
+@pytest.mark.parametrize(
+    "line",
     ["", "--quick", "--strategy token --hazard pause --repeat 3", "--lock tests.loadtest.strangers:right"],
 )
 def test_the_line_of_faults_asks_for_the_same_seed_included(line: str) -> None:

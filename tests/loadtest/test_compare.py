@@ -239,7 +239,11 @@ def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     for name in ("compare.json", "index.html"):
         assert f"Written: {tmp_path / name}" in out
-    assert 'id="stock"' in (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text()
+    assert 'id="stock"' in page
+    assert "compare --strategy redis-watch --workload deposits --workload stock --users 4 " in page
+    begun = Trial.objects.filter(command="compare").order_by("-started")[1].started
+    assert report["started"] == begun.isoformat()  # of the first workload, not of the last
     assert "redis-watch, stock: it keeps its accounts only on redis" in out
     (row,) = (line for line in out.splitlines() if "│ redis-watch" in line)
     assert row.count("not-run") == 2

@@ -22,6 +22,7 @@ from loadtest.arguments import named_value, typed, whole_number
 from loadtest.claims import exit_code
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
+from loadtest.models import Trial
 from loadtest.presets import PRESETS
 from loadtest.program import end_as_ctrl_c
 from loadtest.rehearsal import NotTaken, rehearse
@@ -142,12 +143,15 @@ class Command(BaseCommand):
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the web server", total=len(left))
             results: list[dict[str, Any]] = []
+            rows, workloads = list[Trial](), [plan.workload for plan in plans]
 
             def tick(strategy: str, fraction: float) -> None:
                 progress.update(bar, description=escape(strategy), completed=len(results) + fraction)
 
             for plan in plans:
-                row = records.begin("compare", workload=plan.workload, store=plan.store, plan=plan.as_json())
+                about = {"plan": plan.as_json(), "workloads": workloads}
+                row = records.begin("compare", workload=plan.workload, store=plan.store, **about)
+                rows.append(row)
                 try:
                     for result in compare(plan, host=options["host"], keep=options["history"], tick=tick):
                         results.append(records.record(row, result))
@@ -156,7 +160,7 @@ class Command(BaseCommand):
                         progress.console.print(told, highlight=False)
                 finally:
                     rest = [skipped(trial, STOPPED).as_json() for trial in left]
-                    report = records.report_of(row, results + rest, stopped=bool(rest))
+                    report = records.report_of(rows[0], results + rest, stopped=bool(rest))
                     self.files = keep(report, file)
                     if measured(report):
                         self.kept = f"What was measured is in {file}."

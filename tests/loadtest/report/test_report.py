@@ -110,6 +110,17 @@ def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> Non
     assert html.count('<dl class="words">') == 1
 
 
+def test_of_a_workload_that_was_not_come_to_it_is_not_said_that_nothing_was_lost(tmp_path: Path) -> None:
+    left = {"strategy": "no-lock", "verdict": "not-run", "reason": "the run was stopped", "claims": []}
+    write(tmp_path, result("no-lock", workload="deposits"), {**left, "workload": "stock"})
+    html = page(tmp_path)
+    stock = html[html.index('<section id="stock">') :]
+    assert "Nothing of it was run: the run was stopped." in stock[: stock.index("</section>")]
+    assert "was lost." not in html
+    assert html.count("Who overwrote whom: <code>deposits</code>") == 1
+    assert "Who overwrote whom: <code>stock</code>" not in html
+
+
 def test_no_request_leaves_the_page_and_no_script_runs(tmp_path: Path) -> None:
     write(tmp_path, result("no-lock"))
     html = page(tmp_path)
