@@ -8,15 +8,19 @@ those that die.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
+from csp.utils import build_policy
 from django.conf import settings
+from django.template.loader import render_to_string
 from gunicorn.workers.base import Worker
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
-from waitress.task import ThreadedTaskDispatcher
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress.utilities import RequestEntityTooLarge
 
 #: what a multipart form has beside its files
 FORM_BYTES = 1_000_000
@@ -37,6 +41,38 @@ class Threads(ThreadedTaskDispatcher):
         super().add_task(task)
 
 
+class TooLarge(RequestEntityTooLarge):
+    """413 as the rest of the service says it: JSON under /api/, elsewhere a page. Django is not asked: the request was
+    not read."""
+
+    def __init__(self, path: str, most: int) -> None:
+        self.api, self.most = path.startswith("/api/"), most
+        super().__init__(f"the request is larger than the {most:,} bytes that this server takes")
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        status = f"{self.code} {self.reason}"
+        if self.api:
+            told = json.dumps({"detail": self.body, "applied": "no"})
+            return status, [("Content-Type", "application/json")], told.encode()
+        page = render_to_string("413.html", {"most": self.most})
+        policy = "Content-Security-Policy", build_policy()
+        return status, [("Content-Type", "text/html; charset=utf-8"), policy], page.encode()
+
+
+class Refusal(ErrorTask):
+    """What waitress refuses by itself; of what is too large it only says the code."""
+
+    def execute(self) -> None:
+        if isinstance(self.request.error, RequestEntityTooLarge):
+            most = self.channel.adj.max_request_body_size
+            self.request.error = TooLarge(self.request.path, most)
+        super().execute()
+
+
+class Channel(HTTPChannel):
+    error_task_class = Refusal
+
+
 class WaitressWorker(Worker):
     """`worker_class` of ledger/gunicorn.py. It ends when its master does."""
 
@@ -55,6 +91,8 @@ class WaitressWorker(Worker):
             clear_untrusted_proxy_headers=False,  # Django reads X-Forwarded-Proto itself
             ident=None,
         )
+        for listener in self.connections.values():
+            listener.channel_class = Channel
         while self.alive and os.getppid() == self.ppid:
             self._turn()
         self._finish(time.monotonic() + self.cfg.graceful_timeout)

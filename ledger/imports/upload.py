@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,12 +23,20 @@ from ledger.stores import store_of
 PROBLEMS_TOLD = 50
 
 
+#: what nobody sees in a file's name: control characters, and those that turn the direction of what follows, so that
+#: another ending seems to stand at its end
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
 @dataclass(frozen=True)
 class Upload:
-    """One file as it came in."""
+    """One file as it came in; its name as everybody sees it."""
 
     name: str
     content: bytes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", UNSEEN.sub("", self.name))
 
     @cached_property
     def parsed(self) -> Parsed:

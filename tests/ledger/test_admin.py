@@ -79,6 +79,13 @@ def test_only_staff_with_the_permission_starts_an_import(client, status):
         assert answer["Location"].startswith("/admin/login/")
 
 
+def test_a_files_name_is_shown_as_it_ends():
+    """U+202E turns what follows: it seemed to be sco.csv, and its neighbours were turned with it."""
+    page = importer().post(ADD, upload(name="acme\u202evsc.ocs\u2066"), follow=True).content.decode()
+    assert "<bdi>acmevsc.ocs</bdi>" in page
+    assert not re.search("[\u202e\u2066]", page)
+
+
 CHANGES = [f"admin:ledger_importrun_{name}" for name in ("retry", "stop")]
 
 

@@ -18,6 +18,7 @@ from ledger.models import Account
 from loadtest.webserver import WebServer
 from tests.ledger.race.sessions import session_of, waiting_for
 from tests.locks.actor import eventually
+from tests.site.page_rules import breaches
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 THREADS, SLOW = 2, 40
@@ -93,7 +94,28 @@ def test_gunicorns_own_threads_are_blocked_by_the_same_clients() -> None:
 def test_a_body_beyond_every_limit_is_refused_before_it_is_read(web: WebServer) -> None:
     with socket.create_connection(("127.0.0.1", web.port), timeout=30) as link:
         link.sendall(POST.replace(b"100", b"99000000000") + b"\r\n")
-        assert link.recv(1000).startswith(b"HTTP/1.1 413 ")
+        head, body = everything(link).split(b"\r\n\r\n", 1)
+        assert head.startswith(b"HTTP/1.1 413 ")
+        told = json.loads(body)
+        assert ("11,000,000 bytes" in told["detail"], told["applied"]) == (True, "no")
+
+
+def test_a_form_beyond_every_limit_has_a_page(web: WebServer) -> None:
+    form = (
+        b"POST /admin/ledger/importrun/add/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11000000\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", web.port), timeout=30) as link:
+        link.sendall(form)
+        head, page = everything(link).decode().split("\r\n\r\n", 1)
+        assert head.startswith("HTTP/1.1 413 ")
+        policy = next(each for each in head.splitlines() if each.startswith("Content-Security-Policy: "))
+        assert not breaches(policy.partition(": ")[2], page)
+        assert "may have 11,000,000 bytes here" in page
+
+
+def everything(link: socket.socket) -> bytes:
+    """Until the server hangs up."""
+    return b"".join(iter(lambda: link.recv(65536), b""))
 
 
 class Polite(WebServer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pytest
 from django.test import Client
@@ -12,6 +13,7 @@ from ledger.books import open_book
 from loadtest.models import Result, Trial
 from tests.ledger.test_admin import user
 from tests.site.page_rules import breaches
+from tests.site.visitor import Visitor
 
 pytestmark = pytest.mark.usefixtures("committed_db", "quiet")
 
@@ -43,6 +45,36 @@ def test_a_form_without_the_token_and_a_body_too_large_are_refused_in_the_labs_o
         assert (page.status_code, words in text(page)) == (status, True)
         assert "nothing was done" in text(page)
         assert not breaches(page["Content-Security-Policy"], page.content.decode())
+
+
+@pytest.mark.parametrize(
+    ("route", "above"),
+    [
+        ("admin/loadtest/trial/<int:trial_id>/stop/", "/admin/loadtest/trial/{trial}/"),
+        ("admin/ledger/importrun/<int:run_id>/stop/", "/admin/ledger/importrun/{importrun}/"),
+        ("admin/ledger/importrun/<int:run_id>/retry/", "/admin/ledger/importrun/{importrun}/"),
+        ("admin/loadtest/trial/compare/<int:run_id>/", "/admin/loadtest/trial/compare/"),
+        ("admin/logout/", "/admin/"),
+    ],
+)
+def test_a_link_to_what_a_button_sends_leads_to_the_buttons_page(
+    route: str, above: str, rows_of: dict[str, object]
+) -> None:
+    visitor = Visitor(rows_of)
+    page = visitor.ask("get", route, visitor.root)
+    assert (page.status_code, page["Allow"].split(", ")[0]) == (405, "POST")
+    assert "nothing was done" in text(page)
+    (link,) = re.findall(r'<a href="([^"]+)">its page<', text(page))
+    assert link == above.format(**rows_of)
+    assert visitor.client.get(link, follow=True).status_code == 200
+    assert not visitor.breaches
+
+
+def test_what_is_sent_to_a_page_that_only_shows_is_answered_with_a_link_to_it(rows_of) -> None:
+    visitor = Visitor(rows_of)
+    page = visitor.ask("post", "admin/password_change/done/", visitor.root)
+    assert page.status_code == 405
+    assert 'href="/admin/password_change/done/">Open it<' in text(page)
 
 
 class Urls:

@@ -7,7 +7,9 @@ document.addEventListener("change", (event) => {
   list?.replaceChildren(
     ...Array.from(event.target.files, (file) => {
       const item = document.createElement("li");
-      item.textContent = `${file.name}, ${file.size.toLocaleString("en")} bytes`;
+      const name = document.createElement("bdi"); // a name may turn the direction of what follows
+      name.textContent = file.name.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "");
+      item.append(name, `, ${file.size.toLocaleString("en")} bytes`);
       return item;
     }),
   );
