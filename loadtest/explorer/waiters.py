@@ -34,7 +34,7 @@ def watch_waiters(stage: Stage) -> dict[bytes, int]:
             looks |= run.wall_clock_read
             for kind, time in run.learned.items():
                 watched[kind] = max(watched.get(kind, 0), time)
-            if not stopped.stands or len(run.learned) >= stage.bounds.workers - 1:
+            if not stopped.stands or len(run.learned) >= stage.bounds.workers - 1 or stopped.differ:
                 break
     stage.looks = looks
     return watched
@@ -57,6 +57,8 @@ class _Stopped:
     def __init__(self, index: int, steps: int) -> None:
         self.index, self.steps = index, steps
         self.stands = False
+        #: the others made attempts, each of them another one (with a new token): there are no polls to sleep through
+        self.differ = False
 
     def choose(self, run: Run, options: Sequence[Option]) -> int:
         worker = run.workers[self.index]
@@ -72,5 +74,6 @@ class _Stopped:
         others = [i for i, o in enumerate(options) if o.kind in kinds and i not in own]
         if not others or timeline.only_polls(run):
             run.stuck = True
+            self.differ = all(each.main.history.attempts > 0 for each in run.workers if each is not worker)
             return 0
         return others[0]
