@@ -55,14 +55,16 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
     )
 
 
-def ticks(most: float) -> list[float]:
-    """Return 0 and the round values up to `most` that the axis names: three to six of them. pygal's own choice of them
-    leaves 0 alone where the largest value is just above a power of ten."""
-    if most <= 0:
+def ticks(most: float, least: float = 0) -> list[float]:
+    """Return 0 and the round values from `least` to `most` that the axis names: three to six on the longer side of 0.
+    pygal's own choice of them leaves 0 alone where the largest value is just above a power of ten."""
+    longer = max(most, -least)
+    if longer <= 0:
         return [0]
-    power = 10 ** floor(log10(most))
-    step = next(size for size in (power / 5, power / 2, power, power * 2) if most / size <= 5)
-    return [number * step for number in range(int(most // step) + 1)]
+    power = 10 ** floor(log10(longer))
+    step = next(size for size in (power / 5, power / 2, power, power * 2) if longer / size <= 5)
+    below, above = int(max(0, -least) // step), int(max(0, most) // step)
+    return [number * step for number in range(-below, above + 1)]
 
 
 def markup(chart: pygal.HorizontalBar, about: str) -> str:
@@ -77,16 +79,18 @@ def markup(chart: pygal.HorizontalBar, about: str) -> str:
             parent.remove(script)
         if parent is not root:
             parent.attrib.pop("id", None)
-        if parent.get("class") == "value" and str(parent.tag).endswith("text"):
-            _place(parent)
+    bars = [each for each in root.iter() if str(each.get("class")).startswith("rect reactive")]
+    values = [each for each in root.iter() if each.get("class") == "value" and str(each.tag).endswith("text")]
+    for bar, value in zip(bars, values, strict=True):  # both a series after the other
+        _place(bar, value)
     return ET.tostring(root, encoding="unicode")
 
 
-def _place(value: ET.Element) -> None:
+def _place(bar: ET.Element, value: ET.Element) -> None:
     """pygal writes a value white on the middle of its bar. Where the bar is too short for it: dark, and behind it."""
-    middle = float(value.get("x", 0))
-    if 2 * middle < CHARACTER * len(value.text or ""):
-        value.set("x", str(2 * middle))
+    length = float(bar.get("width") or 0)
+    if length < CHARACTER * len(value.text or ""):
+        value.set("x", str(float(bar.get("x") or 0) + length))
         value.set("text-anchor", "start")
         value.set("style", f"fill: {STYLE.foreground_strong} !important; text-anchor: start !important")
 
@@ -99,7 +103,8 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
     rows.reverse()  # pygal draws the first at the bottom
     chart = _chart(height=90 + 62 * len(rows), width=760, value_formatter=lambda value: f"{value:,.0f}")
     chart.x_labels = _short(rows)
-    chart.y_labels = ticks(max(max(row["expected"], row["final"]) for row in rows))
+    balances = [row[name] for row in rows for name in ("expected", "final")]
+    chart.y_labels = ticks(max(balances), min(balances))
     chart.add("expected", [row["expected"] for row in rows])
     chart.add("final", [_bar(row, "final", "{:,.0f}") for row in rows])
     told = [f"{name} {r['final']:,} of {r['expected']:,}" for name, r in zip(labels(rows), rows, strict=True)]

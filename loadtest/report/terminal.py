@@ -37,7 +37,7 @@ COLUMNS = {
 #: what a terminal of 80 columns has no room for
 WIDE_ONLY = {"p95 ms", "p99 ms", "retries"}
 WIDE = 118
-#: so many of what a stopped run did not come to are named
+#: so many are named in one sentence
 NAMED = 20
 
 
@@ -78,29 +78,38 @@ def verdicts(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each result that needs one: why nothing was found out, where a claim fails."""
-    told = []
+    """Return the sentences for results that need one: where a claim fails, and why nothing was found out, once for all
+    of a workload and store of which it is true."""
+    failing, unknown = list[str](), dict[tuple[str, str], list[str]]()
     for name, result in zip(labels(results), results, strict=True):
         if was_stopped(result):
             continue
         if result["verdict"] in ("inconclusive", "not-run"):
             why, remedy = result.get("cause") or result.get("reason"), result.get("remedy")
-            told.append(f"{name}: {why}." + (f" Remedy: {remedy}." if remedy else ""))
+            sentence = f"{why}." + (f" Remedy: {remedy}." if remedy else "")
+            slug = result["strategy"]
+            unknown.setdefault((name.removeprefix(slug), sentence), []).append(slug)
         elif result["agrees"] is False:
-            told.append(f"{name} claims to withstand this, and does not: {result['cause']}")
-    return told
+            failing.append(f"{name} claims to withstand this, and does not: {result['cause']}")
+    return [*failing, *(f"{_some(slugs)}{where}: {told}" for (where, told), slugs in unknown.items())]
 
 
 def further(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what to ask next of those that kept the money; nothing of the others."""
-    kept = dict.fromkeys(each["strategy"] for each in results if each["verdict"] == "kept")
+    """Return what to ask next of those that kept the money in each trial that told; nothing of the others."""
+    words: dict[str, set[str]] = {}
+    for each in results:
+        words.setdefault(each["strategy"], set()).add(each["verdict"])
+    kept = [slug for slug, found in words.items() if "kept" in found <= {"kept", "inconclusive", "not-run"}]
     if not kept:
         return []
-    named = " ".join(f"{'--lock' if ':' in slug else '--strategy'} {slug}" for slug in kept)
+    if len(kept) > NAMED:  # without a name they ask all that the lab has
+        kept = [slug for slug in kept if ":" in slug]
+    named = "".join(f" {'--lock' if ':' in slug else '--strategy'} {slug}" for slug in kept)
+    whom = ", of what kept" if kept else ""
     return [
-        "kept: this load lost nothing, which is no proof that nothing can. Ask further, of what kept:",
-        f"  python manage.py faults {named}    (a crash, a pause, a partition, a failover …)",
-        f"  python manage.py explore {named}    (every order of the commands)",
+        f"kept: this load lost nothing, which is no proof that nothing can. Ask further{whom}:",
+        f"  python manage.py faults{named}    (a crash, a pause, a partition, a failover …)",
+        f"  python manage.py explore{named}    (every order of the commands)",
     ]
 
 
@@ -116,8 +125,12 @@ def stopped(results: Iterable[Mapping[str, Any]]) -> list[str]:
         for each in results
         if was_stopped(each)
     ]
-    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-    return [f"Stopped: not run: {', '.join(left[:NAMED])}{more}."] if left else []
+    return [f"Stopped: not run: {_some(left)}."] if left else []
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _cell(result: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -98,6 +98,34 @@ def test_of_what_kept_the_money_it_is_said_what_to_ask_further() -> None:
     assert terminal.further([result("no-lock")]) == []
 
 
+def test_who_lost_under_another_workload_has_not_kept_the_money() -> None:
+    results = [
+        result(slug, verdict=verdict, workload=workload)
+        for workload, verdict in (("deposits", "kept"), ("stock", "lost"))
+        for slug in ("naive-lock", "token")
+    ]
+    results[-1]["verdict"] = "inconclusive"
+    told = "\n".join(terminal.further(results))
+    assert "faults --strategy token " in told
+    assert "naive-lock" not in told
+
+
+def test_many_that_kept_the_money_are_not_all_typed() -> None:
+    many = [result(f"lock-{number}", verdict="kept") for number in range(30)]
+    assert any("manage.py faults    (" in each for each in terminal.further(many))
+    told = "\n".join(terminal.further([*many, result("mylocks:mine", verdict="kept")]))
+    assert "manage.py explore --lock mylocks:mine    (" in told
+
+
+def test_a_reason_that_many_share_is_said_once() -> None:
+    why = {"verdict": "inconclusive", "cause": "the control kept", "remedy": "more users"}
+    many = [result(f"lock-{number}", workload="stock", **why) for number in range(30)]
+    told = terminal.remarks([result("no-lock", workload="deposits", agrees=True), *many])
+    (sentence,) = told
+    assert sentence.startswith("lock-0, lock-1, ")
+    assert sentence.endswith("lock-19 and 10 more, stock: the control kept. Remedy: more users.")
+
+
 def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> None:
     kept = {"verdict": "kept", "lost_amount": 0, "first_loss": None}
     write(tmp_path, result("no-lock", workload="deposits"), result("no-lock", workload="stock", **kept))
@@ -137,7 +165,7 @@ def test_what_was_not_run_says_why(tmp_path: Path) -> None:
 
 
 def test_an_inconclusive_result_shows_its_remedy(tmp_path: Path) -> None:
-    write(tmp_path, result("setnx", verdict="inconclusive", cause="nothing overlapped.", remedy="more users"))
+    write(tmp_path, result("setnx", verdict="inconclusive", cause="nothing overlapped", remedy="more users"))
     assert "nothing overlapped. Remedy: more users." in page(tmp_path)
 
 
@@ -246,3 +274,19 @@ def test_the_axis_of_a_chart_has_more_than_nought() -> None:
     }
     assert "2,000,000" in charts.final_against_expected([row])
     assert "200/s" in charts.throughput([row])
+
+
+def test_a_nought_beside_a_balance_below_nought_is_written_where_it_is_seen() -> None:
+    """The axis is in the middle then: what stands on it in white is not seen."""
+    rows = [
+        {"strategy": slug, "expected": balance, "final": balance, "lost_amount": 0}
+        for slug, balance in (("below", -8), ("nought", 0), ("above", 10))
+    ]
+    drawn = ET.fromstring(charts.final_against_expected(rows))
+    values = [each for each in drawn.iter() if each.get("class") == "value" and each.text]
+    assert {each.text: "fill" in each.get("style", "") for each in values} == {
+        "-8": False,
+        "0": True,
+        "10": False,
+    }
+    assert {"-8", "-4", "0", "4"} <= {each.text for each in drawn.iter() if each.get("class") != "value"}
