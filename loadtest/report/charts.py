@@ -32,6 +32,7 @@ STYLE = Style(
 )
 #: pixels that a character of a value takes
 CHARACTER = 8
+GAP = 6  # pixels between a bar and a value behind it
 LOSING, KEEPING = "#d03b3b", "#2470c8"
 #: characters of a label; a longer one leaves no room for the bars
 LABEL = 40
@@ -90,7 +91,7 @@ def _place(bar: ET.Element, value: ET.Element) -> None:
     """pygal writes a value white on the middle of its bar. Where the bar is too short for it: dark, and behind it."""
     length = float(bar.get("width") or 0)
     if length < CHARACTER * len(value.text or ""):
-        value.set("x", str(float(bar.get("x") or 0) + length))
+        value.set("x", str(float(bar.get("x") or 0) + length + GAP))
         value.set("text-anchor", "start")
         value.set("style", f"fill: {STYLE.foreground_strong} !important; text-anchor: start !important")
 
