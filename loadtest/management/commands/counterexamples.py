@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from loadtest import counterexamples as schedules
+from loadtest.arguments import whole_number
 
 
 class Command(BaseCommand):
@@ -27,11 +28,13 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--shortest",
-            type=int,
+            type=whole_number(1000),
             metavar="N",
             help="with --check: only the N schedules with the fewest steps",
         )
-        parser.add_argument("--lanes", type=int, help="with --check: how many at once (all cores)")
+        parser.add_argument(
+            "--lanes", type=whole_number(64), help="with --check: how many at once (all cores)"
+        )
 
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
         page = schedules.PATH.read_text(encoding="utf-8")

@@ -18,7 +18,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ledger.strategies import STRATEGIES
 from loadtest import subjects
+from loadtest.arguments import typed, whole_number
 from loadtest.claims import Exit
+from loadtest.durations import length
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import Job
 from loadtest.exploration.matrix import remarks, so_far, tables
@@ -30,6 +32,9 @@ from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 
+DAY = 86_400_000  # ms
+MOST_LANES = 64
+
 
 class Command(BaseCommand):
     help = "Explore every order of the commands of 2 or 3 workers, with faults as steps."
@@ -39,11 +44,15 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=2, help="how many workers (2)")
         parser.add_argument("--faults", type=int, default=1, help="at most so many faults in a schedule (1)")
         parser.add_argument(
-            "--work", type=int, default=0, metavar="MS", help="the business's own work (0 ms)"
+            "--work",
+            type=whole_number(DAY, least=0),
+            default=0,
+            metavar="MS",
+            help="the business's own work (0 ms)",
         )
         parser.add_argument(
             "--slack",
-            type=int,
+            type=whole_number(DAY, least=0),
             default=100,
             metavar="MS",
             help="how late a worker may act without a fault (100)",
@@ -52,10 +61,13 @@ class Command(BaseCommand):
             "--workload", choices=WORKLOADS, default="deposits", help="what the workers do (deposits)"
         )
         parser.add_argument(
-            "--budget", type=float, metavar="SECONDS", help="at most so long for each strategy (300)"
+            "--budget", type=typed(length), metavar="SECONDS", help="at most so long for each strategy (300)"
         )
         parser.add_argument(
-            "--lanes", type=int, default=None, help="how many explorations at once (all cores)"
+            "--lanes",
+            type=whole_number(MOST_LANES),
+            default=None,
+            help="how many explorations at once (all cores)",
         )
         parser.add_argument(
             "--gate",

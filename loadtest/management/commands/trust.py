@@ -46,7 +46,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--budget",
-            type=float,
+            type=typed(length),
             default=60.0,
             metavar="SECONDS",
             help="at most so long to explore each (60)",
