@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from loadtest.explorer.gates.clocks import EPOCH
+from loadtest.explorer.gates.redis_commands import packed
 
 _ASKS = (b"TIME", b"TTL")
 #: a lease that a script reads may have been counted down by the server since it was set to its virtual time
@@ -44,7 +45,7 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
         or not any(ask in known for ask in _ASKS)
     ):
         return raw
-    return _packed([b"EVAL", _before(now, left) + known, *words[2:]])
+    return packed([b"EVAL", _before(now, left) + known, *words[2:]])
 
 
 def time_of_day(now: int) -> tuple[int, int]:
@@ -60,7 +61,3 @@ def _before(now: int, left: Mapping[str, int]) -> bytes:
 
 def _quoted(key: str) -> str:
     return "'" + "".join(f"\\{byte:03d}" for byte in key.encode()) + "'"
-
-
-def _packed(words: Sequence[bytes]) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

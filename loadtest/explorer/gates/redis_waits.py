@@ -9,25 +9,21 @@ from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.redis_connections import Gated
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing
+from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import readable
 
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001
-#: how long real replicas, or a disk, may take to confirm
-CONFIRMED_WITHIN = 1.0
+#: how long real replicas that are all there, or a disk, may take to confirm on a busy machine
+CONFIRMED_WITHIN = 60.0
 
 
 def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | None) -> Standing:
     """Ends when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
     run, task = place.run, place.task
     op = gated.op
-    confirming = op is not None and op.text.split(" ", 1)[0] in ("WAIT", "WAITAOF")
-    if confirming and gated.server.lags:
-        faults.charge(run, gated.server.name)
-        task.worker.struck = True
-    if confirming and op:
-        gated.server.confirming.add(op.text.split(" ", 1)[0])
-    if connection._parser.can_read(CONFIRMED_WITHIN if confirming and not gated.server.lags else NEWS_WITHIN):
+    sure = op is not None and _will_be_confirmed(place, gated.server, op.text)
+    if connection._parser.can_read(CONFIRMED_WITHIN if sure else NEWS_WITHIN):
         return
     gated.server.barrier()
     over: list[bool] = []
@@ -48,3 +44,16 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
         task.expire = expire
         yield from run.blocked(task, seconds, polls)
         polls = False
+
+
+def _will_be_confirmed(place: Here, server: RedisServer, command: str) -> bool:
+    """Is it a WAIT, or WAITAOF, for replicas that are all there, and follow?"""
+    name, *numbers = command.split(" ")
+    if name not in ("WAIT", "WAITAOF"):
+        return False
+    server.confirming.add(name)
+    if server.lags:
+        faults.charge(place.run, server.name)
+        place.task.worker.struck = True
+        return False
+    return int(numbers[-2]) <= len(server.replica.processes)

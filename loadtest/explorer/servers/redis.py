@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.explorer.gates.here import beside
-from loadtest.explorer.gates.redis_commands import shown
+from loadtest.explorer.gates.redis_commands import for_ever, shown
 from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_replica import Replica
@@ -140,10 +140,11 @@ class RedisServer:
         self._expire_at = dict(zip(self._leases, times, strict=True))
         self._pinned, self._lasting = (self._now, _perf()), True
 
-    def clocked(self, words: Sequence[bytes], raw: bytes, now: int) -> bytes:
-        """A command as it is to be sent: what a script in it asks of this server's clock is virtual."""
+    def clocked(self, words: list[bytes], raw: bytes, now: int) -> bytes:
+        """A command as it is to be sent: its time-out, and what a script in it asks of this server's clock, are
+        virtual."""
         left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
-        return virtual(words, raw, now + self.ahead, left)
+        return virtual(words, for_ever(words, raw), now + self.ahead, left)
 
     def advance(self, now: int) -> list[str]:
         self._now = now
