@@ -9,6 +9,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
+from loadtest.servers.ports import free_port
 from locks import LOCKS
 from locks.errors import LockUnavailable
 from locks.fair_lock import FairLock
@@ -18,7 +19,11 @@ from .actor import eventually
 
 @pytest.fixture
 def nodes(valkey_server):
-    return [valkey_server(port=0, config={"cluster-enabled": "yes"}) for _ in range(2)]
+    """With a port for the bus as well: its own, 10,000 higher, may be that of somebody's outgoing connection."""
+    return [
+        valkey_server(port=0, config={"cluster-enabled": "yes", "cluster-port": free_port()})
+        for _ in range(2)
+    ]
 
 
 @pytest.fixture
@@ -27,7 +32,8 @@ def cluster(nodes):
     first, second = (node.client() for node in nodes)
     first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16382)
     second.execute_command("CLUSTER", "ADDSLOTS", 16383)  # a client knows who has slots
-    first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port)
+    bus = second.config_get("cluster-port")["cluster-port"]
+    first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, bus)
     for node in (first, second):
         eventually(lambda node=node: b"cluster_known_nodes:2" in raw(node, "INFO"), "the nodes met")
         eventually(lambda node=node: b"cluster_state:ok" in raw(node, "INFO"), "all slots served")

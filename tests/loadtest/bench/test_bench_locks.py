@@ -285,7 +285,8 @@ def test_a_quiet_machine_is_no_warning():
 
 def test_the_warning_stands_below_the_goals():
     drawn = Console(record=True, width=160)
-    drawn.print(*PARTS["locks"].all_tables(Measured(warning="others used it"), []))
+    goal = {"name": "fast", "goal": "≥ 1", "measured": 2.0, "met": True}
+    drawn.print(*PARTS["locks"].all_tables(Measured(warning="others used it"), [goal]))
     assert "others used it" in drawn.export_text()
 
 
