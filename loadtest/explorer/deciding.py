@@ -75,6 +75,8 @@ def _step(run: Run, task: Task, option: Option) -> Task:
     task.own_step = task.vain_since is not None and task.seen == timeline.shared(run)
     if task.due is None:
         task.due = run.now
+    if task.leases is None:
+        task.leases = timeline.leases(run)
     if task.op.server:
         run.servers[task.op.server].before_step(task.op)
     return task

@@ -26,6 +26,8 @@ def until(run: Run, task: Task, seconds: float | None) -> None:
 def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
+    ends, before, task.leases = timeline.leases(run), task.leases or {}, None
+    task.renews = any(ends.get(key, end) > end for key, end in before.items())
     collapse = run.full and not timeline.held_back(run, task.worker)
     if task.history.tries_again:
         task.history.attempt(timeline.shared(run))

@@ -121,6 +121,7 @@ def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]
         task.op.identity if task.op else b"",
         (task.due and now - task.due) if now is not None else task.due is None,
         "dozes" if doze else time(task.until),
+        task.renews,
         task.notified,
         task.vain_since is not None,
         history.key(now) if now is not None else (history.base, tuple(history.round)),

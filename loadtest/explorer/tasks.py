@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import threading
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -115,6 +115,9 @@ class Task:
     vain_since: int | None = None
     #: it slept through such polls since (timeline.wakes_at)
     dozed: bool = False
+    #: when the leases ended that were there before its round; its last round moved one: a sign of life, or a renewal
+    leases: Mapping[tuple[str, str], int] | None = None
+    renews: bool = False
     #: what everybody could see when its polls began to be in vain
     seen: bytes = b""
     #: the step that it takes now is its own, from what it has seen: what it writes (a sign of life) is no news to it

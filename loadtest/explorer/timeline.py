@@ -36,7 +36,8 @@ def next_timer(run: Run) -> int | None:
 
 
 def wakes_at(run: Run, task: Task) -> int:
-    """When a wait ends by itself. A poller in vain sleeps on, period by period, until there is something new.
+    """When a wait ends by itself. A poller in vain sleeps on, period by period, until there is something new. Not one
+    whose polls renew a lease: it would end.
 
     Only when no other worker is due (within the slack every poll counts), and only for as long as polls of this
     kind were watched once, really executed, and did nothing else: a waiter that gives up, or goes in without the
@@ -52,7 +53,7 @@ def wakes_at(run: Run, task: Task) -> int:
 
 def dozes(run: Run, task: Task) -> bool:
     in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
-    return in_vain and not held_back(run, task.worker)
+    return in_vain and not task.renews and not held_back(run, task.worker)
 
 
 def kind_of_poll(task: Task) -> bytes:
@@ -70,6 +71,13 @@ def watch(run: Run, task: Task) -> None:
 def shared(run: Run) -> bytes:
     """What everybody could see now, as a digest, whatever time the leases have left."""
     return b"|".join(server.contents() for server in run.servers.values())
+
+
+def leases(run: Run) -> dict[tuple[str, str], int]:
+    """When each lease ends, by its server and its key."""
+    return {
+        (server.name, key): end for server in run.servers.values() for key, end in server.leases().items()
+    }
 
 
 def tick(run: Run) -> None:

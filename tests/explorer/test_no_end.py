@@ -15,6 +15,7 @@ from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
 from loadtest.explorer.stage import Stage
+from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
 from tests.explorer import bank
 
@@ -54,6 +55,22 @@ def test_an_orphan_that_renews_for_ever_is_a_stall(stage: Callable[..., Stage]) 
     found, run = play(stage(bank.locked_by(watchdog), faults=1, patience=10 * SECOND), {}, with_an_orphan)
     assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
     assert run.decisions < 500
+
+
+def renewed(own: bank.Bank) -> ReentrantLock:
+    """Its renewal is the same each time: a command without a look, and the same reply."""
+    return ReentrantLock("lock", redis=own.redis, lease=30.0)
+
+
+def test_a_renewal_is_not_slept_through(stage: Callable[..., Stage]) -> None:
+    """It would be a poll in vain, were it not for the lease, which ends without it."""
+    with_an_orphan = roughly([*[Option(Kind.STEP, "A")] * 2, Option(Kind.RENEWAL_LIVES, "A")])
+    known = stage(bank.locked_by(renewed), faults=1)
+    found, run = play(known, {}, with_an_orphan)
+    assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
+    assert len(run.learned) == 2, "the waiter's polls, and the renewals, were watched for more than a lease"
+    again, _ = play(known, run.learned, with_an_orphan)
+    assert (again.word, again.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
 
 
 def by_a_row(own: bank.Bank, amount: int) -> str:
