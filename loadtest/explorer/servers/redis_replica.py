@@ -7,6 +7,9 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+#: written and deleted by the explorer: WAIT speaks of what its own session has written last
+_OWN = "explorer:confirmed"
+
 
 class Replica:
     """`ask`: one round trip to the primary."""
@@ -28,7 +31,11 @@ class Replica:
         self._signal(signal.SIGCONT)
 
     def lag(self, keys: list[bytes], leases: Mapping[str, int], contents: bytes) -> None:
-        """It keeps what is there now; real ones stand still as well."""
+        """It keeps what is there now. Real ones stand still as well, once they have confirmed what they have got: they
+        do so by themselves each second, and a WAIT for what was written before must not be answered by luck."""
+        if self.processes:
+            for command in ("SET", _OWN, ""), ("DEL", _OWN), ("WAIT", len(self.processes), 0):
+                self.ask(*command)
         self._kept = [(key, self.ask("DUMP", key)) for key in keys], dict(leases), contents
         self._signal(signal.SIGSTOP)
 
