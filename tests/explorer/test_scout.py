@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.explorer import search
+from loadtest.explorer import search, timeline
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.endless import MORE_TIME, Broken
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Result
+from loadtest.explorer.run import Run
 from loadtest.explorer.scout import scout
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
+from loadtest.explorer.tasks import State, Task
+from locks.reentrant import ReentrantLock
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 
@@ -66,3 +69,32 @@ def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., Result]) -
     result = explore(LEFT_FOR_EVER, faults=1, budget=60.0)
     assert result.exhausted, "a search that comes to its end needs none"
     assert result.schedules == explore(LEFT_FOR_EVER, faults=1).schedules
+
+
+def renewed(own: bank.Bank) -> ReentrantLock:
+    return ReentrantLock("lock", redis=own.redis, lease=30.0, poll=2.0)
+
+
+def unseen(known: Stage) -> set[tuple[str, tuple[Fault, ...]]]:
+    """What looks at single decisions come to, and the whole search does not."""
+    searched = Search(known)
+    result = searched.explore()
+    assert result.exhausted, result.cause
+    return {(found.word, found.faults) for found, _ in scout(known, searched.waiters)} - result.counts.keys()
+
+
+def test_a_whole_search_has_seen_what_a_look_sees(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = frozenset({Fault.RENEWAL_LIVES, Fault.FAILOVER})
+    known = stage(bank.locked_by(renewed), faults=1, kinds=kinds)
+    assert unseen(known) == set()
+    monkeypatch.setattr(timeline, "dozes", as_if_nothing_were_renewed)
+    assert unseen(known) == {("stalled", (Fault.RENEWAL_LIVES,))}, (
+        "the control: renewals that are slept through"
+    )
+
+
+def as_if_nothing_were_renewed(run: Run, task: Task) -> bool:
+    in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
+    return in_vain and not timeline.held_back(run, task.worker)
