@@ -67,8 +67,12 @@ bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and 
 WORKERS ?= 3
 
 .PHONY: test
-test: $(VENV)/dev.stamp  ## the whole test suite on real servers
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(VENV)/dev.stamp  ## the test suite on real servers; at its end it names what it leaves to test-commands
+	$(PY) -m pytest -m "not whole_command" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: test-commands
+test-commands: $(VENV)/dev.stamp  ## the tests of whole commands, from beginning to end: demo, soak, trust, …
+	$(PY) -m pytest -m whole_command -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"

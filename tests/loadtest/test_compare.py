@@ -93,6 +93,7 @@ def lock(name, redis):
 """
 
 
+@pytest.mark.whole_command
 @pytest.mark.usefixtures("committed_db")
 def test_from_another_folder_the_background_workers_find_the_lock_and_the_histories_lie_there(
     tmp_path: Path,
@@ -280,6 +281,7 @@ def test_a_database_that_does_not_answer_is_said_in_a_sentence(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.whole_command
 def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
     postgres_server: Callable[..., Postgres], tmp_path: Path
 ) -> None:
@@ -326,6 +328,7 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
     assert Trial.objects.latest("started").ended
 
 
+@pytest.mark.whole_command
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
     words = "--strategy", "select-for-update", "--users", "4", "--seconds", "6", "--output", str(tmp_path)

@@ -48,6 +48,7 @@ def demo(start: Start, folder: Path) -> Family:
     return start("loadtest.demo", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(900)
 def test_the_demo(demo: Family, folder: Path) -> None:
     code = demo.process.wait(timeout=880)
@@ -69,6 +70,7 @@ def test_the_demo(demo: Family, folder: Path) -> None:
     assert demo.all_gone(0), "something keeps running"
 
 
+@pytest.mark.whole_command
 def test_ctrl_c_ends_all_of_it(demo: Family) -> None:
     family = demo.until("locust")
     assert len(family) > 5  # the mark is found in the servers' environments too
@@ -77,6 +79,7 @@ def test_ctrl_c_ends_all_of_it(demo: Family) -> None:
     assert demo.all_gone(5), [process.cmdline() for process in demo.family()]
 
 
+@pytest.mark.whole_command
 def test_sigkill_of_the_demo_ends_all_of_it(demo: Family) -> None:
     demo.until("locust")
     demo.process.kill()
@@ -84,6 +87,7 @@ def test_sigkill_of_the_demo_ends_all_of_it(demo: Family) -> None:
     assert demo.all_gone(), [process.cmdline() for process in demo.family()]
 
 
+@pytest.mark.whole_command
 def test_sigkill_of_the_web_server_ends_the_demo(demo: Family) -> None:
     family = demo.until("locust")
     web = [process for process in family if "gunicorn" in " ".join(process.cmdline())]
@@ -102,6 +106,7 @@ def test_serve_says_what_a_port_is(port: str) -> None:
     assert f"'{port}' is no port: write PORT=8000" in done.stderr
 
 
+@pytest.mark.whole_command
 def test_serve_until_ctrl_c(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -121,6 +126,7 @@ def test_serve_until_ctrl_c(start: Start) -> None:
     assert served.all_gone(5), [process.cmdline() for process in served.family()]
 
 
+@pytest.mark.whole_command
 def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
     served = start("loadtest.serve", PORT="0")
     served.says("Ctrl-C ends all of it")

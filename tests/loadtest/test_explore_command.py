@@ -68,6 +68,7 @@ def test_the_file_says_what_was_found(explored: Any) -> None:
     assert "balance A0001" in page.read_text()
 
 
+@pytest.mark.whole_command
 def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
     """What a process keeps is carried neither from run to run nor from worker to worker: the pool of django-redis, the
     number of Django's next savepoint. And a replica that reports how far it is, is no stranger."""
@@ -136,6 +137,7 @@ def vars_of(job: Job) -> dict[str, Any]:
     return {"strategy": job.strategy, **job.as_json()}
 
 
+@pytest.mark.whole_command
 def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
     words = "--strategy", "naive-lock", "--lanes", "1", "--output", str(tmp_path)
     with subprocess.Popen(

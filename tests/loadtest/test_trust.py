@@ -143,6 +143,7 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(400)
 def test_two_locks_before_all_three(folder: Path) -> None:
     words = ("--lock", LOCK, "--lock", DOOR, "--hazard", "pause", "--hazard", "crash-holding")
@@ -181,6 +182,7 @@ def test_what_one_of_them_refuses_is_said_once(folder: Path) -> None:
     assert not (folder / "trust.json").exists()
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(300)
 def test_ctrl_c_ends_all_of_it(folder: Path) -> None:
     done = start(folder, "--lock", LOCK, "--hazard", "pause")

@@ -126,6 +126,7 @@ def test_the_pause_is_drawn_into_the_loss(cells: dict[tuple[str, str], dict[str,
     assert places == sorted(places)
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(900)
 def test_two_runs_side_by_side(tmp_path: Path) -> None:
     options = ("--strategy=setnx", "--hazard=pause")
@@ -137,6 +138,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
         assert [each["verdict"] for each in results] == ["lost", "kept"]
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(900)
 def test_a_strangers_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: Path) -> None:
     """10 s after its holder's death it is granted again: a standstill that ended by itself."""
@@ -148,6 +150,7 @@ def test_a_strangers_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: P
     assert cell["recovered"]
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(900)
 def test_ctrl_c_leaves_nothing_and_keeps_what_was_measured(tmp_path: Path) -> None:
     hazards = ("crash-holding", "pause", "overrun")  # more cells than run at once

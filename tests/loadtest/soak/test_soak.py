@@ -15,6 +15,7 @@ from loadtest.soak.plan import BACKGROUND, KINDS, STRATEGIES
 GIVEN = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "LAB_DIR")
 
 
+@pytest.mark.whole_command
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_and_nothing_twice_while_everything_is_killed(tmp_path: Path) -> None:
     asked = {"postings": 300, "strikes": 13, "imports": 1, "lines": 20, "drop": 20, "seed": 3}
