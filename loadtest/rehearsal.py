@@ -39,14 +39,14 @@ def rehearse(trial: Trial) -> None:
         values=dict(trial.settings),
         trusted=True,
     )
-    raised: list[Exception] = []
+    raised: list[BaseException] = []
 
     def take() -> None:
         try:
             subject = find(trial.strategy)(book)
             assert isinstance(subject, Locked)
             subject.leave([subject.take(ACCOUNT)], None)
-        except Exception as error:  # noqa: BLE001  (a stranger's lock may raise anything)
+        except BaseException as error:  # noqa: BLE001  (a stranger's lock may raise anything, SystemExit too)
             raised.append(error)
         finally:
             connections.close_all()

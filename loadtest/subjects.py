@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from django.core.management import CommandError
@@ -15,10 +16,11 @@ from django.core.management import CommandError
 from ledger.strategies import CONTROL, find, known
 from loadtest.arguments import writable_folder
 from loadtest.claims import Exit
+from loadtest.faults import HAZARDS
 
 EXIT_CODES = (
     "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "
-    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive."
+    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive, if only on one claim."
 )
 
 
@@ -77,8 +79,7 @@ def wanted(options: dict[str, Any]) -> tuple[str, ...]:
     for spec in options["lock"]:
         if wrong := _misspelt(spec):
             raise usage(f"--lock {spec}: {wrong}")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a stranger's module lies where the command was given
+    _look_here()
     named = tuple(dict.fromkeys([*options["strategy"], *options["lock"]]))
     for slug in named:
         if ":" not in slug and slug not in known():
@@ -90,12 +91,40 @@ def wanted(options: dict[str, Any]) -> tuple[str, ...]:
     return named
 
 
+def hazards(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return what --hazard names, each once. Raises CommandError."""
+    for name in options["hazard"]:
+        if name not in HAZARDS:
+            raise unknown("hazard", name, HAZARDS)
+    return tuple(dict.fromkeys(options["hazard"]))
+
+
+def gates(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return what --gate names. Raises CommandError for one that cannot be imported: here, not in every lane."""
+    _look_here()
+    for name in options["gate"]:
+        try:
+            resolve_name(name)
+        except (Exception, SystemExit) as error:  # as of a lock
+            raise usage(f"--gate {name}: {error}; write module:callable (docs/explorer.md)") from error
+    return tuple(options["gate"])
+
+
+def _look_here() -> None:
+    """A stranger's module lies where the command was given."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
 def _misspelt(spec: str) -> str:
     """Return what is wrong with how a lock is named, or ""."""
     module, colon, path = spec.partition(":")
     if not (module and colon and path):
         return "write module:callable, for example mylocks.redis:lock"
     if os.sep in module or module.startswith(".") or module.endswith(".py"):
-        parts = [part for part in Path(module.removesuffix(".py")).parts if part.isidentifier()]
+        file = Path(module.removesuffix(".py"))
+        if file.is_absolute():
+            return f"write {file.name}:{path} in {file.parent}, or with PYTHONPATH={file.parent}: without .py or a path"
+        parts = [part for part in file.parts if part.isidentifier()]
         return f"write {'.'.join(parts) or 'mylocks'}:{path}, the module as an import names it, without .py or a path"
     return ""

@@ -118,7 +118,7 @@ def find(spec: str) -> LockFactory:
         raise LookupError(f"no lock {spec!r}. Known: {', '.join(sorted(LOCKS))}; or give module:callable")
     try:
         found: Any = next(iter(points)).load() if points else _loaded(*spec.split(":", 1))
-    except Exception as error:  # a stranger's module may raise anything
+    except (Exception, SystemExit) as error:  # a stranger's module may raise anything, or be a script
         raise LookupError(f"cannot load the lock {spec!r}: {type(error).__name__}: {error}") from error
     return _callable(found, spec)
 
@@ -132,7 +132,8 @@ def _loaded(module: str, path: str) -> Any:
 
 def _callable(found: Any, spec: str) -> LockFactory:
     if not callable(found):
-        raise LookupError(f"{spec!r} is a {type(found).__name__}, not a callable that takes a lock's name")
+        kind = type(found).__name__
+        raise LookupError(f"{spec!r} is of type {kind}, not a callable that takes a lock's name")
     return found  # type: ignore[no-any-return]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.strategies import CONTROL
 from loadtest.claims import Exit
-from loadtest.exploration.findings import finding, not_run, verdict_on
+from loadtest.exploration.findings import finding, not_run, undecided, verdict_on
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
 from loadtest.exploration.reach import out_of_reach
@@ -76,15 +76,13 @@ class Campaign:
 
     @staticmethod
     def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
-        """A disagreement outweighs a doubt."""
+        """A disagreement outweighs a doubt. A loss that nobody denied decides no other claim: where a search was cut
+        short after it, those are in doubt."""
         run = [r for r in results if r["verdict"] != Word.NOT_RUN]
         if any(r["agrees"] is False for r in run):
             return Exit.DISAGREES
-        return (
-            Exit.INCONCLUSIVE
-            if not run or any(r["verdict"] == Word.INCONCLUSIVE for r in run)
-            else Exit.AGREES
-        )
+        doubted = any(r["verdict"] == Word.INCONCLUSIVE or undecided(r) for r in run)
+        return Exit.INCONCLUSIVE if doubted or not run else Exit.AGREES
 
 
 def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str, Any]:

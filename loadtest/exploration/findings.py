@@ -91,6 +91,11 @@ def _agreement(
     return True if exhausted and None not in opinions else None
 
 
+def undecided(result: Mapping[str, Any]) -> list[str]:
+    """Return the hazards that it claims to withstand, and of which nothing was found out."""
+    return [h for h, word in result["under"].items() if word == Word.INCONCLUSIVE and h in result["claims"]]
+
+
 def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
     """The object of what the explorer cannot touch, or what needs a server that is missing."""
     return {

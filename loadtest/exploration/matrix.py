@@ -12,6 +12,7 @@ from rich.text import Text
 
 from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
+from loadtest.exploration.findings import undecided
 from loadtest.explorer.shrink import TIMES
 from loadtest.faultmatrix import LETTERS
 from loadtest.report.narrow import blank, filled, width_of
@@ -129,8 +130,6 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _undecided(result: Mapping[str, Any]) -> str:
-    claimed = [
-        h for h, word in result["under"].items() if word == Word.INCONCLUSIVE and h in result["claims"]
-    ]
+    claimed = undecided(result)
     name: str = result["strategy"]
     return name + (f" (claims not decided: {', '.join(claimed)})" if claimed else "")

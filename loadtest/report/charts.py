@@ -33,13 +33,22 @@ STYLE = Style(
 #: pixels that a character of a value takes
 CHARACTER = 8
 GAP = 6  # pixels between a bar and a value behind it
+EDGE = 12  # pixels above the first row and below the last, at most
 LOSING, KEEPING = "#d03b3b", "#2470c8"
 #: characters of a label; a longer one leaves no room for the bars
 LABEL = 40
 
 
+class _Bars(pygal.HorizontalBar):
+    """pygal leaves 2 % of the height free above the first row and below the last: a blank band where rows are many."""
+
+    def _set_view(self) -> None:
+        self._box.margin = min(self._box.margin, EDGE / self.height)
+        super()._set_view()
+
+
 def _chart(**options: Any) -> pygal.HorizontalBar:
-    return pygal.HorizontalBar(
+    return _Bars(
         style=STYLE,
         js=(),
         disable_xml_declaration=True,

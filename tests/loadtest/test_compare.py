@@ -304,7 +304,8 @@ def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
         _, told = command.communicate(timeout=250)
     assert command.returncode == 2, told
     assert "Traceback" not in told
-    assert f"What was measured is in {tmp_path / 'compare.json'}." in told
+    for name in ("compare.json", "index.html"):
+        assert f"Written: {tmp_path / name}" in told
     results = json.loads((tmp_path / "compare.json").read_text())["results"]
     assert results[0]["strategy"] == "no-lock"
 
@@ -342,7 +343,8 @@ def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Sig
         command.send_signal(end)
         _, told = command.communicate(timeout=200)
     assert command.returncode == 130, told
-    assert f"What was measured is in {tmp_path / 'compare.json'}." in told
+    for name in ("compare.json", "index.html"):
+        assert f"Written: {tmp_path / name}" in told
     report = json.loads((tmp_path / "compare.json").read_text())
     assert report["stopped"]
     assert [(each["strategy"], each.get("reason")) for each in report["results"]] == [

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from loadtest.claims import Exit
+from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
 from loadtest.exploration.job import Job
@@ -110,6 +112,27 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
     assert so_far(found) == "lost so far"
     assert "token (claims not decided: contention)" in remarks([found])[-1]
     assert so_far(finding(replace(lost, exhausted=True), Word.LOST)) == "lost"
+
+
+@pytest.mark.parametrize(
+    ("under", "claims", "agrees", "code"),
+    [
+        ({"contention": "kept", "pause": "lost"}, ["contention"], True, Exit.AGREES),
+        (
+            {"contention": "kept", "pause": "lost", "failover": "inconclusive"},
+            ["contention"],
+            None,
+            Exit.AGREES,
+        ),
+        ({"contention": "inconclusive", "pause": "lost"}, ["contention"], None, Exit.INCONCLUSIVE),
+        ({"contention": "inconclusive", "pause": "lost"}, ["contention", "pause"], False, Exit.DISAGREES),
+    ],
+)
+def test_a_claim_that_was_not_decided_is_no_agreement(
+    under: dict[str, str], claims: list[str], agrees: bool | None, code: Exit
+) -> None:
+    result = {"verdict": "lost", "under": under, "claims": claims, "agrees": agrees}
+    assert Campaign.exit_code([{**result, "under": {}, "claims": []}, result]) == code
 
 
 def test_each_fault_has_its_hazard() -> None:

@@ -117,6 +117,19 @@ def test_without_a_lock_it_says_what_to_name() -> None:
     assert raised.value.returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"hazard": ["pauze"]}, "did you mean pause"), ({"gate": ["nobody:gate"]}, "No module named 'nobody'")],
+)
+def test_what_a_later_court_would_refuse_is_refused_at_once(
+    options: dict[str, list[str]], told: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CommandError, match=told) as raised:
+        call_command("trust", strategy=["setnx"], output=folder, seconds=0.2, **options)
+    assert raised.value.returncode == 2
+    assert "no-lock" not in capfd.readouterr().err, "the swarm had begun"
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Short, for the sockets in it."""

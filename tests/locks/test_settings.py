@@ -204,7 +204,7 @@ def test_a_lock_that_cannot_be_found_is_a_lookup_error(spec: str) -> None:
         locks.find(spec)
 
 
-@pytest.mark.parametrize("text", ["def (:", "1 / 0"])
+@pytest.mark.parametrize("text", ["def (:", "1 / 0", "raise SystemExit(0)"])
 def test_a_module_that_cannot_be_loaded_is_a_lookup_error(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,7 +163,7 @@ class Command(BaseCommand):
                     report = records.report_of(rows[0], results + rest, stopped=bool(rest))
                     self.files = keep(report, file)
                     if measured(report):
-                        self.kept = f"What was measured is in {file}."
+                        self.kept = "\n".join(["What was measured is kept.", *self.files])
                     if results:
                         records.close(row)  # the database may be why it was cut short
         return report

@@ -6,9 +6,7 @@ import json
 import os
 import shutil
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from dataclasses import replace
-from pkgutil import resolve_name
 from typing import Any
 
 from django.core.management import BaseCommand
@@ -126,7 +124,7 @@ class Command(BaseCommand):
         subjects.subjects(
             {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
         )
-        [(_, answer)] = Campaign([replace(job, gates=_gates(options["gate"]))], 1).replays()
+        [(_, answer)] = Campaign([replace(job, gates=subjects.gates(options))], 1).replays()
         if options["json"]:
             self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
@@ -146,18 +144,8 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
     shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
     budget = 300.0 if options["budget"] is None else options["budget"]
     slugs = subjects.subjects(options, tuple(STRATEGIES))
-    gates = _gates(options["gate"])
+    gates = subjects.gates(options)
     jobs = [Job(strategy=slug, budget=budget, gates=gates, **shared) for slug in slugs]
     for job in jobs:
         _ = job.bounds  # raises ValueError before any server starts
     return jobs
-
-
-def _gates(names: Sequence[str]) -> tuple[str, ...]:
-    """Raises ValueError for one that cannot be imported: here, not in every lane."""
-    for name in names:
-        try:
-            resolve_name(name)
-        except (ValueError, ImportError, AttributeError) as error:
-            raise ValueError(f"--gate {name}: {error}; write module:callable (docs/explorer.md)") from error
-    return tuple(names)

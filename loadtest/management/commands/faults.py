@@ -118,13 +118,10 @@ def _in_order(plan: Plan, found: dict[tuple[str, str], dict[str, Any]]) -> list[
 
 
 def _plan(options: dict[str, Any]) -> Plan:
-    for name in options["hazard"]:
-        if name not in HAZARDS:
-            raise subjects.unknown("hazard", name, HAZARDS)
     seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
     return Plan(
         strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),
-        hazards=tuple(dict.fromkeys(options["hazard"])) or tuple(HAZARDS),
+        hazards=subjects.hazards(options) or tuple(HAZARDS),
         repeat=options["repeat"],
         seed=seed,
     )

@@ -62,6 +62,8 @@ class Command(BaseCommand):
         named = subjects.wanted(options)
         if not named:
             raise subjects.usage("which lock? --lock mylocks:mine, or --strategy token")
+        subjects.hazards(options)  # `explore` and `faults` would ask after the swarm only
+        subjects.gates(options)
         folder = options["output"].absolute()
         subjects.writable(folder)
         end_as_ctrl_c()

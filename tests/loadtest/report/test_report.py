@@ -276,6 +276,20 @@ def test_the_axis_of_a_chart_has_more_than_nought() -> None:
     assert "200/s" in charts.throughput([row])
 
 
+def test_many_rows_leave_no_blank_band() -> None:
+    rows = [
+        {"strategy": f"s{number}", "expected": 10, "final": 10, "lost_amount": 0, "ops_per_s": 1.0}
+        for number in range(70)
+    ]
+    for chart in (charts.final_against_expected, charts.throughput):
+        bars = [
+            each
+            for each in ET.fromstring(chart(rows)).iter()
+            if str(each.get("class")).startswith("rect reactive")
+        ]
+        assert min(float(bar.get("y") or 0) for bar in bars) < 24
+
+
 def test_a_nought_beside_a_balance_below_nought_is_written_where_it_is_seen() -> None:
     """The axis is in the middle then: what stands on it in white is not seen."""
     rows = [
