@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 import redis
+from django.db import connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -54,6 +55,20 @@ def asks_before_and_after(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize("template", [True, False], ids=["migrated", "empty"])
+def test_the_lanes_database_is_migrated_and_this_process_is_not_connected_to_it(
+    template: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not template:
+        monkeypatch.delenv("INITDB_TEMPLATE")
+    with Lanes(1) as lanes, psycopg.connect(lanes._lanes[0].environment["DATABASE_URL"]) as sql:
+        assert sql.execute("SELECT count(*) FROM ledger_book").fetchone() == (0,)
+        names = sql.execute("SELECT datname FROM pg_stat_activity WHERE datname = 'lab'").fetchall()
+    assert (names, "lanes" in connections) == ([], False)
+
+
+@pytest.mark.usefixtures("committed_db")
 def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
     """Some twenty jobs were enough to take all the places that the server has."""
     jobs = [Job(strategy=slug, budget=60.0) for slug in ("no-lock", "atomic-update", "no-lock")]

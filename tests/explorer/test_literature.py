@@ -282,10 +282,10 @@ SAYS = {
 
 
 @pytest.fixture(scope="module")
-def tell() -> Iterator[Callable[[Story], dict[str, Any]]]:
+def tell(django_db_blocker: Any) -> Iterator[Callable[[Story], dict[str, Any]]]:
     """Plays a story on servers of its own, in a process that has Django's settings for them."""
     context = multiprocessing.get_context("spawn")
-    with Lanes(1) as lanes:
+    with django_db_blocker.unblock(), Lanes(1) as lanes:
         pipe, theirs = context.Pipe()
         given = (theirs, lanes._lanes[0].environment, sys.path)
         process = context.Process(target=story.teller, args=given, daemon=True)

@@ -30,6 +30,7 @@ def posts_nothing(name: str, *, redis: Any) -> Iterator[None]:
     yield
 
 
+@pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("lock", "words"),
     [("posts_beside", {str(Word.INCONCLUSIVE): 1}), ("posts_nothing", {"unbroken": 1})],
