@@ -8,6 +8,7 @@ are at hand. A lock that only waits (for longer than PATIENCE) is no error: the 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from threading import Thread
 
 from django.db import connections
@@ -26,11 +27,12 @@ class NotTaken(Exception):
     """The lock raised, though nobody else wanted it: in its own words."""
 
 
-def rehearse(trial: Trial) -> None:
-    """Take the lock of `trial` once, on a scratch book, with its settings. Nothing to do for who is no stranger, or
-    cannot be tried here. Raises NotTaken."""
+def rehearse(trial: Trial) -> str:
+    """Take the lock of `trial` once, on a scratch book, with its settings, and let go of it. Returns what is to be told
+    of the release, which spoils no posting that is committed. Nothing to do for who is no stranger, or cannot be tried
+    here. Raises NotTaken."""
     if ":" not in trial.strategy or missing(trial.strategy, trial.store):
-        return
+        return ""
     book = open_book(
         trial.strategy,
         [(ACCOUNT, 0, None)],
@@ -40,12 +42,16 @@ def rehearse(trial: Trial) -> None:
         trusted=True,
     )
     raised: list[BaseException] = []
+    warnings: list[str] = []
 
     def take() -> None:
         try:
             subject = find(trial.strategy)(book)
             assert isinstance(subject, Locked)
-            subject.leave([subject.take(ACCOUNT)], None)
+            lock = subject.take(ACCOUNT)
+            if not isinstance(lock, AbstractContextManager):
+                raise TypeError(f"a {type(lock).__name__} has no __exit__")
+            warnings.append(subject.leave([lock], None))
         except BaseException as error:  # noqa: BLE001  (a stranger's lock may raise anything, SystemExit too)
             raised.append(error)
         finally:
@@ -60,3 +66,8 @@ def rehearse(trial: Trial) -> None:
             "A lock is a callable that takes a name (and redis, lease, poll …, if it names them) and returns a "
             "context manager."
         ) from error
+    return (
+        f"{trial.strategy}: its release fails, even of one caller alone: {warnings[0]}"
+        if any(warnings)
+        else ""
+    )

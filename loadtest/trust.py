@@ -61,10 +61,16 @@ class Card:
     def losing(self) -> list[str]:
         return self.under(*(word for word in Word if word.breaks_the_law))
 
+    @property
+    def stuck(self) -> bool:
+        """Does it stand still though nothing fails? Then it does so under each hazard too."""
+        return Hazard.CONTENTION in self.under(Word.STALLED)
+
     def answer(self) -> list[str]:
         """Return the answer, and what belongs to it: a sentence each."""
         told = [self._verdict()]
-        if idle := self.under(Word.STALLED, Word.REFUSED):
+        idle = self.under(Word.STALLED, Word.REFUSED)
+        if idle and not self.stuck:
             told.append(
                 f"It stands still, or refuses, under {_listed(idle)}: no money is lost, and none can be moved."
             )
@@ -77,6 +83,9 @@ class Card:
     def _verdict(self) -> str:
         if Hazard.CONTENTION in self.losing:
             return "No. Two callers at once are enough: it loses money and nothing has to fail."
+        if self.stuck:
+            also = f" And it loses money under {_listed(self.losing)}." if self.losing else ""
+            return f"No. It stands still though nothing fails: does each holder let go of it?{also}"
         if self.losing:
             return (
                 f"Not alone. It loses money under {_listed(self.losing)}. Let the store have the last word: "

@@ -25,7 +25,10 @@ class Event(NamedTuple):
 
 
 def brief(example: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of a counterexample, as in explore.json; the last one says what it came to."""
+    """Return the sentences of a counterexample, as in explore.json; the last one says what it came to. What could not
+    be repeated has no states to tell it by: it is told as it was found, command by command."""
+    if example["opening"] is None:
+        return list(example["sentences"])
     told = [_sentence(who, [e.what for e in events]) for who, events in groupby(_events(example), _who)]
     return [*told, *_outcome(example)]
 

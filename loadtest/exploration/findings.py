@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ledger.strategies import CONTROL, find
@@ -70,7 +70,7 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "agrees": _agreement(strategy.withstands, under, explored.exhausted, examples),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
-        "counterexample": next((e for e in examples.values() if e["verdict"] == str(verdict.word)), None),
+        "counterexample": _shown(examples.values(), str(verdict.word)),
         "counterexamples": dict(examples),
     }
 
@@ -89,6 +89,12 @@ def _agreement(
     if False in opinions:
         return False
     return True if exhausted and None not in opinions else None
+
+
+def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:
+    """Return the first that came to `word`, of those that can be repeated if there is one."""
+    found = [each for each in examples if each["verdict"] == word]
+    return next((each for each in found if each["id"]), found[0] if found else None)
 
 
 def undecided(result: Mapping[str, Any]) -> list[str]:

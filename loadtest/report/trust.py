@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from loadtest.exploration.matrix import how_again
 from loadtest.report.terminal import STYLE
 from loadtest.trust import Card
 
@@ -30,8 +31,7 @@ def sentences(card: Card) -> Iterator[str]:
     if card.smallest:
         yield "The smallest schedule:"
         yield from (f"  {number}. {told}" for number, told in enumerate(card.schedule(), 1))
-        if card.smallest["id"]:
-            yield f"  again: python manage.py explore --replay {card.smallest['id']}"
+        yield f"  {how_again(card.smallest)}"
 
 
 def _word(word: str) -> str:

@@ -48,6 +48,22 @@ def leaving(name: str) -> AbstractContextManager[Any]:
     raise SystemExit(0)
 
 
+class WithoutExit:
+    """Half a context manager."""
+
+    def __init__(self, name: str) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+
+@contextmanager
+def failing_release(name: str) -> Any:
+    yield
+    raise RuntimeError("boom in release")
+
+
 def other_arguments(name: str, key: str) -> AbstractContextManager[Any]:
     """Asks for what nobody offers."""
     return nullcontext()

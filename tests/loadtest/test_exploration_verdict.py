@@ -114,6 +114,17 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
     assert so_far(finding(replace(lost, exhausted=True), Word.LOST)) == "lost"
 
 
+def test_what_can_be_repeated_is_shown_first() -> None:
+    examples = {
+        "pause": {"verdict": "lost", "id": "", "faults": ["pause"]},
+        "failover": {"verdict": "lost", "id": "token/l/3b", "faults": ["failover"]},
+    }
+    lost = replace(SOUND, came_to={"": ("lost", "10 lost")}, counterexamples=examples)
+    assert finding(lost, Word.LOST)["counterexample"] == examples["failover"]
+    lost = replace(lost, counterexamples={"pause": examples["pause"]})
+    assert finding(lost, Word.LOST)["counterexample"] == examples["pause"]
+
+
 @pytest.mark.parametrize(
     ("under", "claims", "agrees", "code"),
     [

@@ -21,6 +21,7 @@ BROKEN = {
     f"{HERE}:other_arguments": r"TypeError: .*'key'",
     f"{HERE}:of_asyncio": r"AttributeError: .*__enter__",
     f"{HERE}:leaving": r"SystemExit: 0",
+    f"{HERE}:WithoutExit": r"TypeError: a WithoutExit has no __exit__",
 }
 
 
@@ -39,6 +40,18 @@ def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(rehearsal, "PATIENCE", 0.2)
     for spec in ("never", "right", "needs_zookeeper"):
         rehearse(Plan(strategies=("no-lock",)).trial(f"{HERE}:{spec}"))
+
+
+@pytest.mark.usefixtures("committed_db")
+def test_a_release_that_fails_is_told_before_the_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It spoils no posting, so no trial tells of it; in most locks it is why nobody else is let in."""
+    spec = f"{HERE}:failing_release"
+    with pytest.raises(SystemExit):
+        call_command("compare", output=tmp_path, lock=[spec], users=2, seconds=0.2)
+    told = f"{spec}: its release fails, even of one caller alone: RuntimeError: boom in release\n"
+    assert capfd.readouterr().err.startswith(told)
 
 
 @pytest.mark.usefixtures("committed_db")

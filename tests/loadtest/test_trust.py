@@ -96,6 +96,26 @@ def test_a_doubt_of_one_court_is_not_hidden_by_the_other() -> None:
     assert nothing.answer()[0] == "Nobody knows: nothing was decided."
 
 
+def test_standing_still_though_nothing_fails_comes_first() -> None:
+    """As a lock does whose release has a fault; its lease ends under a pause all the same."""
+    found = of({"contention": "inconclusive", "pause": "lost"}, {"crash-holding": "stalled"}, swarm="stalled")
+    assert found.answer() == [
+        "No. It stands still though nothing fails: does each holder let go of it? And it loses money under pause.",
+        "It claims to withstand contention, and does not.",
+    ]
+
+
+def test_a_schedule_that_did_not_come_again_is_told_as_it_was_found() -> None:
+    """It has no states: what the servers held was never looked at."""
+    known = reports({"contention": "kept", "pause": "lost"}, {"pause": "kept"})
+    step = {"task": "A", "worker": "A", "command": "SET x", "reply": "OK", "kind": "", "at": 0, "state": None}
+    told = ["A sends SET x and hears OK", "20 lost"]
+    known["explore"]["results"][0]["counterexample"] = {
+        "id": "", "verdict": "lost", "opening": None, "steps": [step], "sentences": told,
+    }  # fmt: skip
+    assert card(LOCK, known).as_json()["schedule"] == told
+
+
 def test_standing_still_and_a_broken_claim_are_told() -> None:
     found = of({"contention": "kept"}, {"crash-holding": "stalled"}, claims=("contention", "crash-holding"))
     assert found.answer()[1:] == [

@@ -137,8 +137,9 @@ class Command(BaseCommand):
         """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
         left = [trial for plan in plans for trial in plan.trials()]
-        for trial in left:
-            rehearse(trial)
+        for warning in dict.fromkeys(map(rehearse, left)):
+            if warning:
+                self.stderr.write(warning)
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as progress:
             bar = progress.add_task("starting the web server", total=len(left))

@@ -77,7 +77,8 @@ class Command(BaseCommand):
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
             with private_servers(*plan.servers()) as site:
                 for strategy in plan.strategies:
-                    rehearse(Cell(strategy, CrashHolding, plan.seed, strikes=False).trial())
+                    if warning := rehearse(Cell(strategy, CrashHolding, plan.seed, strikes=False).trial()):
+                        progress.console.print(escape(warning), highlight=False)
                 row = records.begin(
                     "faults", workload="deposits", store="postgres", adversary="faults", plan=plan.as_json()
                 )
