@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loadtest.explorer.endless import Broken
 from loadtest.explorer.tasks import State, Task, Worker, digest
 
 if TYPE_CHECKING:
@@ -82,8 +83,10 @@ def leases(run: Run) -> dict[tuple[str, str], int]:
 
 def tick(run: Run) -> None:
     """Move time on to the next timer: leases end, sleepers wake."""
-    until = next_timer(run)
-    assert until is not None
+    if (until := next_timer(run)) is None:  # a path that is followed unseen
+        raise Broken(
+            "not repeatable: time was to pass, and there is no timer. Something outside the gates decides"
+        )
     run.now = max(run.now, until)
     for server in run.servers.values():
         if run.leases_stand:

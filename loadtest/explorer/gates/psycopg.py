@@ -30,6 +30,7 @@ from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
+from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
 from loadtest.explorer.tasks import Halt, Task
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
 _wait = psycopg.Connection.wait
-#: how long a reply may take before the server is asked whether the command is blocked
-NEWS_WITHIN_MS = 1
 
 _SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 

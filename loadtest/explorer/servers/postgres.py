@@ -11,7 +11,8 @@ from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, edges, holds, in_circle, wrote
+from loadtest.explorer.servers.postgres_line import Line
+from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, Edges, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
 from loadtest.explorer.tasks import Task
 
@@ -34,7 +35,8 @@ class PostgresServer:
         self.version, self._proving = 0, False
         self._strangers = Strangers(self.admin)
         self._ask = self.changed = True
-        self._blockers: dict[int, set[int]] = {}
+        self._blockers: Edges = {}
+        self._line = Line(self.admin, self._blockers_of)
         #: sessions whose waiting may count as blocked
         self.known: set[int] = set()
 
@@ -88,11 +90,10 @@ class PostgresServer:
         if not self._ask:
             return []
         self._ask = False
-        pids = {task: task.session.info.backend_pid for task in waiting}
-        self._blockers = self._blockers_of(list(pids.values()))
-        return [task for task, pid in pids.items() if not self._blockers[pid]]
+        free, self._blockers = self._line.settle({task: task.session for task in waiting})
+        return free
 
-    def _blockers_of(self, pids: list[int]) -> dict[int, set[int]]:
+    def _blockers_of(self, pids: list[int]) -> Edges:
         return edges(self.ask(b"blockers", _array(pids)))
 
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
@@ -144,6 +145,7 @@ class PostgresServer:
     def cancel(self, pid: int) -> None:
         self._proved()
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
+        self._line.go_on(pid)
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED others' sessions matter only to a command that could run into their locks."""
@@ -199,6 +201,7 @@ class PostgresServer:
         return self._strangers.around()
 
     def close(self) -> None:
+        self._line.end()
         self.admin.close()
 
 

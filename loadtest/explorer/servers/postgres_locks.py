@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 Rows = list[tuple[bytes | None, ...]]
+Edges = dict[int, set[int]]
+#: how long a reply may take before the server is asked whether the command is blocked
+NEWS_WITHIN_MS = 1
 
 BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
 HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
 
 
-def edges(rows: Rows) -> dict[int, set[int]]:
+def edges(rows: Rows) -> Edges:
     """Process id → those that it waits for, from the rows of BLOCKERS."""
     return {
         int(pid or 0): {int(by) for by in (found or b"").strip(b"{}").split(b",") if by}
@@ -18,11 +21,11 @@ def edges(rows: Rows) -> dict[int, set[int]]:
     }
 
 
-def in_circle(pids: list[int], waits_for: dict[int, set[int]]) -> list[int]:
+def in_circle(pids: list[int], waits_for: Edges) -> list[int]:
     return [pid for pid in pids if pid in _reachable(pid, waits_for)]
 
 
-def _reachable(start: int, waits_for: dict[int, set[int]]) -> set[int]:
+def _reachable(start: int, waits_for: Edges) -> set[int]:
     seen: set[int] = set()
     front = list(waits_for.get(start, ()))
     while front:
