@@ -83,11 +83,16 @@ def compare(
     `keep`: folder for the clients' histories. `tick(strategy, fraction)` is told how far it is.
     """
     controls: dict[str, Word] = {}
+    web: WebServer | None = None
     with ExitStack() as stack:
-        web = None if host else stack.enter_context(WebServer())
         for trial in plan.trials():
+            if lacking := missing(trial.strategy, trial.store):
+                yield skipped(trial, *lacking)
+                continue
+            if web is None and host is None:  # only now: perhaps nothing can be run here
+                web = stack.enter_context(WebServer())
             swarm = _swarm(plan, trial, web, host=host, keep=keep, tick=tick)
-            result = attempt(trial, swarm, controls.get(trial.store))
+            result = run(trial, _callers(trial, swarm), controls.get(trial.store))
             if result.word is not Word.NOT_RUN:
                 controls.setdefault(trial.store, result.word)
             yield result
@@ -95,16 +100,14 @@ def compare(
 
 def once(plan: Plan, trial: Trial, control: Word | None) -> Result:
     """Run one trial of the plan on a web server of its own. `control`: the verdict of the control on that store."""
-    with WebServer() as web:
-        return attempt(trial, _swarm(plan, trial, web), control)
-
-
-def attempt(trial: Trial, swarm: Swarm, control: Word | None) -> Result:
-    """Run one trial, or say what is missing for it here."""
     if lacking := missing(trial.strategy, trial.store):
         return skipped(trial, *lacking)
-    callers = ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
-    return run(trial, callers, control)
+    with WebServer() as web:
+        return run(trial, _callers(trial, _swarm(plan, trial, web)), control)
+
+
+def _callers(trial: Trial, swarm: Swarm) -> Swarm | ImportingSwarm:
+    return ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
 
 
 def _swarm(

@@ -72,7 +72,7 @@ def migrated(folder: Path) -> Path:
     """A cluster with the lab's tables, for every PostgreSQL of the session to begin as: some thirty would make them."""
     with Postgres(folder) as postgres:
         environment = {**os.environ, "DATABASE_URL": postgres.url}
-        command = [sys.executable, "manage.py", "migrate", "--verbosity=0"]
+        command = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
         subprocess.run(command, cwd=BASE_DIR, env=environment, stdin=subprocess.DEVNULL, check=True)
     return folder
 

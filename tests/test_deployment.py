@@ -167,6 +167,7 @@ def get(socket_path: str, path: str, **headers: str) -> tuple[int, dict[str, str
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
 
+@pytest.mark.whole_command
 def test_the_web_service_of_compose_serves_behind_its_proxy(web: str) -> None:
     assert get(web, "/health/ready")[0] == 200
     status, headers, _ = get(web, "/admin/login/")

@@ -122,7 +122,14 @@ def migrate() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for database in ["default"] + ["mariadb"] * ("MARIADB_URL" in addresses()):
             done = subprocess.run(
-                [sys.executable, "manage.py", "migrate", "--verbosity=0", f"--database={database}"],
+                [
+                    sys.executable,
+                    "manage.py",
+                    "migrate",
+                    "--skip-checks",
+                    "--verbosity=0",
+                    f"--database={database}",
+                ],
                 check=False,
                 cwd=BASE_DIR,
                 env=child_environment(),

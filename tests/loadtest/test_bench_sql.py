@@ -29,6 +29,7 @@ from loadtest.servers import mariadb
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
+@pytest.mark.whole_command
 def test_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("bench", "strategies", "--quick", "--output", str(tmp_path))
     report = json.loads((tmp_path / "bench.json").read_text())

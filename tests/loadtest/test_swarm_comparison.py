@@ -30,6 +30,7 @@ def _nothing_waits(committed_db: None) -> None:
     Trial.objects.filter(pk__in=waiting()).delete()
 
 
+@pytest.mark.whole_command
 def test_a_swarm_runs_trial_after_trial_and_is_judged():
     answer = user("loadtest.add_trial", "loadtest.view_trial").post(URL, FORM)
     (pk,) = waiting()

@@ -26,6 +26,7 @@ class Command(BaseCommand):
         "Walk the entries of one book (or of all) back from each balance, and name what was lost or created. "
         "Exit code 0: the books balance and nothing is lost; 1: they do not, or something is; 2: bad usage."
     )
+    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--book", metavar="ID", help="one book (default: all)")

@@ -26,6 +26,7 @@ from loadtest.subjects import add_output, usage, writable
 
 class Command(BaseCommand):
     help = "Measure locks, strategies and the explorer against their peers, in one run."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parts = parser.add_subparsers(dest="part", required=True, metavar="PART")

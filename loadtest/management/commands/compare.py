@@ -56,6 +56,7 @@ TIMES = {
 
 class Command(BaseCommand):
     help = "Run a swarm against each strategy and compare what is left of the money."
+    requires_system_checks: list[str] = []
     kept = "No results are written."
     files: list[str]
 

@@ -36,6 +36,7 @@ MOST_LANES = 64
 
 class Command(BaseCommand):
     help = "Explore every order of the commands of 2 or 3 workers, with faults as steps."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)

@@ -35,6 +35,7 @@ from loadtest.words import STOPPED, Word
 
 class Command(BaseCommand):
     help = "Do every hazard to every strategy, on servers of its own, and show what was left of the money."
+    requires_system_checks: list[str] = []
     files: list[str]
 
     def add_arguments(self, parser: ArgumentParser) -> None:

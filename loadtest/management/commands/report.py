@@ -13,6 +13,7 @@ from loadtest.subjects import add_output
 
 class Command(BaseCommand):
     help = "Write DIR/index.html, one self-contained page, from the evidence files in DIR."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_output(parser)

@@ -38,6 +38,7 @@ GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
 
 class Command(BaseCommand):
     help = "Compare, explore and strike one lock, and say whether to trust it with money. Takes two to four minutes."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
