@@ -70,9 +70,10 @@ WORKERS ?= 3
 test: $(VENV)/dev.stamp  ## the test suite on real servers; at its end it names what it leaves to test-commands
 	$(PY) -m pytest -m "not whole_command" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
+# One session: a command has processes for all cores, and what it kills or measures is not to stand in another's line.
 .PHONY: test-commands
 test-commands: $(VENV)/dev.stamp  ## the tests of whole commands, from beginning to end: demo, soak, trust, …
-	$(PY) -m pytest -m whole_command -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PY) -m pytest -m whole_command $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"

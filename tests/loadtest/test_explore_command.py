@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
@@ -84,6 +85,7 @@ def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.usefixtures("committed_db")
 def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
     _, report = explored
     example = next(r for r in report["results"] if r["strategy"] == "naive-lock")["counterexample"]
@@ -97,7 +99,9 @@ def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
     assert example["opening"] is not None
     assert all(step["state"] is not None for step in example["steps"])
     assert again.stdout.split()[-1] == "lost"
-    assert explore("--replay", example["id"].replace("/l", "/s")).returncode == 1
+    with pytest.raises(SystemExit) as ended:
+        call_command("explore", replay=example["id"].replace("/l", "/s"))
+    assert ended.value.code == 1
 
 
 @pytest.mark.parametrize(
