@@ -33,7 +33,7 @@ class StrategyPages:
         """List all strategies, the card's first."""
         found = known()
         groups = {
-            "The six of the card": CARD,
+            "Six to begin with": CARD,
             "Further strategies": [slug for slug in found if slug not in CARD],
         }
         rows = {title: [sentences(found[slug]) for slug in slugs] for title, slugs in groups.items()}

@@ -11,9 +11,11 @@ and a load test can never show that it cannot lose: that is no disagreement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
+from ledger.strategies import CONTROL
 from loadtest.words import Word
 from locks.hazards import Hazard
 
@@ -47,3 +49,9 @@ def exit_code(results: Iterable[tuple[bool, Word]]) -> Exit:
     if False in opinions:
         return Exit.DISAGREES
     return Exit.INCONCLUSIVE if None in opinions or not opinions else Exit.AGREES
+
+
+def unanswered(results: Sequence[Mapping[str, Any]]) -> bool:
+    """Was nothing run of what was asked for? The control is run whoever asks: what it came to is no answer."""
+    asked = [each for each in results if each["strategy"] != CONTROL] or results
+    return all(each["verdict"] == Word.NOT_RUN for each in asked)

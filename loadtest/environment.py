@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import socket
+from collections.abc import Iterator
 from typing import Any
 
-from django.db import connection
+from django.conf import settings
+from django.db import DatabaseError, connection, connections
 
 from ledger.resources import redis_client
 from loadtest.machine import machine
+
+#: seconds for a server that a run may have and may do without
+PATIENCE = 2.0
 
 
 def environment() -> dict[str, Any]:
@@ -17,4 +24,34 @@ def environment() -> dict[str, Any]:
         postgres = cursor.fetchone()
     info = redis_client().info("server")
     name = "valkey" if "valkey_version" in info else "redis"
-    return machine({"postgresql": str(postgres[0]), name: str(info[f"{name}_version"])})
+    servers = {"postgresql": str(postgres[0]), name: str(info[f"{name}_version"])}
+    return machine(servers | dict(_optional()))
+
+
+def _optional() -> Iterator[tuple[str, str]]:
+    """Yield those of MariaDB and ZooKeeper, if there are any. One that does not answer is no reason not to run what
+    needs it not: a trial that does says so."""
+    if "mariadb" in settings.DATABASES:
+        try:
+            with connections["mariadb"].cursor() as cursor:
+                cursor.execute("SELECT VERSION()")
+                yield "mariadb", str(cursor.fetchone()[0]).partition("-")[0]
+        except DatabaseError:
+            pass
+    if settings.ZOOKEEPER_HOSTS and (found := zookeeper_version(settings.ZOOKEEPER_HOSTS)):
+        yield "zookeeper", found
+
+
+def zookeeper_version(hosts: str) -> str:
+    """Return the version of the first of `hosts` (as kazoo has them) that says it, or ""."""
+    for each in hosts.partition("/")[0].split(","):
+        host, _, port = each.strip().rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as asked:
+                asked.sendall(b"srvr")
+                told = asked.makefile("rb").readline().decode(errors="replace")
+        except (OSError, ValueError):
+            continue
+        if found := re.match(r"Zookeeper version: (\d+(?:\.\d+)*)", told):
+            return found[1]
+    return ""

@@ -20,7 +20,8 @@ from loadtest.faults import HAZARDS
 
 EXIT_CODES = (
     "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "
-    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive, if only on one claim."
+    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive, if only on one "
+    "claim, or nothing of what was asked for could be run."
 )
 
 
@@ -54,6 +55,14 @@ def writable(folder: Path, option: str = "--output") -> None:
         writable_folder(folder)
     except ValueError as error:
         raise usage(f"{option} {error}") from error
+
+
+def there(files: Sequence[Path], command: str) -> None:
+    """See that somebody names files, and that they are there. Raises CommandError."""
+    if not files:
+        raise usage(f"which {command}.json? First run `python manage.py {command}`")
+    if missing := [str(each) for each in files if not each.is_file()]:
+        raise usage(f"there is no file {', '.join(missing)}: `python manage.py {command}` writes one")
 
 
 def usage(message: object) -> CommandError:

@@ -20,7 +20,9 @@ from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they are asked: who fails at once is told at once
 COURTS = ("compare", "explore", "faults")
-AGAIN = "What decides nothing is no answer: give `explore` more time (--budget), or the hazard another run."
+AGAIN = (
+    "What decides nothing is no answer: give the explorer more time (--budget), or the hazard another run."
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Card:
             )
         if undecided := self.under(Word.INCONCLUSIVE):
             told.append(f"Undecided: {_listed(undecided)}. {AGAIN}")
+        if not self.search.get("under") and (why := self.search.get("cause") or self.search.get("reason")):
+            told.append(f"The explorer came to nothing: {why}.")
         if broken := [row.hazard for row in self.rows if row.contradicts]:
             told.append(f"It claims to withstand {_listed(broken)}, and does not.")
         return told

@@ -98,7 +98,7 @@ class ImportForm(forms.Form):
         others = [(slug, f"{found.title} ({slug})") for slug, found in known().items() if slug not in CARD]
         self.fields["store"].choices = [(slug, slug) for slug in STORES if _is_here(slug)]
         card = [(slug, known()[slug].title) for slug in CARD]
-        self.fields["strategy"].choices = [("The six of the card", card), ("Further strategies", others)]
+        self.fields["strategy"].choices = [("Six to begin with", card), ("Further strategies", others)]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

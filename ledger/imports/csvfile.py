@@ -19,7 +19,10 @@ MAX_LINE = 1000  # bytes
 
 _SELLER = re.compile(r"[\w .:&+'-]{1,40}")  # no slash: it separates seller and reference in the line's key
 _ACCOUNT = re.compile(r"[A-Za-z0-9_.:-]{1,40}")  # as the API has it
-_REFERENCE = re.compile(r"[^\W_][^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{0,49}")
+#: what nobody sees (as a class of a pattern): control characters, and those that turn the direction of what follows,
+#: so that another ending seems to stand at a text's end
+UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+_REFERENCE = re.compile(rf"[^\W_][^{UNSEEN}\ud800-\udfff]{{0,49}}")
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 

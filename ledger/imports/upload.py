@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger.books import open_book
-from ledger.imports.csvfile import Limits, Parsed, parse
+from ledger.imports.csvfile import UNSEEN, Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
@@ -21,11 +21,6 @@ from ledger.stores import store_of
 
 #: bad lines of a file that a refusal names
 PROBLEMS_TOLD = 50
-
-
-#: what nobody sees in a file's name: control characters, and those that turn the direction of what follows, so that
-#: another ending seems to stand at its end
-UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class Upload:
     content: bytes
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", UNSEEN.sub("", self.name))
+        object.__setattr__(self, "name", re.sub(f"[{UNSEEN}]", "", self.name))
 
     @cached_property
     def parsed(self) -> Parsed:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest.claims import Exit
+from loadtest.claims import Exit, unanswered
 from loadtest.exploration.findings import finding, not_run, undecided, verdict_on
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
@@ -82,7 +82,7 @@ class Campaign:
         if any(r["agrees"] is False for r in run):
             return Exit.DISAGREES
         doubted = any(r["verdict"] == Word.INCONCLUSIVE or undecided(r) for r in run)
-        return Exit.INCONCLUSIVE if doubted or not run else Exit.AGREES
+        return Exit.INCONCLUSIVE if doubted or unanswered(results) else Exit.AGREES
 
 
 def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str, Any]:

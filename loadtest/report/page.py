@@ -12,6 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from ledger.strategies import known
 from loadtest.again import of_report
+from loadtest.hazards import about
 from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels
@@ -29,6 +30,8 @@ EVIDENCE = {
     "explore": "python manage.py explore",
     "bench": "python manage.py bench",
 }
+#: evidence file → what each of its results has beside a strategy
+SAYS = {"trust": "rows", "compare": "verdict", "faults": "verdict", "explore": "verdict"}
 
 
 class NoEvidence(Exception):
@@ -46,10 +49,20 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
             continue
         except (OSError, ValueError) as error:
             raise NoEvidence(f"{path} cannot be read ({error}): make it again with `{command}`") from error
+        if not of_the_lab(found[name], SAYS.get(name)):
+            raise NoEvidence(f"{path} is not what `{command}` writes: make it again with that")
     if not found:
         names = ", ".join(f"{name}.json" for name in EVIDENCE)
         raise NoEvidence(f"{folder} has none of {names}: make one with `{EVIDENCE['compare']}`")
     return found
+
+
+def of_the_lab(report: Any, says: str | None) -> bool:
+    """Has it the form of an evidence file? Somebody else's compare.json may lie in the folder too."""
+    results = report.get("results") if isinstance(report, dict) else None
+    if not isinstance(results, list):
+        return False
+    return all(isinstance(each, dict) and (not says or {"strategy", says} <= each.keys()) for each in results)
 
 
 def write(folder: Path) -> Path:
@@ -72,6 +85,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "compare": compare,
         "strategies": {slug: own_words(slug) for slug in named if slug in known()},
         "hazards": len(Hazard),
+        "hazard_words": {str(hazard): about(hazard) for hazard in Hazard},
         "workloads": workloads(results),
         "compared": compared(results),
         "faults": matrix.context(evidence.get("faults")),

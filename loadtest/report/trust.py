@@ -28,6 +28,7 @@ def sentences(card: Card) -> Iterator[str]:
     yield from card.answer()
     if rate := card.load["ops_per_s"]:
         yield f"Under a swarm: {rate:,.0f} postings/s, p99 {card.load['latency_ms']['p99']:,.0f} ms."
+    yield "What each hazard is: docs/reference.md#hazards"
     if card.smallest:
         yield "The smallest schedule:"
         yield from (f"  {number}. {told}" for number, told in enumerate(card.schedule(), 1))

@@ -36,6 +36,8 @@ BAD_LINES = {
     "long reference": (b"acme,A0001,5," + b"r" * 51, "reference"),
     "formula": (b"acme,A0001,5,=cmd()", "reference"),
     "control character": (b"acme,A0001,5,r\x1b2", "reference"),
+    "turned around": ("acme,A0001,5,r\u202e2".encode(), "reference"),
+    "isolated": ("acme,A0001,5,r\u20662".encode(), "reference"),
 }
 
 BAD_FILES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.claims import agrees, claims, exit_code
+from loadtest.claims import agrees, claims, exit_code, unanswered
 from loadtest.words import Word
 from locks.hazards import Hazard
 
@@ -50,3 +50,16 @@ def test_a_claim_needs_contention_and_every_hazard():
 )
 def test_exit_codes(results: list[tuple[bool, Word]], code: int):
     assert exit_code(results) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "nothing"),
+    [
+        ({"no-lock": "lost", "zookeeper": "not-run"}, True),
+        ({"no-lock": "lost", "zookeeper": "not-run", "token": "kept"}, False),
+        ({"no-lock": "lost"}, False),
+        ({"no-lock": "not-run"}, True),
+    ],
+)
+def test_what_the_control_came_to_answers_nobody(words: dict[str, str], nothing: bool):
+    assert unanswered([{"strategy": slug, "verdict": word} for slug, word in words.items()]) is nothing

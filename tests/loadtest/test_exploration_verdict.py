@@ -142,8 +142,9 @@ def test_what_can_be_repeated_is_shown_first() -> None:
 def test_a_claim_that_was_not_decided_is_no_agreement(
     under: dict[str, str], claims: list[str], agrees: bool | None, code: Exit
 ) -> None:
-    result = {"verdict": "lost", "under": under, "claims": claims, "agrees": agrees}
-    assert Campaign.exit_code([{**result, "under": {}, "claims": []}, result]) == code
+    result = {"strategy": "token", "verdict": "lost", "under": under, "claims": claims, "agrees": agrees}
+    control = {**result, "strategy": "no-lock", "under": {}, "claims": []}
+    assert Campaign.exit_code([control, result]) == code
 
 
 def test_each_fault_has_its_hazard() -> None:

@@ -96,6 +96,14 @@ def test_a_doubt_of_one_court_is_not_hidden_by_the_other() -> None:
     assert nothing.answer()[0] == "Nobody knows: nothing was decided."
 
 
+def test_why_there_is_no_word_of_the_explorer_is_told() -> None:
+    known = reports({}, {"pause": "kept"})
+    [search] = known["explore"]["results"]
+    for why in ("cause", "reason"):
+        known["explore"]["results"] = [{**search, "verdict": "inconclusive", why: "it waits in a file"}]
+        assert card(LOCK, known).answer()[-1] == "The explorer came to nothing: it waits in a file."
+
+
 def test_standing_still_though_nothing_fails_comes_first() -> None:
     """As a lock does whose release has a fault; its lease ends under a pause all the same."""
     found = of({"contention": "inconclusive", "pause": "lost"}, {"crash-holding": "stalled"}, swarm="stalled")

@@ -1,5 +1,7 @@
 """MariaDB and ZooKeeper from Debian's packages; without them, the reason that says what to install."""
 
+import json
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
+from ledger.addresses import BASE_DIR
 from loadtest.servers import MariaDB, Unavailable, ZooKeeper, embedded, mariadb, zookeeper
 
 needs_mariadb = pytest.mark.skipif(bool(mariadb.available()), reason=f"{mariadb.available()}")
@@ -88,6 +91,19 @@ def test_without_the_packages_the_reason_says_what_to_install(monkeypatch):
         pass
 
 
+def _versions(addresses: dict[str, str]) -> dict[str, str]:
+    """What a process that is told these addresses writes into its JSON."""
+    code = (
+        "import json, django; django.setup(); from loadtest.environment import environment;"
+        "print(json.dumps(environment()['versions']))"
+    )
+    told = {**os.environ, **addresses, "DJANGO_SETTINGS_MODULE": "ledger.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BASE_DIR, env=told, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
 @needs_mariadb
 @needs_zookeeper
 def test_up_brings_them_up_beside_the_others(tmp_path, monkeypatch):
@@ -100,6 +116,12 @@ def test_up_brings_them_up_beside_the_others(tmp_path, monkeypatch):
         assert addresses.keys() >= {"DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS"}
         servers = [psutil.Process(pid) for pid in embedded.status()["pids"].values()]
         assert len(servers) == 8
+        assert _versions(addresses).keys() >= {"postgresql", "valkey", "mariadb", "zookeeper"}
+        gone = {
+            "MARIADB_URL": "mysql://lab@/lab?unix_socket=/nowhere",
+            "ZOOKEEPER_HOSTS": "127.0.0.1:1,nowhere:x/a",
+        }
+        assert not _versions({**addresses, **gone}).keys() & {"mariadb", "zookeeper"}
     finally:
         embedded.down()
     assert not any(server.is_running() for server in servers)

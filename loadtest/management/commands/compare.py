@@ -19,7 +19,7 @@ from ledger.stores import STORES
 from ledger.strategies import CARD, STRATEGIES, Settings, find
 from loadtest import records, subjects
 from loadtest.arguments import named_value, typed, whole_number
-from loadtest.claims import exit_code
+from loadtest.claims import Exit, exit_code, unanswered
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
 from loadtest.models import Trial
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
         )
         parser.add_argument(
-            "--all", action="store_true", help="every strategy there is, instead of the six of the card"
+            "--all", action="store_true", help="every strategy there is, instead of the six of `make demo`"
         )
         parser.add_argument(
             "--workload",
@@ -130,7 +130,10 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError(f"stopped. {self.kept}", returncode=130) from None
         self.show(report, options)
-        code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
+        results = report["results"]
+        code = exit_code((each["claimed"], Word(each["verdict"])) for each in results)
+        if code == Exit.AGREES and unanswered(results):
+            code = Exit.INCONCLUSIVE
         if code:
             raise SystemExit(int(code))
 

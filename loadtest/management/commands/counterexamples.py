@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from loadtest import counterexamples as schedules
 from loadtest.arguments import whole_number
+from loadtest.subjects import there
 
 
 class Command(BaseCommand):
@@ -39,8 +40,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
         page = schedules.PATH.read_text(encoding="utf-8")
         if not check:
-            if not files or not all(each.exists() for each in files):
-                raise CommandError("which explore.json? First run `python manage.py explore`", returncode=2)
+            there(files, "explore")
             before, _, rest = page.partition(schedules.BEGIN)
             _, _, after = rest.partition(schedules.END)
             made = schedules.section([json.loads(each.read_text(encoding="utf-8")) for each in files])

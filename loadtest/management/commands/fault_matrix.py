@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from loadtest import faultmatrix as table
+from loadtest.subjects import there
 
 
 class Command(BaseCommand):
@@ -25,8 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
         page = table.PATH.read_text(encoding="utf-8")
         if not check:
-            if not files or not all(each.exists() for each in files):
-                raise CommandError("which faults.json? First run `python manage.py faults`", returncode=2)
+            there(files, "faults")
             before, _, rest = page.partition(table.BEGIN)
             _, _, after = rest.partition(table.END)
             made = table.section([json.loads(each.read_text(encoding="utf-8")) for each in files])

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             metavar="NAME",
             help=f"repeatable; of {', '.join(HAZARDS)}",
         )
-        parser.add_argument("--quick", action="store_true", help="the six strategies of the card only")
+        parser.add_argument("--quick", action="store_true", help="the six strategies of `make demo` only")
         parser.add_argument(
             "--repeat", type=whole_number(1000), default=1, help="how often each cell is run (1)"
         )

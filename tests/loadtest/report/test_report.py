@@ -210,6 +210,21 @@ def test_a_broken_file_names_itself_and_the_command(tmp_path: Path) -> None:
         page(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text", ["[]", "3", '{"results": 3}', '{"results": [{"strategy": "x"}]}', '{"results": [1]}']
+)
+def test_a_file_of_somebody_else_is_said_to_be_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_text(text)
+    with pytest.raises(CommandError, match=r"compare.json is not what `python manage.py compare` writes"):
+        page(tmp_path)
+
+
+def test_the_words_of_hazards_are_explained_beside_them(tmp_path: Path) -> None:
+    card = {"strategy": "token", "rows": [], "answer": ["Not alone."], "schedule": [], "replay": ""}
+    (tmp_path / "trust.json").write_text(json.dumps({"results": [card]}))
+    assert "SIGSTOP of the holder until its lease is long over" in page(tmp_path)
+
+
 def test_the_timeline_draws_the_lost_write_before_the_one_that_destroyed_it() -> None:
     loss = result("no-lock")["first_loss"]
     texts = [node.text or "" for node in ET.fromstring(timeline.svg(loss)).iter("text")]
