@@ -25,4 +25,4 @@ class LockUnavailable(LockError):
 
 
 class LockUnsupported(LockError):
-    """The server lacks a command that this lock needs (Lua, `SET … IFEQ`, WAIT)."""
+    """The server lacks a command that this lock needs (Lua, `SET … IFEQ`, WAIT), or its user may not run it."""

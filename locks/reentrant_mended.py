@@ -12,7 +12,8 @@
 
 Guarantees   mutual exclusion between objects and between threads, while the holder's process runs and the
              server forgets nothing. One renewal thread for a holding, whatever its depth; it asks whose lock it
-             is, it ends with the release, with the death of the thread that acquired, and after `cap` seconds.
+             is, it ends with the release, with the thread that acquired, with the lock object, and after `cap`
+             seconds. An acquire that is interrupted gives back what it had been granted.
 Breaks when  the process is paused past the lease; the section outlasts `cap`; the server loses the key.
 Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each third of a lease.
 Source       ours: `reentrant` with its five flaws mended.
@@ -26,12 +27,13 @@ import threading
 import time
 from contextlib import suppress
 from typing import ClassVar
+from weakref import ref
 
 from redis import Redis
 from redis.exceptions import RedisError
 
 from locks.base import NO_FENCING, Lock, without
-from locks.errors import LockError, LockLost, LockNotHeld
+from locks.errors import LockError, LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.server import LuaScript, answering, typed_errors
 from locks.timing import checked_cap, milliseconds, poll_until
@@ -72,8 +74,13 @@ class ReentrantMendedLock(Lock):
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread that is inside and whose lease had ended: it enters nothing then."""
         holding = self._own() or _Holding()
-        with typed_errors(self.name):
-            return poll_until(lambda: self._attempt(holding), self.poll, timeout)
+        depth = holding.entries
+        try:
+            with typed_errors(self.name):
+                return poll_until(lambda: self._attempt(holding), self.poll, timeout)
+        except BaseException as error:
+            self._undo(holding, depth, error)
+            raise
 
     def _attempt(self, holding: _Holding) -> bool:
         depth, asked = holding.entries + 1, time.monotonic()
@@ -83,30 +90,25 @@ class ReentrantMendedLock(Lock):
                 raise LockLost(f"{self.name}: lost inside; release it, re-read what was written, start again")
             return False
         if depth == 1:
-            self._renewed_from_now_on(holding, asked + self.cap)
+            ends = asked + self.cap
+            renewal = threading.Thread(target=_renew, args=(ref(self), holding, ends), daemon=True)
             self._holdings[holding.thread] = holding
+            renewal.start()
         holding.entries, holding.valid_until = depth, asked + self.lease / 1000
         return True
 
-    def _renewed_from_now_on(self, holding: _Holding, until: float) -> None:
-        try:
-            threading.Thread(target=self._renew, args=(holding, until), daemon=True).start()
-        except BaseException:  # no thread could be started
+    def _undo(self, holding: _Holding, depth: int, error: BaseException) -> None:
+        """The caller of an interrupted attempt does not know that it is inside, and will not release it."""
+        holding.entries = depth
+        if depth:
+            return
+        holding.stop.set()
+        self._holdings.pop(holding.thread, None)
+        if not isinstance(
+            error, LockUnavailable
+        ):  # there the lease ends it; a script refused halfway set none
             with suppress(RedisError):
                 self.release_script(self.redis, [self.name], [holding.owner, 0])
-            raise
-
-    def _renew(self, holding: _Holding, until: float) -> None:
-        holder = holding.thread
-        while not holding.stop.wait(self.lease / 3000) and holder.is_alive() and time.monotonic() < until:
-            try:
-                self._start_anew(holding)
-            except LockLost:
-                break
-            except LockError:  # the server cannot be asked just now; `held` ends with the lease
-                continue
-        if not holder.is_alive():  # nobody can release it any more
-            self._holdings.pop(holder, None)
 
     def _start_anew(self, holding: _Holding) -> None:
         asked = time.monotonic()
@@ -158,6 +160,24 @@ class ReentrantMendedLock(Lock):
     @property
     def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
         return holding.owner if (holding := self._own()) else None
+
+
+def _renew(lock: ref[ReentrantMendedLock], holding: _Holding, until: float) -> None:
+    """In a thread of its own, which does not keep the lock alive: nobody could release it any more."""
+    while (mine := lock()) is not None and time.monotonic() < until:
+        turn = mine.lease / 3000
+        del mine
+        if holding.stop.wait(turn) or (mine := lock()) is None:
+            return
+        if not holding.thread.is_alive():
+            mine._holdings.pop(holding.thread, None)
+            return
+        try:
+            mine._start_anew(holding)
+        except LockLost:
+            return
+        except LockError:  # the server cannot be asked just now; `held` ends with the lease
+            continue
 
 
 class _Holding:

@@ -34,6 +34,8 @@ from locks.errors import LockError, LockUnavailable, LockUnsupported
 
 #: how the errors begin that redis-py has no class for: it misses its replicas, cannot save, runs a long script
 _REFUSALS = ("NOREPLICAS ", "MISCONF ", "BUSY ")
+#: how they begin when a script may not run one of its commands, or touch a key (the second: Redis 6)
+_FORBIDDEN = ("ACL failure in script", "The user executing the script can't ")
 _UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "appendonly is disabled")
 
 
@@ -117,6 +119,8 @@ def typed_errors(name: str) -> Iterator[None]:
     except NoPermissionError as error:
         raise LockUnsupported(f"{name}: this user may not run the lock's commands ({error})") from error
     except ResponseError as error:
+        if str(error).startswith(_FORBIDDEN):
+            raise LockUnsupported(f"{name}: this user may not run the lock's commands ({error})") from error
         if str(error).startswith(_REFUSALS):
             raise LockUnavailable(f"{name}: the server refuses writes ({error})") from error
         if any(sign in str(error).lower() for sign in _UNSUPPORTED):

@@ -1,0 +1,106 @@
+"""reentrant-mended: what nobody can release any more is renewed no more. An interrupted acquire, a lost object."""
+
+import dis
+import gc
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from locks import reentrant_mended
+from locks.errors import LockUnsupported
+from locks.reentrant_mended import ReentrantMendedLock
+
+LEASE = 0.2
+
+
+def returns(frame):
+    """Is that the next step? Python looks for Ctrl-C after a call and in a loop, not just there."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
+
+
+@contextmanager
+def interrupted_at(step):
+    """Ctrl-C before the step of that number in the lock's own file. Yields the list of the steps that were begun."""
+    steps = []
+
+    def look(frame, event, _):
+        if frame.f_code.co_filename != reentrant_mended.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and not returns(frame):
+            steps.append(frame.f_lineno)
+            if len(steps) == step:
+                raise KeyboardInterrupt
+        return look
+
+    usual = sys.gettrace()
+    sys.settrace(look)
+    try:
+        yield steps
+    finally:
+        sys.settrace(usual)
+
+
+def interrupted(step, acquire):
+    """Was there such a step?"""
+    try:
+        with interrupted_at(step):
+            acquire()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def test_an_interrupted_acquire_is_renewed_by_nobody(redis_client):
+    """At whatever step: it was renewed for 300 s, by a thread that nobody could stop."""
+    step = 1
+    lock = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
+    while interrupted(step, lambda: lock.acquire(timeout=0)):
+        assert not lock.held, f"step {step}"
+        other = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
+        assert other.acquire(timeout=20 * LEASE), f"step {step}"
+        other.release()
+        assert lock.acquire(timeout=20 * LEASE), f"step {step}"
+        lock.release()
+        step += 1
+    assert step > 20
+    assert lock.held
+
+
+def test_an_interrupted_entry_is_none(redis_client):
+    """Who was inside goes out by as many releases as before."""
+    step = 1
+    lock = ReentrantMendedLock("x", redis=redis_client, lease=10)
+    while True:
+        assert lock.acquire(timeout=0)
+        if not interrupted(step, lambda: lock.acquire(timeout=0)):
+            break
+        assert lock.held, f"step {step}"
+        lock.release()
+        assert not lock.held, f"step {step}"
+        assert not redis_client.exists("x"), f"step {step}"
+        step += 1
+    assert step > 20
+
+
+def test_a_lock_object_that_nobody_has_any_more_is_not_renewed(redis_client):
+    others = set(threading.enumerate())
+    lock = ReentrantMendedLock("x", redis=redis_client, lease=2)
+    assert lock.acquire()
+    (renewal,) = set(threading.enumerate()) - others
+    del lock
+    gc.collect()
+    renewal.join(10)
+    assert not renewal.is_alive()
+
+
+def test_a_user_who_may_not_set_a_lease_leaves_no_lock_without_one(redis_client, valkey_server):
+    """It had been written by then, and would have stood for ever."""
+    server = valkey_server()
+    with server.client() as admin:
+        admin.execute_command("ACL", "SETUSER", "mary", "on", "nopass", "~*", "+@all", "-pexpire")
+        with server.client(username="mary", password="any") as hers, pytest.raises(LockUnsupported):
+            ReentrantMendedLock("x", redis=hers).acquire()
+        assert not admin.exists("x")
