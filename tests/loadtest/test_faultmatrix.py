@@ -81,5 +81,7 @@ def test_a_table_that_contradicts_itself_is_seen(page: Path) -> None:
 
 
 def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"First run `python manage.py faults`"):
+    with pytest.raises(
+        CommandError, match=r"there is no file .*none.json: `python manage.py faults` writes one"
+    ):
         call_command("fault_matrix", tmp_path / "none.json")
