@@ -64,7 +64,7 @@ def rehearse(trial: Trial) -> str:
         raise NotTaken(
             f"{trial.strategy} cannot be taken, even by one caller alone: {type(error).__name__}: {error}\n"
             "A lock is a callable that takes a name (and redis, lease, poll …, if it names them) and returns a "
-            "context manager."
+            "context manager: docs/tour/10-your-own-lock.md says what each of these is."
         ) from error
     return (
         f"{trial.strategy}: its release fails, even of one caller alone: {warnings[0]}"

@@ -55,6 +55,13 @@ def test_kept_money_is_exit_code_0(ledger: str) -> None:
     assert "Operations ok / fail / unknown: 10 / 0 / 0" in done.stderr
 
 
+def test_without_a_server_it_is_said_once_and_without_a_traceback() -> None:
+    done = headless(f"http://127.0.0.1:{free_port()}", "--run-time", "2s")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("is the server up? `make serve`") == 1
+    assert "Traceback" not in done.stderr
+
+
 def test_a_test_in_which_nothing_was_acknowledged_is_no_success(ledger: str) -> None:
     body = json.dumps({"strategy": "no-lock", "accounts": [{"account": "B1"}]}).encode()
     asked = urllib.request.Request(f"{ledger}/api/books", body, {"Content-Type": "application/json"})
