@@ -90,7 +90,7 @@ class FairLock(ShortWay):
         """`lease` and `cap` in seconds: renewal, if wanted at all, ends `cap` after the acquire or extend.
 
         `reentrant`: a thread that holds the lock through this object enters again without asking the server.
-        `on_lost`: called once for each loss, by the thread that noticed; often that is the renewal's.
+        `on_lost`: called once for each loss, by the thread that noticed it; for the renewal, by one made for that.
         """
         super().__init__(name)
         self.redis, self.reentrant = answering(redis), reentrant

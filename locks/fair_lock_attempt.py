@@ -10,7 +10,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.call import Call, ScriptCall, packed, unpacked
 from locks.server import LuaScript
-from locks.timing import ends_at
+from locks.timing import A_DAY, ends_at
 from locks.wire import Wire
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
@@ -119,9 +119,9 @@ class Attempt:
         """Wait for the hand-over. Return the number, 0 at the deadline, None when it is time to ask again:
 
         after a third of the own lease, as the queue keeps the place of one who is heard of within a lease;
-        and when the holder's lease is over: if it ended without a release, it is the waiters who notice.
+        once a day; and when the holder's lease is over: if it ended without a release, it is the waiters who notice.
         """
-        seconds = min(self._lease / 3, lease_left + LATE)
+        seconds = min(self._lease / 3, lease_left + LATE, A_DAY)
         left = seconds if self._deadline is None else self._deadline - time.monotonic()
         try:
             wake = self._wire.await_wake(unpacked(self._word), min(seconds, left))

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +24,7 @@ class Terms:
         self, lock: Any, calls: Calls, lease: float, cap: float, on_lost: Callable[[Any], None] | None
     ) -> None:
         self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
-        self.name, self.calls, self.lease, self.cap, self.on_lost = lock.name, calls, lease, cap, on_lost
+        self.calls, self.lease, self.cap, self.on_lost = calls, lease, cap, on_lost
 
 
 class Grant(tuple[bytes, int, float, Terms, threading.Thread, bytes]):
@@ -77,16 +78,24 @@ class Grant(tuple[bytes, int, float, Terms, threading.Thread, bytes]):
         began = self[2] if self._extended is None else self._extended
         return time.monotonic() - began < self.terms.cap and self.thread.is_alive()
 
-    def lose(self) -> None:
-        """Tell the holder, once."""
+    def lose(self, *, aside: bool = False) -> None:
+        """Tell the holder, once. `aside`: by a thread of its own, as the renewal has other locks to renew."""
         told, self.lost, self.usual = self.lost, True, False
         lock, on_lost = self.terms.lock(), self.terms.on_lost
         if told or lock is None or on_lost is None:
             return
-        try:
-            on_lost(lock)
-        except Exception:  # noqa: BLE001  whatever it is, the other locks must be renewed
-            _log.exception("%s: the on_lost callback failed", self.terms.name)
+        if aside:
+            with suppress(RuntimeError):  # no thread could be started
+                threading.Thread(target=_tell, args=(on_lost, lock), name="lock-lost", daemon=True).start()
+                return
+        _tell(on_lost, lock)
+
+
+def _tell(on_lost: Callable[[Any], None], lock: Any) -> None:
+    try:
+        on_lost(lock)
+    except Exception:  # noqa: BLE001  whatever it is, the holder is to hear LockLost
+        _log.exception("%s: the on_lost callback failed", lock.name)
 
 
 class Grants(dict[threading.Thread, Grant]):

@@ -118,7 +118,7 @@ class Renewal:
         if now >= over:
             if not grant.thread.is_alive():  # nobody will release it
                 grants.pop(grant.thread, None)
-            grant.lose()
+            grant.lose(aside=True)
             return lease
         return self._renew(wire, grants, grant) if now >= due else due - now
 
@@ -133,7 +133,7 @@ class Renewal:
         if mine:
             grant.renewed(asked)
         elif grants.get(grant.thread) is grant:  # else it was released meanwhile
-            grant.lose()
+            grant.lose(aside=True)
         return turn
 
     def _follow(self, grants: Grants, grant: Grant, error: RedisError) -> None:

@@ -82,7 +82,8 @@ class ReplicatedLock(TokenLock):
         until = asked + self.lease / 1000
         if not confirmed or time.monotonic() >= until:
             self._undo(token)
-            raise LockUnavailable(f"{self.name}: {self._refusal()}; deleted, not acquired")
+            why = "the lease was over when it was confirmed" if confirmed else self._refusal()
+            raise LockUnavailable(f"{self.name}: {why}; deleted, not acquired")
         self._granted(token, until)
         return True
 

@@ -9,6 +9,9 @@ from collections.abc import Callable
 #: seconds, some 31 years: larger numbers overflow in servers, in threads, or in the arithmetic between them
 LONGEST = 1_000_000_000
 
+#: seconds that anybody waits on a socket at a time: the system counts milliseconds in 31 bits
+A_DAY = 86_400.0
+
 
 def milliseconds(lease: float, what: str = "a lease", longest: int = LONGEST) -> int:
     """Return `lease` seconds as whole milliseconds, for PX and PEXPIRE. Raises ValueError below 1 ms and above

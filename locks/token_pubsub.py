@@ -32,7 +32,7 @@ from locks.base import NO_FENCING, NO_RENEWER, without
 from locks.errors import LockLost
 from locks.hazards import Hazard
 from locks.server import LuaScript, socket_timeout, typed_errors
-from locks.timing import ends_at
+from locks.timing import A_DAY, ends_at
 from locks.token_lock import TokenLock
 
 
@@ -88,7 +88,7 @@ class TokenPubSubLock(TokenLock):
                 left = min(ends) - time.monotonic() if ends else 1.0
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
-                messages.get_message(timeout=max(left, 0.001))
+                messages.get_message(timeout=min(max(left, 0.001), A_DAY))
         return True
 
     def _confirmed(self, messages: PubSub, deadline: float | None) -> bool:

@@ -136,6 +136,19 @@ def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -
 
 
 @pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)
+def test_a_confirmation_that_came_after_the_lease_is_told_as_that(arena: Arena, lock: Any) -> None:
+    """Not that it was not confirmed: who hears that looks for a replica that is down."""
+    with arena.fight(lock, lease=0.2) as fight:
+        party = fight.party()
+        asking = party.begins(party.lock.acquire, stop_before=1)
+        assert party.stands_at_the_gate(asking)  # before WAIT
+        wait_until(lambda: not arena.keys(fight.name))
+        party.gate.open()
+        with pytest.raises(LockUnavailable, match="the lease was over"):
+            asking.result()
+
+
+@pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)
 @pytest.mark.parametrize("step", ["acquire", "extend"])
 def test_a_client_that_connects_again_does_not_confirm_what_another_session_wrote(
     arena: Arena, lock: Any, step: str

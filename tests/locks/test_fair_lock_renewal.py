@@ -220,6 +220,25 @@ def test_a_callback_that_fails_costs_the_other_locks_nothing(fresh, lease):
         assert other.held
 
 
+def test_a_callback_that_takes_its_time_costs_the_other_locks_nothing(fresh, lease):
+    called, done = threading.Event(), threading.Event()
+
+    def linger(_):
+        called.set()
+        done.wait()
+
+    with FairLock("other", redis=fresh, lease=lease) as other:
+        lock = FairLock("x", redis=fresh, lease=lease, on_lost=linger)
+        lock.acquire()
+        fresh.delete("x")
+        assert called.wait(60)
+        try:
+            is_renewed(fresh, "other")
+        finally:
+            done.set()
+        assert other.held
+
+
 def test_the_holder_hears_in_time_that_the_server_is_silent(valkey_server):
     server = valkey_server()
     lost = threading.Event()

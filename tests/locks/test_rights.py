@@ -39,7 +39,7 @@ def test_a_script_that_is_refused_halfway(server, slug, refused):
         admin.flushall()
         rules = ["reset", "on", "nopass", "~*", "&*", "+@all", f"-{refused}"]
         admin.execute_command("ACL", "SETUSER", slug, *rules)
-    with server.client(username=slug, password="any") as client:
+    with server.client(username=slug, password=slug) as client:
         needs = {"redis_nodes": [client]} if slug.startswith("redlock") else {"redis": client}
         first, second = (LOCKS[slug]("x", **needs) for _ in range(2))
         with pytest.raises(LockUnsupported, match=f"'{refused}'"):
