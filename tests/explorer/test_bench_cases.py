@@ -132,6 +132,7 @@ def test_a_case_that_the_peer_does_not_finish_says_nothing_of_its_speed() -> Non
     assert all(goal["reason"] and not goal["met"] for goal in left_out)
 
 
+@pytest.mark.usefixtures("committed_db")
 def test_bench_explorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
