@@ -12,6 +12,8 @@ CODE = re.compile(r"```.*?```", re.DOTALL)
 ANCHOR = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
+REPLAY = re.compile(r"explore --replay ([\w:./-]+)")
+
 
 def missing(text: str, root: Path = ROOT) -> list[str]:
     """The pages, and headings of pages, that `text` names and that do not exist."""
@@ -66,6 +68,15 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         ahead += [page.parent / to for to in LINK.findall(CODE.sub("", page.read_text()))]
     pages = [path for path in tracked("*.md") if path.is_relative_to(ROOT / "docs")]
     assert {str(path) for path in pages if path.parent.name != "decisions"} <= {str(path) for path in reached}
+
+
+def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
+    """Those are executed by a test, and written anew when a lock or the explorer changes: an older id is another
+    schedule then, or none."""
+    known = set(REPLAY.findall((ROOT / "docs" / "counterexamples.md").read_text()))
+    named = {each for page in tracked("*.md") for each in REPLAY.findall(page.read_text())}
+    assert known
+    assert {each for each in named if ":" not in each} <= known  # a stranger's lock is on no page of ours
 
 
 def test_a_page_that_is_not_there_is_seen() -> None:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import _GeneratorContextManager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
 
 def release_foreign(desk: Desk) -> str:
-    """Release the account's lock from a fresh object that never took it."""
+    """Release the account's lock from a fresh object that never took it. "" if there is no such release: a generator
+    that was never begun begins when it is to end, so it would take the lock."""
     lock = _lock(desk)
+    if isinstance(lock, _GeneratorContextManager):
+        return ""
     try:
         lock.release() if hasattr(lock, "release") else lock.__exit__(None, None, None)
     except Exception as error:  # noqa: BLE001  (to refuse is its right)

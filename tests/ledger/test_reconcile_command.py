@@ -80,6 +80,16 @@ def test_all_books(overtaken, right: Book):
     assert (results[str(lost.pk)]["lost_amount"], results[str(right.pk)]["lost_amount"]) == (10, 0)
 
 
+def test_the_end_of_many_tables_names_those_that_lost(
+    overtaken, right: Book, monkeypatch: pytest.MonkeyPatch
+):
+    lost = overtaken()
+    only = Book.objects.filter(pk__in=[right.pk, lost.pk]).order_by("created")
+    monkeypatch.setattr(Book, "objects", only)
+    told = f"1 of 2 books do not balance, or lost or created money: {lost.pk} (no-lock)"
+    assert run()[1].splitlines()[-1] == told
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -25,6 +25,13 @@ def of_a_second_renewed(name: str, redis: Redis) -> AbstractContextManager[Any]:
 
 
 @contextmanager
+def of_a_generator(name: str, redis: Redis) -> Any:
+    """The same, as most people write their own."""
+    with redis.lock(name, timeout=10, sleep=0.01):
+        yield
+
+
+@contextmanager
 def broken(name: str, redis: Redis) -> Any:
     """Looks like a lock: it writes the key, and asks nobody."""
     redis.set(name, 1)

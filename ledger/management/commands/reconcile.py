@@ -19,6 +19,8 @@ from ledger.reconcile.terminal import show
 from ledger.reconciliation import books_of, books_of_account
 
 USAGE = 2
+#: so many books are named in one sentence
+NAMED = 10
 
 
 class Command(BaseCommand):
@@ -47,6 +49,8 @@ class Command(BaseCommand):
             console = Console(file=self.stdout, soft_wrap=True, emoji=False)
             for each, books in found:
                 show(console, f"{each.name or 'book'} {each.pk}: {each.strategy} on {each.store}", books)
+            if len(found) > 1:
+                console.print(_in_all(found), highlight=False, markup=False)
         if not _right(found):
             raise SystemExit(1)
 
@@ -73,6 +77,16 @@ def _reconcile(book: Book, account: str | None) -> Books | AccountBooks:
         return books_of(book) if account is None else books_of_account(book, account)
     except NotConfigured as error:
         raise CommandError(f"{book.name or 'book'} {book.pk}: {error}", returncode=USAGE) from error
+
+
+def _in_all(found: list[tuple[Book, Books | AccountBooks]]) -> str:
+    """One sentence at the end of many tables: which of them to go back to."""
+    wrong = [f"{each.pk} ({each.strategy})" for each, books in found if not books.right]
+    if not wrong:
+        return f"All {len(found)} books balance, and nothing is lost."
+    more = f" and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+    told = f"{', '.join(wrong[:NAMED])}{more}"
+    return f"{len(wrong)} of {len(found)} books do not balance, or lost or created money: {told}"
 
 
 def _right(found: list[tuple[Book, Books | AccountBooks]]) -> bool:

@@ -25,7 +25,12 @@ CELLS = {
     "crash-holding": {"setnx": "stalled", "select-for-update": "kept"},
     "pause": {"token": "lost", "setnx": "kept", "select-for-update": "kept"},
     "overrun": {"setnx-ttl": "lost", "watchdog": "kept"},
-    "release-foreign": {"setnx": "lost", "token": "kept", "select-for-update": "not-run"},
+    "release-foreign": {
+        "setnx": "lost",
+        "token": "kept",
+        "select-for-update": "not-run",
+        "tests.loadtest.strangers:of_a_generator": "not-run",
+    },
     "renewal-dies": {"watchdog": "lost", "token": "not-run"},
     "worker-dies-renewal-lives": {"watchdog": "stalled"},
     "waiter-interrupted": {"setnx-ttl": "lost", "token": "kept"},

@@ -1,0 +1,22 @@
+"""Who never took a lock of a generator cannot release it: to end such a generator is to begin it."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from redis import Redis
+
+from ledger.books import open_book
+from loadtest.faults.deeds import release_foreign
+
+
+@pytest.mark.usefixtures("committed_db")
+@pytest.mark.parametrize(
+    ("lock", "answer"), [("of_a_generator", ""), ("right", "refused it: "), ("broken", "")]
+)
+def test_the_release_of_a_stranger_takes_no_lock(lock: str, answer: str, redis_client: Redis) -> None:
+    book = open_book(f"tests.loadtest.strangers:{lock}", [("A0001", 0, None)], trusted=True)
+    told = release_foreign(cast("Any", SimpleNamespace(book=book)))
+    assert told.startswith(answer)
+    assert bool(told) is bool(answer)
+    assert not redis_client.exists(f"{book.pk}:A0001")
