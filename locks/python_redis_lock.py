@@ -14,7 +14,8 @@ Breaks when  what breaks `token`. Time-outs are cut to whole seconds, and 0.5 s 
              time longer than the lease is refused. A waiter blocks for its wait time, or for the lease: a client
              that waits less for a reply (redis-py's default: 5 s) ends the wait with an error (LockUnavailable),
              also with this library's lease of 5 s after a crash. With `renew` a renewal thread that dies on a lost
-             connection tells nobody. A forked child has its parent's id with the library alone; here it holds nothing.
+             connection tells nobody. A waiter that blocks keeps one of its client's connections, as with
+             `token-queue`. A forked child has its parent's id with the library alone; here it holds nothing.
 Costs        2 round trips to acquire (it asks first whether it holds the lock), 1 to release; a waiter 2 more.
 Source       python-redis-lock 4, `redis_lock.Lock`.
 """

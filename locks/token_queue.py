@@ -14,7 +14,9 @@ Guarantees   what `token` does; waiters are served in the order they came. A wai
              delays nobody who comes for longer than one lease, its own (it is dropped when it was not heard of for a
              lease, and a lock handed to it before ends at the same moment), and who sleeps behind it for a third of
              the sleeper's lease more: nobody wakes it then.
-Breaks when  what breaks `token`.
+Breaks when  what breaks `token`. A sleeping waiter keeps one of its client's connections: threads that share a
+             client whose pool is no larger than the number of waiters leave none to the holder, whose release is
+             LockUnavailable, and the lock stays until its lease is over.
 Costs        1 round trip to acquire, 1 to release; a waiter 3 (enter, BLPOP, enter) and 2 each third of a lease.
 Source       ours, after MCS queue locks; `fair-lock` is its fast sister.
 """
