@@ -1,11 +1,11 @@
-"""A real browser on the real server: Debian's chromium, gunicorn, background workers."""
+"""A real browser on the real server: Debian's chromium, gunicorn."""
 
 from __future__ import annotations
 
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
-from loadtest.background import BackgroundWorker
 from loadtest.webserver import WebServer
 
 #: what somebody would stumble over on the page that runs it
@@ -38,10 +37,7 @@ def lab(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[str, st
     name = f"browser-{uuid.uuid4()}"
     with django_db_blocker.unblock():
         User.objects.create_superuser(name, password=PASSWORD)
-    with ExitStack() as stack:
-        web = stack.enter_context(WebServer(workers=2, threads=8))
-        for number in (1, 2):
-            stack.enter_context(BackgroundWorker(number=number))
+    with WebServer(workers=2, threads=8) as web:
         yield web.url, name
 
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from loadtest.background import BackgroundWorker
+
 LONG = 60_000  # ms; the machine may be busy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers(lab: tuple[str, str]) -> Iterator[None]:
+    """They do the imports."""
+    with BackgroundWorker(number=1), BackgroundWorker(number=2):
+        yield
 
 
 @pytest.fixture

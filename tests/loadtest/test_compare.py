@@ -234,9 +234,11 @@ def test_what_cannot_be_tried_here_has_a_reason() -> None:
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_several_workloads_have_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_workloads_have_a_matrix(
+    ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked_for = {"strategy": ["redis-watch"], "workload": ["deposits", "stock", "deposits"]}
-    _, report = run_compare(tmp_path, **asked_for, users=4, seconds=0.2, store="postgres")
+    _, report = run_compare(tmp_path, **asked_for, host=ledger, users=4, seconds=0.2, store="postgres")
     told = [(each["workload"], each["strategy"], each["verdict"]) for each in report["results"]]
     assert not report["stopped"]
     assert [(workload, strategy) for workload, strategy, _ in told] == [

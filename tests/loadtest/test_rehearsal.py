@@ -44,22 +44,22 @@ def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("committed_db")
 def test_a_release_that_fails_is_told_before_the_run(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ledger: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It spoils no posting, so no trial tells of it; in most locks it is why nobody else is let in."""
     spec = f"{HERE}:failing_release"
     with pytest.raises(SystemExit):
-        call_command("compare", output=tmp_path, lock=[spec], users=2, seconds=0.2)
+        call_command("compare", output=tmp_path, host=ledger, lock=[spec], users=2, seconds=0.2)
     told = f"{spec}: its release fails, even of one caller alone: RuntimeError: boom in release\n"
     assert capfd.readouterr().err.startswith(told)
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_one_that_fails_later_is_inconclusive_in_its_own_words(tmp_path: Path) -> None:
+def test_one_that_fails_later_is_inconclusive_in_its_own_words(ledger: str, tmp_path: Path) -> None:
     redis_client().delete(ASKED)
     spec = f"{HERE}:only_once"
     with pytest.raises(SystemExit):
-        call_command("compare", output=tmp_path, lock=[spec], users=4, seconds=0.5)
+        call_command("compare", output=tmp_path, host=ledger, lock=[spec], users=4, seconds=0.5)
     found = json.loads((tmp_path / "compare.json").read_text())["results"][-1]
     assert found["verdict"] == "inconclusive"
     assert found["cause"].startswith(f"no operation was acknowledged ({found['operations']['info']} × Run")
