@@ -78,6 +78,8 @@ def parse(content: bytes, limits: Limits | None = None) -> Parsed:
     for mark, name in _OTHER_ENCODINGS.items():
         if content.startswith(mark):
             return Parsed(problem=f"the file is {name}: save it as CSV UTF-8")
+    if not content.strip():
+        return Parsed(problem="the file is empty")
     rows = _rows(content.removeprefix(codecs.BOM_UTF8))
     try:
         order = _header(next(rows, (1, b""))[1])

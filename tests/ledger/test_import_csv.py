@@ -41,7 +41,8 @@ BAD_LINES = {
 }
 
 BAD_FILES = {
-    "empty": (b"", "missing seller"),
+    "empty": (b"", "the file is empty"),
+    "blank": (b"\r\n \n", "the file is empty"),
     "no lines": (HEADER, "no lines after its header"),
     "no header": (GOOD, "missing seller"),
     "column missing": (b"seller,account,amount\na,b,1\n", "missing reference"),

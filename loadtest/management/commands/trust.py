@@ -37,7 +37,10 @@ GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
 
 
 class Command(BaseCommand):
-    help = "Compare, explore and strike one lock, and say whether to trust it with money. Takes two to four minutes."
+    help = (
+        "Compare, explore and strike one lock, and say whether to trust it with money. Takes two to four minutes, and "
+        "up to ten where callers wait in vain."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -116,7 +116,8 @@ def test_what_comes_out(
     else:
         assert cell["fired"][cell["word"]]
         assert [step for step in cell["timeline"] if step["kind"] == "fault"]
-    assert cell["command"].endswith(f"--hazard {hazard} --strategy {strategy}")
+    option = "--lock" if ":" in strategy else "--strategy"
+    assert cell["command"].endswith(f"--hazard {hazard} {option} {strategy}")
     assert cell["agrees"] is not False
 
 
