@@ -59,11 +59,21 @@ class FileLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockUnavailable when the file cannot be opened, or its file system knows no locks."""
-        return poll_until(self._attempt, self.poll, timeout)
+        opened: list[portalocker.Lock] = []
+        try:
+            return poll_until(lambda: self._attempt(opened), self.poll, timeout)
+        except BaseException:  # interrupted: who does not know that it is locked will not release it
+            for file in opened:
+                if self._holding and self._holding[1] is file:
+                    self._holding = None
+                file.release()
+            raise
 
-    def _attempt(self) -> bool:
-        """Each opens the file anew: two that have it open exclude each other, threads of one object too."""
+    def _attempt(self, opened: list[portalocker.Lock]) -> bool:
+        """`opened` becomes the file of this attempt. Each opens it anew: two that have it open exclude each other,
+        threads of one object too."""
         file = portalocker.Lock(str(self.path), mode="a", fail_when_locked=True, timeout=0)
+        opened[:] = [file]
         try:
             stays = self._made_young(file.acquire())
         except portalocker.AlreadyLocked:
@@ -73,7 +83,7 @@ class FileLock(Lock):
             raise LockUnavailable(f"{self.name}: {self.path} cannot be locked ({error})") from error
         if not stays:
             file.release()
-            return self._attempt()
+            return self._attempt(opened)
         self._holding = os.getpid(), file
         return True
 

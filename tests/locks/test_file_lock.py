@@ -10,8 +10,11 @@ from typing import Any
 import portalocker
 import pytest
 
+from locks import file_lock, timing
 from locks.errors import LockUnavailable
 from locks.file_lock import FileLock
+
+from .interrupts import interrupted
 
 
 def test_a_file_that_is_deleted_before_it_is_locked_is_no_lock(
@@ -50,3 +53,17 @@ def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     lock.path.mkdir()
     with pytest.raises(LockUnavailable, match="cannot be locked"):
         lock.acquire(timeout=0)
+
+
+def test_an_interrupted_acquire_leaves_nothing_locked(tmp_path: Path) -> None:
+    """At whatever step. It has no lease to end it: the file stayed locked as long as the object was there."""
+    step = 1
+    lock, other = (FileLock("x", directory=tmp_path) for _ in range(2))
+    while interrupted(step, lambda: lock.acquire(timeout=0), file_lock, timing):
+        assert not lock.held, f"step {step}"
+        assert other.acquire(timeout=0), f"step {step}"
+        other.release()
+        step += 1
+    assert step > 20
+    assert lock.held
+    lock.release()

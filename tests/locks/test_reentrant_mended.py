@@ -1,10 +1,7 @@
 """reentrant-mended: what nobody can release any more is renewed no more. An interrupted acquire, a lost object."""
 
-import dis
 import gc
-import sys
 import threading
-from contextlib import contextmanager
 
 import pytest
 
@@ -12,52 +9,16 @@ from locks import reentrant_mended
 from locks.errors import LockUnsupported
 from locks.reentrant_mended import ReentrantMendedLock
 
+from .interrupts import interrupted
+
 LEASE = 0.2
-
-
-def returns(frame):
-    """Is that the next step? Python looks for Ctrl-C after a call and in a loop, not just there."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
-
-
-@contextmanager
-def interrupted_at(step):
-    """Ctrl-C before the step of that number in the lock's own file. Yields the list of the steps that were begun."""
-    steps = []
-
-    def look(frame, event, _):
-        if frame.f_code.co_filename != reentrant_mended.__file__:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode" and not returns(frame):
-            steps.append(frame.f_lineno)
-            if len(steps) == step:
-                raise KeyboardInterrupt
-        return look
-
-    usual = sys.gettrace()
-    sys.settrace(look)
-    try:
-        yield steps
-    finally:
-        sys.settrace(usual)
-
-
-def interrupted(step, acquire):
-    """Was there such a step?"""
-    try:
-        with interrupted_at(step):
-            acquire()
-    except KeyboardInterrupt:
-        return True
-    return False
 
 
 def test_an_interrupted_acquire_is_renewed_by_nobody(redis_client):
     """At whatever step: it was renewed for 300 s, by a thread that nobody could stop."""
     step = 1
     lock = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
-    while interrupted(step, lambda: lock.acquire(timeout=0)):
+    while interrupted(step, lambda: lock.acquire(timeout=0), reentrant_mended):
         assert not lock.held, f"step {step}"
         other = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
         assert other.acquire(timeout=20 * LEASE), f"step {step}"
@@ -75,7 +36,7 @@ def test_an_interrupted_entry_is_none(redis_client):
     lock = ReentrantMendedLock("x", redis=redis_client, lease=10)
     while True:
         assert lock.acquire(timeout=0)
-        if not interrupted(step, lambda: lock.acquire(timeout=0)):
+        if not interrupted(step, lambda: lock.acquire(timeout=0), reentrant_mended):
             break
         assert lock.held, f"step {step}"
         lock.release()
