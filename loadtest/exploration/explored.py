@@ -36,6 +36,7 @@ WHY_NOT = {
 class Explored:
     """Plain values: they cross processes.
 
+    `decided`: the hazards of which alone every schedule was executed, also where the search was cut short.
     `came_to`: for each hazard that fired alone, for contention, and for all ("") the gravest word of the
     schedules, with its proof. `words`: how many schedules came to which. `acknowledged`: the most operations
     that one schedule acknowledged. `overlapping`: schedules in which one worker came between another's steps.
@@ -43,6 +44,7 @@ class Explored:
 
     job: Job
     exhausted: bool
+    decided: frozenset[str]
     cause: str
     remedy: str
     figures: Mapping[str, Any]
@@ -62,6 +64,9 @@ def explored(
     return Explored(
         job=job,
         exhausted=result.exhausted,
+        decided=frozenset(
+            str(hazard) for fault, hazard in HAZARDS.items() if result.exhausted or fault in result.decided
+        ),
         cause=result.cause,
         remedy=result.remedy,
         figures={

@@ -22,7 +22,7 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
     word, proof = explored.came_to[hazard]
     schedules, states = explored.figures["schedules"], explored.figures["states"]
     doubts = []
-    if not explored.exhausted:
+    if not explored.exhausted and hazard not in explored.decided:
         covered = f"{schedules} schedules, {states} states were covered"
         remedy = explored.remedy or "give it more time: --budget SECONDS"
         doubts.append(Doubt(f"{explored.cause}; {covered}", remedy))

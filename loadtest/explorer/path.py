@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -69,3 +70,15 @@ class Branch:
 
 def noted(run: Run) -> tuple[dict[str, int], Noted]:
     return {name: server.version for name, server in run.servers.items()}, Noted.of(run)
+
+
+def in_common(path: Sequence[Branch], before: Sequence[tuple[Noted, int]]) -> dict[str, int]:
+    """Up to which versions the servers' contents are the same on this path as on the one before."""
+    versions: dict[str, int] = {}
+    for branch, (noted, taken) in zip(path, before, strict=False):
+        if branch.noted is not noted:
+            break
+        versions = branch.versions
+        if branch.taken != taken:
+            break
+    return versions

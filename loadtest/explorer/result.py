@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.ops import Step
 from loadtest.explorer.options import STEPS, Option
 from loadtest.explorer.subject import GRAVITY, UNBROKEN, Judgement
+
+if TYPE_CHECKING:
+    from loadtest.explorer.run import Run
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
@@ -76,9 +79,23 @@ class Result:
     applicable: set[Fault] = field(default_factory=set)
     counts: dict[tuple[str, Faults], int] = field(default_factory=dict)
     found: dict[tuple[str, Faults], Found] = field(default_factory=dict)
+    #: of a search that was cut short: the faults (None: no fault) of which alone every schedule was covered
+    decided: set[Fault | None] = field(default_factory=set)
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
+
+    def counted(self, run: Run) -> None:
+        """A schedule was executed, as far as it was new."""
+        self.schedules += 1
+        self.steps += len(run.steps)
+        self.applicable |= run.applicable
+
+    def judged(self, found: Found, run: Run, final: bytes) -> None:
+        """A schedule came to its end. `final`: what everybody could see then."""
+        self.fired.update(run.spent)
+        self.finals.add(final)
+        self.add(found)
 
     def add(self, found: Found) -> None:
         key = found.word, found.faults

@@ -12,8 +12,9 @@ from loadtest.explorer import state, timeline
 from loadtest.explorer.deciding import CUT
 from loadtest.explorer.endless import GATE_IT, MORE_TIME, REPORT_IT, Broken
 from loadtest.explorer.options import Kind, Option
-from loadtest.explorer.path import Branch, noted
+from loadtest.explorer.path import Branch, Noted, in_common, noted
 from loadtest.explorer.playing import Unknown
+from loadtest.explorer.postponed import Postponed
 from loadtest.explorer.replay import Diverged
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import Run
@@ -34,7 +35,7 @@ class Search:
         self.stage, self.bounds = stage, stage.bounds
         self.full = stage.bounds.reduction == "full"
         self.path: list[Branch] = []
-        self.depth = 0
+        self.depth = self.foreseen = 0
         self.expanded: set[bytes] = set()
         self.passed: set[bytes] = set()
         self.fresh: set[bytes] = set()
@@ -42,7 +43,8 @@ class Search:
         #: what was known of the waiters before the search: as whoever replays a schedule knows them
         self.waiters: dict[bytes, int] = {}
         self.summaries = Summaries()
-        self.foreseen = 0
+        self.postponed = Postponed()
+        self.before: list[tuple[Noted, int]] = []  # the path of the run before
         self.result = Result(stage.bounds)
 
     def explore(self) -> Result:
@@ -55,16 +57,21 @@ class Search:
             if self.stage.recording:
                 self.stage.recording.settled = True
             self.watched = self.waiters if self.full else {}
-            result.exhausted = self._walk()
+            self._one()
+            while self._backtrack():
+                self._one()
+            result.exhausted = True
         except Broken as error:
             result.cause, result.remedy = str(error), error.remedy
             if error.remedy == MORE_TIME:
+                result.decided = self.postponed.decided() if self.full else set()
                 self._scout(begun + budget)
         finally:
             self.stage.until = inf
             gc.unfreeze()
         if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
             result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), GATE_IT
+            result.decided.clear()
         result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
         return result
 
@@ -73,36 +80,21 @@ class Search:
         self.stage.until = until
         with suppress(Broken, Diverged):
             for found, run in scout(self.stage, self.waiters if self.full else {}):
-                self.result.schedules += 1
-                self.result.steps += len(run.steps)
-                self._judged(found, run)
-
-    def _judged(self, found: Found, run: Run) -> None:
-        self.result.fired.update(run.spent)
-        self.result.applicable |= run.applicable
-        self.result.finals.add(timeline.shared(run))
-        self.result.add(found)
-
-    def _walk(self) -> bool:
-        """Schedule after schedule. → was it all?"""
-        while True:
-            self._one()
-            if not self._backtrack():
-                return True
+                self.result.counted(run)
+                self.result.judged(found, run, timeline.shared(run))
 
     def _one(self) -> None:
         known = len(self.path)
         self.fresh.clear()
         self._learn(run := self._run())
+        self.postponed.keep(not run.cold)
         if run.cold:  # a script was loaded: again, now that the server has it
             del self.path[known:]
             self.expanded -= self.fresh
             self.passed -= self.fresh
             return self._one()
         result = self.result
-        result.schedules += 1
-        result.steps += len(run.steps)
-        result.applicable |= run.applicable
+        result.counted(run)
         if run.wall_clock_read and not self.stage.looks:
             raise Broken(
                 "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
@@ -118,7 +110,8 @@ class Search:
         judgement = self.stage.subject.judge(run.endings, run.stuck, contents)
         choices = tuple(branch.taken for branch in self.path)
         options = tuple(branch.options[branch.taken] for branch in self.path)
-        self._judged(Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps)), run)
+        found = Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps))
+        result.judged(found, run, contents)
         return None
 
     def _run(self) -> Run:
@@ -128,9 +121,10 @@ class Search:
         beaten = (max(len(self.path) - 1, 0), self._follow)
         follows = beaten if recorded and self.result.schedules % LOOK_EVERY else None
         for played in (True, False) if known else (False,):
-            self.depth, versions = 0, self.path[-1].versions if self.path else {}
+            self.depth, versions = 0, in_common(self.path, self.before)
             with suppress(Unknown):
                 run = self.stage.run(self._choose, self._watched(0), None, versions, played, follows)
+                self.before = [(branch.noted, branch.taken) for branch in self.path]
                 self.result.played += played
                 return run
         raise AssertionError("real code knows what it does")
@@ -187,9 +181,17 @@ class Search:
             options, 0, len(options) - 1, run.watched, *noted(run), key, shape, moment, footprints
         )
         self.path.append(branch)
-        while branch.taken <= branch.last and self._foreseen(branch):
+        self.postponed.put_off(self.path)
+        return branch.taken if self._is_open(branch) else CUT
+
+    def _is_open(self, branch: Branch) -> bool:
+        """Turn to the next option that is not put off, and leads where the search has not been. → is there one?"""
+        while branch.taken <= branch.last:
+            put_off = branch.moment and branch.options[branch.taken].cost
+            if not put_off and not self._foreseen(branch, self.path):
+                return True
             branch.taken += 1
-        return branch.taken if branch.taken <= branch.last else CUT
+        return False
 
     def _note(self, run: Run, after: Moment) -> None:
         """What the option that was taken last has done."""
@@ -197,15 +199,10 @@ class Search:
         if before and before.moment and not run.cold and (trace := before.footprints[before.taken]):
             self.summaries.note(before.moment, before.options[before.taken], trace, after)
 
-    def _foreseen(self, branch: Branch) -> bool:
+    def _foreseen(self, branch: Branch, path: list[Branch]) -> bool:
         """Would the option that comes next lead where the search has been, other than on this very path?"""
-        trace = branch.footprints[branch.taken] if branch.moment else None
-        if not trace or not branch.moment:
-            return False
-        after = self.summaries.after(branch.moment, branch.options[branch.taken], trace)
-        if after is None or (key := after.key) not in self.expanded:
-            return False
-        known = all(other.key != key for other in self.path)
+        key = self.summaries.leads_to(branch)
+        known = key in self.expanded and all(other.key != key for other in path)
         self.foreseen += known
         return known
 
@@ -231,10 +228,13 @@ class Search:
         """Turn to the next schedule. → is there one?"""
         while self.path:
             branch = self.path[-1]
-            branch.taken += 1
-            while branch.taken <= branch.last and self._foreseen(branch):
+            if branch.taken < branch.last:
                 branch.taken += 1
-            if branch.taken <= branch.last:
-                return True
+                if self._is_open(branch):
+                    return True
             self.path.pop()
+        while path := self.postponed.next():
+            if not self._foreseen(path[-1], path):
+                self.path = path
+                return True
         return False

@@ -20,6 +20,7 @@ from loadtest.explorer.state import Moment
 from loadtest.explorer.tasks import State, Task, Worker, digest
 
 if TYPE_CHECKING:
+    from loadtest.explorer.path import Branch
     from loadtest.explorer.run import Run
 
 _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLOCK_JUMP})
@@ -45,10 +46,13 @@ class Summaries:
         if _changed(before, option, footprint, server, worker) == after:
             self._known[footprint.key] = server, worker
 
-    def after(self, before: Moment, option: Option, footprint: Footprint) -> Moment | None:
-        """To which moment `option` would come; None: that is not known."""
-        known = self._known.get(footprint.key)
-        return _changed(before, option, footprint, *known) if known else None
+    def leads_to(self, branch: Branch) -> bytes | None:
+        """The key of the moment to which the option would come that is taken there; None: that is not known."""
+        trace = branch.footprints[branch.taken] if branch.moment else None
+        known = self._known.get(trace.key) if trace else None
+        if not trace or not known or not branch.moment:
+            return None
+        return _changed(branch.moment, branch.options[branch.taken], trace, *known).key
 
 
 def _changed(before: Moment, option: Option, footprint: Footprint, server: bytes, worker: bytes) -> Moment:

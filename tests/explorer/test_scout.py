@@ -27,11 +27,10 @@ LEFT_FOR_EVER = bank.locked_by(setnx)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search whose time ends after its first schedule."""
 
-    def walk(self: Search) -> bool:
-        self._one()
+    def ended(self: Search) -> bool:
         raise Broken("the budget ended", MORE_TIME)
 
-    monkeypatch.setattr(Search, "_walk", walk)
+    monkeypatch.setattr(Search, "_backtrack", ended)
 
 
 @pytest.mark.usefixtures("short")

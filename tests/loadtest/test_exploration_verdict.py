@@ -21,6 +21,7 @@ ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARDS.items
 SOUND = Explored(
     job=Job(strategy="token"),
     exhausted=True,
+    decided=frozenset(map(str, HAZARDS.values())),
     cause="",
     remedy="",
     figures={"schedules": 40, "states": 90, "steps": 400, "seconds": 1.0, "schedules_per_s": 40.0},
@@ -57,6 +58,15 @@ def test_anything_less_is_inconclusive_with_its_cause(change: dict[str, Any], ca
     assert verdict.word == "inconclusive"
     assert cause in verdict.cause
     assert verdict.remedy
+
+
+def test_a_hazard_that_a_search_came_to_the_end_of_before_its_time_was_over_is_decided() -> None:
+    cut = replace(SOUND, exhausted=False, cause="the budget of 3 s ended", decided=frozenset({"contention"}))
+    found = finding(cut, Word.LOST)
+    assert found["verdict"] == "inconclusive"
+    assert found["under"] == {"contention": "kept", "crash-holding": "inconclusive"}
+    assert found["agrees"] is None
+    assert finding(replace(cut, acknowledged=0), Word.LOST)["under"]["contention"] == "inconclusive"
 
 
 def test_what_only_two_faults_together_break_is_shown_and_against_the_claim_of_both() -> None:
@@ -102,6 +112,7 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
     lost = replace(
         SOUND,
         exhausted=False,
+        decided=frozenset(),
         cause="the budget ended",
         came_to={"": ("lost", "10 lost"), "contention": (UNBROKEN, ""), "crash-holding": ("lost", "10 lost")},
     )

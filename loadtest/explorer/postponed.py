@@ -1,0 +1,68 @@
+"""Faults are put off: first every schedule without any, then those with a crash, those with a pause, kind after kind.
+
+The schedules are the same as in plain depth-first order. But a search that is cut short has come to the end of some
+kinds then, and what it says of those is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from loadtest.explorer import faults
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.path import Branch
+from loadtest.explorer.result import Faults
+
+
+class Postponed:
+    """Paths that end with a fault, by all the faults that are begun or spent then."""
+
+    def __init__(self) -> None:
+        #: the faults of the schedules that are searched now
+        self.faults: Faults = ()
+        self._waiting: dict[Faults, list[list[Branch]]] = {}
+        self._new: list[tuple[Faults, list[Branch]]] = []
+        self._copies: list[tuple[Branch, int, Branch]] = []
+        self._at_its_end = False
+
+    def put_off(self, path: list[Branch]) -> None:
+        """All faults that may come at the last decision of this path."""
+        last = path[-1]
+        for place, option in enumerate(last.options):
+            if option.cost:
+                then = tuple(sorted([*self.faults, *[faults.fault_of(option)] * option.cost]))
+                self._new.append((then, [*self._leading_to(path), replace(last, taken=place, last=place)]))
+
+    def _leading_to(self, path: list[Branch]) -> Iterator[Branch]:
+        """The decisions before the last one, as they are taken now. (Paths that begin alike share them.)"""
+        for depth, branch in enumerate(path[:-1]):
+            of, taken, copy = self._copies[depth] if depth < len(self._copies) else (None, 0, branch)
+            if of is not branch or taken != branch.taken:
+                copy = replace(branch, last=branch.taken)
+                self._copies[depth:] = [(branch, branch.taken, copy)]
+            yield copy
+
+    def keep(self, kept: bool = True) -> None:
+        """What the run has put off. Not `kept`: it is executed again."""
+        for then, path in self._new if kept else ():
+            self._waiting.setdefault(then, []).append(path)
+        self._new.clear()
+
+    def next(self) -> list[Branch] | None:
+        """The path with which the search goes on. None: there is none left."""
+        if not self._waiting:
+            self._at_its_end = True
+            return None
+        if self.faults not in self._waiting:
+            self.faults = min(self._waiting, key=lambda each: (len(each), each))
+        paths = self._waiting[self.faults]
+        path = paths.pop()
+        if not paths:
+            del self._waiting[self.faults]
+        return path
+
+    def decided(self) -> set[Fault | None]:
+        """The faults of which alone (None: without any fault) every schedule was executed."""
+        left = [] if self._at_its_end else [self.faults, *self._waiting]
+        return {fault for fault in (None, *Fault) if all(set(each) - {fault} for each in left)}

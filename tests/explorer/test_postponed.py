@@ -1,0 +1,89 @@
+"""Kind after kind: what a search that is cut short has come to the end of, it has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+
+import pytest
+
+from loadtest.explorer.bounds import Fault
+from loadtest.explorer.endless import MORE_TIME, REPORT_IT, Broken
+from loadtest.explorer.result import Faults, Found, Result
+from loadtest.explorer.run import Run
+from loadtest.explorer.search import Search
+from tests.explorer import bank
+from tests.explorer.test_search import setnx
+
+Explore = Callable[..., Result]
+KINDS = frozenset({Fault.CRASH, Fault.LOST_REPLY})
+LEFT_FOR_EVER = bank.locked_by(setnx)
+
+
+@pytest.fixture
+def order(monkeypatch: pytest.MonkeyPatch) -> list[Faults]:
+    """The faults of each finished schedule, in the order of the search."""
+    seen: list[Faults] = []
+    judged = Result.judged
+
+    def noted(result: Result, found: Found, run: Run, final: bytes) -> None:
+        seen.append(found.faults)
+        judged(result, found, run, final)
+
+    monkeypatch.setattr(Result, "judged", noted)
+    return seen
+
+
+def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: Faults, remedy: str = MORE_TIME) -> None:
+    """The search ends when it is about to execute the first schedule of this kind."""
+    backtrack = Search._backtrack
+
+    def ends(search: Search) -> bool:
+        more = backtrack(search)
+        if search.postponed.faults == kind:
+            raise Broken("the time is over", remedy)
+        return more
+
+    monkeypatch.setattr(Search, "_backtrack", ends)
+
+
+def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, order: list[Faults]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
+    assert result.exhausted
+    kinds = [kind for kind, _ in groupby(order)]
+    crash, lost = Fault.CRASH, Fault.LOST_REPLY
+    assert kinds == [(), (crash,), (lost,), (crash, crash), (crash, lost), (lost, lost)]
+
+
+@pytest.mark.parametrize(("until", "done"), [(Fault.CRASH, {None}), (Fault.LOST_REPLY, {None, Fault.CRASH})])
+def test_a_kind_that_came_to_its_end_is_decided_as_a_search_of_its_own_decides_it(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch, until: Fault, done: set[Fault | None]
+) -> None:
+    alone = explore(LEFT_FOR_EVER, faults=1, kinds=frozenset({Fault.CRASH}))
+    cut_short_at(monkeypatch, (until,))
+    cut = explore(LEFT_FOR_EVER, faults=1, kinds=KINDS)
+    assert not cut.exhausted
+    assert cut.decided & {None, *KINDS} == done
+    for fault in done:
+        assert cut.under(fault) == alone.under(fault)
+
+
+def test_two_faults_of_a_kind_count_to_that_kind(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_short_at(monkeypatch, (Fault.CRASH, Fault.CRASH))
+    cut = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
+    assert cut.decided & {None, *KINDS} == {None}
+
+
+def test_nothing_is_decided_where_no_kind_came_to_its_end(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_short_at(monkeypatch, ())
+    cut = explore(LEFT_FOR_EVER, faults=1)
+    assert (cut.exhausted, cut.decided) == (False, set())
+
+
+def test_nor_where_something_else_than_time_has_ended_it(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_short_at(monkeypatch, (Fault.LOST_REPLY,), REPORT_IT)
+    assert explore(LEFT_FOR_EVER, faults=1).decided == set()
