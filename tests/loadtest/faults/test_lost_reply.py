@@ -91,9 +91,11 @@ def test_a_lock_that_is_held_by_a_lost_reply_is_held_on_a_machine_that_stood_sti
 
     def and_stands_still(self: LostReply, scene: Scene, worker: Worker, when: str) -> None:
         lost(self, scene, worker, when)
-        worker.stop()
-        time.sleep(1.2)
-        worker.signal(signal.SIGCONT)
+        # after the first loss, an old renewal that wakes late would ask, and lose its reply, in place of the acquire
+        if when == "at its beginning":
+            worker.stop()
+            time.sleep(1.2)
+            worker.signal(signal.SIGCONT)
 
     monkeypatch.setattr(LostReply, "lost", and_stands_still)
     with django_db_blocker.unblock(), private_servers() as site:
