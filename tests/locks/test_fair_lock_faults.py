@@ -157,6 +157,7 @@ def test_waiters_find_the_server_again_after_a_restart(server, actor):
     number = lock.fencing_token
     waiter = actor(url=server.url, lease=60).tell("acquire")
     eventually(lambda: lock.redis.llen("{x}:queue") == 1, "queued")
+    lock.redis.ping()  # and told so: a server writes its replies before it reads on
     server.kill()
     server.start()  # without persistence: lock, queue, counter and scripts are gone
     said, _, new_number, _ = waiter.answer()
