@@ -104,9 +104,8 @@ class ReentrantMendedLock(Lock):
             return
         holding.stop.set()
         self._holdings.pop(holding.thread, None)
-        if not isinstance(
-            error, LockUnavailable
-        ):  # there the lease ends it; a script refused halfway set none
+        # after LockUnavailable the lease ends it; a script that was refused halfway has set none
+        if not isinstance(error, LockUnavailable):
             with suppress(RedisError):
                 self.release_script(self.redis, [self.name], [holding.owner, 0])
 

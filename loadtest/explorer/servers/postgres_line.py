@@ -42,10 +42,10 @@ class Line:
             blockers = self._blockers_of(list(pids.values()))
             free = [key for key, pid in pids.items() if not blockers[pid]]
             silent = next((key for key in free if key not in answered), None)
-            for pid in list(pids.values())[1:] if silent is None else ():
-                if blockers[pid]:
-                    self._stand_still(pid)
             if silent is None:
+                for pid in list(pids.values())[1:]:
+                    if blockers[pid]:
+                        self._stand_still(pid)
                 return free, blockers
             self.go_on(pids[silent])
             if not _has_answered(sessions[silent], patience):
