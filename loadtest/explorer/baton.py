@@ -26,6 +26,10 @@ class Baton(ABC):
         """Whose turn it is. None: the run is over."""
 
     @abstractmethod
+    def played(self, task: Task) -> None:
+        """What this one does is known (playing.py): done without a thread."""
+
+    @abstractmethod
     def whereabouts(self) -> str:
         """Where each thread stands."""
 
@@ -61,7 +65,8 @@ class Baton(ABC):
         """Choose who runs next. → is it `me`?"""
         self._news += 1
         try:
-            chosen = self.next_task()
+            while (chosen := self.next_task()) and chosen.steps:  # of a worker whose doings are known
+                self.played(chosen)
         except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
             self.error, chosen = error, None
         if chosen is None:

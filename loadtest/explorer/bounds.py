@@ -36,7 +36,7 @@ class Bounds:
     waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
     `attempts`: how often a waiter whose attempts all change something is let try on.
     `budget`: seconds of real time, None: no limit. `recorded`: what workers are known to do need not be computed
-    again by their own code (recording.py)."""
+    again by their own code (recording.py). `composed`: schedules of known steps need not be executed (composed.py)."""
 
     workers: int = 2
     faults: int = 1
@@ -48,6 +48,7 @@ class Bounds:
     reduction: Reduction = Reduction.FULL
     budget: float | None = None
     recorded: bool = True
+    composed: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= 8:

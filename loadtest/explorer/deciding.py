@@ -30,7 +30,7 @@ def next_task(run: Run) -> Task | None:
         option = _decide(run)
         if option is None:
             return None
-        if task_or_none := _apply(run, option):
+        if task_or_none := apply(run, option):
             return task_or_none
 
 
@@ -49,7 +49,7 @@ def _decide(run: Run) -> Option | None:
     return None if run.cut or run.stuck else options[pick]  # stuck: enough polls in vain were seen
 
 
-def _apply(run: Run, option: Option) -> Task | None:
+def apply(run: Run, option: Option) -> Task | None:
     """Do it. → whose turn it is then, if that follows"""
     op = run.task(option.who).op if option.kind is Kind.STEP else None
     run.touched.update({op.server} - {""} if op else run.servers)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from loadtest.explorer.composed import Composed
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.run import Run
 from loadtest.explorer.state import Moment
@@ -51,25 +52,51 @@ class Branch:
     shape: bytes = b""
     moment: Moment | None = None
     footprints: tuple[Footprint | None, ...] = ()
+    #: the run as it stood here, to go on from
+    checkpoint: Composed | None = None
+    #: the option after which it could not be composed
+    blind: int | None = None
 
-    def leads_to_news(self) -> bool:
-        """Will the option that is taken surely tell somebody what the recording has no answer to?"""
+    def passed(self, run: Run) -> None:
+        """A run comes by, on its way."""
+        if isinstance(run, Composed):
+            if self.checkpoint is None and len(self.options) > 1:
+                self.checkpoint = run.copy()
+        else:
+            self.versions = _versions(run)
+
+    def gone_on(self, choose: Callable[[Run, Sequence[Option]], int]) -> Composed | None:
+        """The run that stood here, to go on with what `choose` takes."""
+        if self.checkpoint is None or self.leads_to_news() is not None:
+            return None
+        run = self.checkpoint.copy()
+        run.choose = choose
+        return run
+
+    def leads_to_news(self) -> int | None:
+        """Will the option that is taken surely tell a worker what the recording has no answer to? → its number"""
+        if self.taken > self.last:
+            return None
         option = self.options[self.taken]
         if option.kind is Kind.LOST_REPLY:
-            node, cuts = self.noted.places[ord(option.who[0]) - ord("A")]
-            return node is not None and not any(
-                heard == "lost" and times == cuts for _, heard, times in node.told
-            )
+            number = ord(option.who[0]) - ord("A")
+            node, cuts = self.noted.places[number]
+            known = node is None or any(heard == "lost" and times == cuts for _, heard, times in node.told)
+            return None if known else number
         if option.kind is Kind.FAILOVER:
-            return any(
-                node and not any(times[: len(cuts) + 1] == (*cuts, option.who) for _, _, times in node.told)
-                for node, cuts in self.noted.places
-            )
-        return False
+            for number, (node, cuts) in enumerate(self.noted.places):
+                then = (*cuts, option.who)
+                if node and not any(times[: len(then)] == then for _, _, times in node.told):
+                    return number
+        return None
 
 
 def noted(run: Run) -> tuple[dict[str, int], Noted]:
-    return {name: server.version for name, server in run.servers.items()}, Noted.of(run)
+    return {} if isinstance(run, Composed) else _versions(run), Noted.of(run)
+
+
+def _versions(run: Run) -> dict[str, int]:
+    return {name: server.version for name, server in run.servers.items()}
 
 
 def in_common(path: Sequence[Branch], before: Sequence[tuple[Noted, int]]) -> dict[str, int]:

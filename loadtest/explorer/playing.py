@@ -10,6 +10,7 @@ from loadtest.explorer.ops import Op
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
+    from loadtest.explorer.composed import Composed
     from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
 
@@ -21,7 +22,15 @@ CLOCKS = frozenset({LOOK, WALL, STAMP})
 
 
 class Unknown(Exception):
-    """No worker was told this before, at this point: only its real code knows what it does."""
+    """This worker (its number) was never told this before, at this point: only its real code knows what it does."""
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self.worker = worker
+
+
+class Unanswered(Unknown):
+    """No server was asked this before, as it stands: only the real one knows (servers/known.py)."""
 
 
 class Event(Protocol):
@@ -32,6 +41,12 @@ class Event(Protocol):
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
         """Do it in the thread's place, and tell the task what the thread would be told (Run.heard)."""
+
+    def stand(self, run: Composed, task: Task) -> None:
+        """The same where no server is asked: the thread stands before it …"""
+
+    def turn(self, run: Composed, task: Task) -> None:
+        """… and now does it. Raises Unknown."""
 
 
 @dataclass(slots=True)
@@ -48,6 +63,12 @@ class Waiting:
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
         return run.waiting(task, run.key(task.worker, self.key), self.seconds, self.text)
 
+    def stand(self, run: Composed, task: Task) -> None:
+        run.stand_still(task, run.key(task.worker, self.key), self.seconds, self.text)
+
+    def turn(self, run: Composed, task: Task) -> None:
+        run.waited(task)
+
 
 @dataclass(slots=True)
 class Begins:
@@ -58,7 +79,17 @@ class Begins:
         return "begins"
 
     def play(self, run: Run, task: Task, recording: Recording | None = None) -> Standing:
-        yield from run.standing(task, Op("", "begins", b"begins", reads=True))
+        self._stand(run, task)
+        yield
+        run.heard(task, "begun")
+
+    def _stand(self, run: Run, task: Task) -> None:
+        run.stand(task, Op("", "begins", b"begins", reads=True))
+
+    def stand(self, run: Composed, task: Task) -> None:
+        self._stand(run, task)
+
+    def turn(self, run: Composed, task: Task) -> None:
         run.heard(task, "begun")
 
 
@@ -73,10 +104,20 @@ class Ended:
         return type(self.result), type(self.error), str(self.error)
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
-        if task.main:
-            task.worker.result, task.worker.error = self.result, self.error
+        self._answer(task)
         return
         yield
+
+    def _answer(self, task: Task) -> None:
+        if task.main:
+            task.worker.result, task.worker.error = self.result, self.error
+
+    def stand(self, run: Composed, task: Task) -> None:
+        self._answer(task)
+        run.ended(task)
+
+    def turn(self, run: Composed, task: Task) -> None:
+        raise AssertionError("it has ended")
 
 
 def player(run: Run, task: Task, recording: Recording) -> Standing:
@@ -85,18 +126,20 @@ def player(run: Run, task: Task, recording: Recording) -> Standing:
     while not isinstance(event, Ended):
         segment = recording.next(run, task)
         for effect in segment.effects:
-            _do(run, task, recording, *effect)
+            if begun := do(run, task, *effect):
+                begun.steps = player(run, begun, recording)
         event, task.heard = segment.event, None
         yield from event.play(run, task, recording)
 
 
-def _do(run: Run, task: Task, recording: Recording, kind: str, *details: Any) -> None:
+def do(run: Run, task: Task, kind: str, *details: Any) -> Task | None:
+    """What a thread does besides. → the thread that it starts, if it does"""
     if kind in (LOOK, WALL):
         run.wall_clock_read |= kind == WALL
         task.history.look(run.now)
     elif kind == START:
-        begun = run.new_thread(task.worker)
-        begun.steps = player(run, begun, recording)
+        return run.new_thread(task.worker)
     elif kind == NOTIFY:
         key, count = details
         run.notify(run.key(task.worker, key), count)
+    return None

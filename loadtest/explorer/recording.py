@@ -67,7 +67,7 @@ class Recording:
         told: Told | None = worker.node.told.get((worker.tasks.index(task), task.heard, worker.cuts))
         segment = told.ways.get((run.now, worker.offset) if told.timed else None) if told else None
         if segment is None:
-            raise Unknown
+            raise Unknown(worker.index)
         worker.node = segment.node
         return segment
 
@@ -80,14 +80,14 @@ class Recording:
         """How the client reads the reply to this command, wherever it sends it. Raises Unknown."""
         found = self._readings.get((worker.index, raw))
         if found is None:
-            raise Unknown
+            raise Unknown(worker.index)
         return found
 
     def connection(self, worker: Worker, server: str, number: int) -> Any:
         """The connection that this worker uses as its first, second … one. Raises Unknown."""
         found = self._connections.get((worker.index, server), ())
         if number >= len(found):
-            raise Unknown
+            raise Unknown(worker.index)
         return found[number]
 
     def keep_connections(self, worker: Worker) -> None:

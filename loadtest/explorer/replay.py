@@ -119,13 +119,13 @@ def play(
 
     while True:
         try:
-            run = stage.run(noting, watched, trace, played=played)
+            run = stage.run(noting, watched, trace, real=() if played else None)
         except Diverged:
             if not begun[-1].cold or len(begun) == LOADS:
                 raise
             continue
         if not run.cold or len(begun) >= LOADS:
             break
-    judgement = stage.subject.judge(run.endings, run.stuck, timeline.shared(run))
+    judgement = stage.judge(run)
     spent = tuple(sorted(run.spent))
     return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run

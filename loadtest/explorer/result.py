@@ -72,6 +72,8 @@ class Result:
     schedules: int = 0
     #: of them those in which no worker's code had to run again (recording.py)
     played: int = 0
+    #: of them those that were composed of known steps, and not executed (composed.py)
+    composed: int = 0
     steps: int = 0
     states: int = 0
     seconds: float = 0.0

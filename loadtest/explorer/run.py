@@ -75,7 +75,8 @@ class Run(Baton):
         self.follow: Callable[[Run], Option] = _lost
         self.until = inf  # when the search has to end, by time.perf_counter
         self.recorder: Recorder | None = None  # listens while real code runs
-        self._keys: dict[tuple[Worker, tuple[str, int]], object] = {}
+        self.learns = False  # what the servers answer is noted, to be known from then on (composed.py)
+        self._keys: dict[tuple[int, tuple[str, int]], object] = {}  # by the number of the worker
 
     # -- the life of a run ----------------------------------------------------------------------------------
 
@@ -88,11 +89,15 @@ class Run(Baton):
     def play(self) -> None:
         """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
         while task := self.next_task():
-            assert task.steps is not None
-            try:
-                next(task.steps)
-            except StopIteration:
-                self.ended(task)
+            self.played(task)
+
+    def played(self, task: Task) -> None:
+        """Its turn, where its doings are known."""
+        assert task.steps is not None
+        try:
+            next(task.steps)
+        except StopIteration:
+            self.ended(task)
 
     def _know_tasks(self) -> None:
         self.tasks = [task for worker in self.workers for task in worker.tasks]
@@ -102,10 +107,13 @@ class Run(Baton):
 
     def standing(self, task: Task, op: Op) -> Standing:
         """Stand before `op` until it is this task's turn."""
+        self.stand(task, op)
+        yield
+
+    def stand(self, task: Task, op: Op) -> None:
         if self.ending:
             raise Halt
         task.op, task.state, task.fresh = op, State.READY, True
-        yield
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
         """A thread waits for `key`, or for the time. → did `key` come?"""
@@ -114,12 +122,18 @@ class Run(Baton):
         return bool(self.live(task, self.waiting(task, key, seconds, text)))
 
     def waiting(self, task: Task, key: object, seconds: float | None, text: str) -> Standing:
+        self.stand_still(task, key, seconds, text)
+        yield
+        return self.waited(task)
+
+    def stand_still(self, task: Task, key: object, seconds: float | None, text: str) -> None:
         if self.ending:
             raise Halt
         task.op = Op("", text, text.encode())
         task.key, task.notified, task.state, task.fresh = key, False, State.WAIT, True
         rounds.close(self, task, seconds)
-        yield
+
+    def waited(self, task: Task) -> bool:
         woken = task.notified
         task.history.add(b"woken" if woken else b"time")
         self.heard(task, woken)
@@ -148,7 +162,11 @@ class Run(Baton):
 
     def key(self, worker: Worker, name: tuple[str, int]) -> object:
         """What a recorded name stands for in this run."""
-        return worker.tasks[name[1]] if name[0] == "task" else self._keys.setdefault((worker, name), object())
+        return (
+            worker.tasks[name[1]]
+            if name[0] == "task"
+            else self._keys.setdefault((worker.index, name), object())
+        )
 
     def begin_to_look(self, task: Task) -> None:
         """A thread is about to look at a clock. Before its first command, when that is is a decision of its own."""

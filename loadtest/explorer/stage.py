@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import gc
 import random
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+from loadtest.explorer import timeline
 from loadtest.explorer.bounds import Bounds
+from loadtest.explorer.composed import Composed
+from loadtest.explorer.endings import ending_of, told_of
 from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, redis_connections, threads
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
+from loadtest.explorer.hand import END_WITHIN, Hand
 from loadtest.explorer.options import Option
-from loadtest.explorer.playing import player
+from loadtest.explorer.playing import Unanswered, player
 from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
+from loadtest.explorer.servers.known import Known, Seen
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
-from loadtest.explorer.subject import Ending, Subject, words_of
+from loadtest.explorer.subject import Judgement, Subject, words_of
 from loadtest.explorer.tasks import Halt, State, Task, Worker
 
 GATES: tuple[Callable[[Patches], None], ...] = (
@@ -32,36 +36,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     redis.install,
     redis_clock.install,
 )
-END_WITHIN = 20.0
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
-
-
-class Hand:
-    """The kept thread of one worker: it plays the worker's main thread in run after run."""
-
-    def __init__(self, name: str) -> None:
-        self.job: Callable[[], None] | None = None
-        self.begin, self.done = threading.Lock(), threading.Lock()
-        self.begin.acquire()
-        self.done.acquire()
-        self.thread = threading.Thread(target=self._loop, name=name, daemon=True)
-        self.thread.start()
-
-    def _loop(self) -> None:
-        while True:
-            self.begin.acquire()
-            if self.job is None:
-                return
-            self.job()
-            self.done.release()
-
-    def give(self, job: Callable[[], None] | None) -> None:
-        self.job = job
-        self.begin.release()
-
-    def finish(self) -> None:
-        if not self.done.acquire(timeout=END_WITHIN):
-            raise RuntimeError(f"worker {self.thread.name} did not end: its code swallows every exception")
 
 
 class Stage:
@@ -84,6 +59,10 @@ class Stage:
         #: the longest lease or wait of the runs before the search, in µs
         self.longest = 0
         self.recording = Recording(bounds.workers) if bounds.recorded else None
+        #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
+        self.learns = False
+        self._opening: dict[str, Known] = {}
+        self._judged: dict[Hashable, Judgement] = {}
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
@@ -109,30 +88,34 @@ class Stage:
         watched: dict[bytes, int],
         trace: Callable[..., None] | None = None,
         known: Mapping[str, int] = MappingProxyType({}),
-        played: bool = False,
+        seen: Mapping[str, Seen] = MappingProxyType({}),
+        real: Collection[int] | None = None,
         beaten: tuple[int, Callable[[Run], Option]] | None = None,
     ) -> Run:
         """Execute one schedule. Afterwards every thread has ended its work, every session is idle.
-        `known`: up to which version of its contents each server is as it was in the run before. `played`: the
-        commands come from the recording. Raises Unknown where it ends. `beaten`: how many decisions were taken
-        before, and who says what they were."""
+        `known`: up to which version of its contents each server is as it was in the run before; `seen`: what it will
+        hold, as far as that is known. `real`: the workers that run their real code (None: all); the others' commands
+        come from the recording. Raises Unknown where it ends. `beaten`: how many decisions were taken before, and who
+        says what they were."""
         self.subject.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
-            server.begin(known.get(server.name, -1))
+            server.begin(known.get(server.name, -1), seen.get(server.name))
+        if self.learns and not self._opening:
+            self._opening = {name: server.known() for name, server in self.servers.items()}
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose, watched)
-        run.trace, run.until = trace, self.until
-        run.looks, run.longest = self.looks, self.longest
+        run.trace, run.learns = trace, self.learns
+        self._know(run)
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
         collects = gc.isenabled()
         gc.disable()  # when it collects, finalizers and callbacks run in whatever thread is at it, and may read clocks
         try:
-            self._play(run) if played else self._live(run)
+            self._begin(run, real)
         finally:
             Active.run = None
-            run.endings = [self._ending(run, worker) for worker in workers]
-            self._end(run, played)
+            run.endings = [ending_of(worker) for worker in workers]
+            self._end(run)
             if collects:
                 gc.enable()
             self.runs += 1
@@ -144,22 +127,50 @@ class Stage:
             raise Broken(run.around)
         return run
 
-    def _live(self, run: Run) -> None:
-        """The real code, each worker in its thread."""
-        if self.recording and not self.recording.useless:
+    def composed(self, choose: Callable[[Run, Sequence[Option]], int]) -> Composed | None:
+        """A run at its beginning, of which nothing is executed. None: too little is known for that."""
+        if not self._opening or not self.recording or self.recording.useless:
+            return None
+        workers = [self._worker(index) for index in range(self.bounds.workers)]
+        run = Composed(workers, self._opening, self.bounds, self.recording, choose)
+        self._know(run)
+        return run.copy()
+
+    def _know(self, run: Run) -> None:
+        run.until, run.looks, run.longest = self.until, self.looks, self.longest
+
+    def compose_end(self, run: Composed) -> None:
+        """It is over. Raises Unanswered if it has to be executed to be judged."""
+        run.endings = [ending_of(worker) for worker in run.workers]
+        if not run.cut:
+            self.judge(run)
+        for worker in run.workers:
+            worker.sessions.clear()
+
+    def judge(self, run: Run) -> Judgement:
+        """What it came to. Raises Unanswered if it was composed, and none that was executed came to the same."""
+        contents = timeline.shared(run)
+        endings = tuple(map(told_of, run.endings))
+        found = self._judged.get(key := (contents, run.stuck, endings))
+        if found is None:
+            if isinstance(run, Composed):
+                raise Unanswered
+            found = self._judged[key] = self.subject.judge(run.endings, run.stuck, contents)
+        return found
+
+    def _begin(self, run: Run, real: Collection[int] | None) -> None:
+        """The workers in `real` (None: all) run their real code, each in its thread. What the others do is known."""
+        if real != () and self.recording and not self.recording.useless:
             run.recorder = Recorder(self.recording, run)
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            hand.give(self._job(run, worker))
-        run.begin()
-
-    def _play(self, run: Run) -> None:
-        """What the real code is known to do."""
-        assert self.recording
-        for worker in run.workers:
-            worker.main.steps = player(run, worker.main, self.recording)
+            if real is None or worker.index in real:
+                hand.give(self._job(run, worker))
+            else:
+                assert self.recording
+                worker.main.steps = player(run, worker.main, self.recording)
         attach(Here(run, run.workers[0].main, inside=1))  # this thread is no stranger to the servers
         try:
-            run.play()
+            run.play() if real == () else run.begin()
         finally:
             attach(None)
 
@@ -188,21 +199,9 @@ class Stage:
 
         return job
 
-    def _ending(self, run: Run, worker: Worker) -> Ending:
-        main = worker.main
-        return Ending(
-            worker.name,
-            worker.result,
-            worker.error,
-            crashed=main.state is State.DEAD,
-            alone=worker.alone,
-            struck=worker.struck,
-            waiting=main.state not in (State.DONE, State.DEAD),
-        )
-
     # -- after a run ----------------------------------------------------------------------------------------------
 
-    def _end(self, run: Run, played: bool) -> None:
+    def _end(self, run: Run) -> None:
         """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
         run.ending = True
         for task in run.tasks:
@@ -222,7 +221,7 @@ class Stage:
                 self._settle(name, list(sessions))
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
         for worker, hand in zip(run.workers, self.hands, strict=True):
-            if not played and (worker.halted or worker.error or worker.struck):
+            if not worker.main.steps and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
 

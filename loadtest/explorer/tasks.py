@@ -6,7 +6,7 @@ import hashlib
 import random
 import threading
 from collections.abc import Callable, Generator, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -82,6 +82,15 @@ class History:
         self.round.clear()
         return same
 
+    def copy(self) -> History:
+        return replace(
+            self,
+            round=self.round.copy(),
+            sent=self.sent.copy(),
+            last_sent=self.last_sent.copy(),
+            looks=self.looks.copy(),
+        )
+
     def key(self, now: int) -> tuple[Any, ...]:
         """All that the thread can know, `now` being the time."""
         return (self.base, tuple(self.round), tuple(now - at for at in self.looks))
@@ -131,9 +140,11 @@ class Task:
     #: the server chose it to end a deadlock
     victim: bool = False
     thread: threading.Thread | None = None
-    #: what it was told last (recording.py); what it does, where no thread does it (playing.py)
+    #: what it was told last (recording.py); what it does, where no thread does it (playing.py); what it stands before,
+    #: where no server is asked either (composed.py)
     heard: Hashable = "begin"
     steps: Generator[None, None, Any] | None = None
+    event: Any = None
 
     def __post_init__(self) -> None:
         self.go.acquire()

@@ -1,7 +1,7 @@
 """The hook for any other client library: one call of it is one step (docs/explorer.md, 'Other clients').
 
 For commands that the server answers at once. One that waits in the server for another client (a row lock, a
-blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in psycopg.py does.
+blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in psycopg_step.py does.
 """
 
 from __future__ import annotations

@@ -41,6 +41,10 @@ class Gated:
     recorded: Any = None
     #: fresh from the pool, nothing sent yet
     checked_out: bool = False
+    #: whose it is; what its MULTI has queued (servers/redis_known.py); what the answer to its command will depend on
+    who: tuple[int, int] = (0, 0)
+    queued: bytes | None = b""
+    asked: Any = None
 
 
 def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:

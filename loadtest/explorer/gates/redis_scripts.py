@@ -48,6 +48,11 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     return packed([b"EVAL", _before(now, left) + known, *words[2:]])
 
 
+def unread(words: Sequence[bytes]) -> bool:
+    """Is it a script whose text no gate has seen?"""
+    return words[0].upper() == b"EVALSHA" and words[1].lower() not in _texts
+
+
 def time_of_day(now: int) -> tuple[int, int]:
     """What `TIME` says, in seconds and µs; `now` as in `virtual`."""
     return divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)

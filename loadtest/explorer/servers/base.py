@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.known import Known, Seen
 from loadtest.explorer.tasks import Task
 
 
@@ -22,9 +23,9 @@ class Server(Protocol):
     #: how often its contents may have changed since `begin`
     version: int
 
-    def begin(self, known: int = -1) -> None:
+    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
         """The run starts: the subject has put the opening state there, time is 0. What was seen in the run
-        before is the same again up to version `known`: it need not be looked at once more."""
+        before is the same again up to version `known`, and `seen` is what comes: they need not be looked at."""
 
     def touched(self) -> None:
         """A command was executed that may have changed what others can see."""
@@ -34,6 +35,9 @@ class Server(Protocol):
 
     def contents(self) -> bytes:
         """All that a new client could see there now, without the time that leases have left."""
+
+    def known(self) -> Known:
+        """The same as it is known, as it is now: between two runs."""
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         """For people: (server, key, value, end of its lease in µs of virtual time) of what may be a lock."""

@@ -7,25 +7,24 @@ from functools import cache
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.known import Seen
+from loadtest.explorer.servers.postgres_known import ENDS, USUAL, Answers, KnownPostgres, Way, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
 from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, Edges, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
 from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
-_USUAL = (None, IsolationLevel.READ_COMMITTED)
-_ENDS = frozenset({"COMMIT", "ROLLBACK"})
 
 
 class PostgresServer:
     """`contents_sql`: one query whose rows are all that the subject keeps there, times of day left out."""
 
     name = NAME
-    fails_over = lags = strict = False
+    fails_over = lags = False
 
     def __init__(self, url: str, contents_sql: LiteralString) -> None:
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
@@ -37,8 +36,7 @@ class PostgresServer:
         self._ask = self.changed = True
         self._blockers: Edges = {}
         self._line = Line(self.admin, self._blockers_of)
-        #: sessions whose waiting may count as blocked
-        self.known: set[int] = set()
+        self.answers, self.way = Answers(), Way()
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared question, its rows as text."""
@@ -49,17 +47,18 @@ class PostgresServer:
         columns = range(result.nfields)
         return [tuple(result.get_value(row, c) for c in columns) for row in range(result.ntuples)]
 
-    def begin(self, known: int = -1) -> None:
+    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
         self._proved()
-        self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
+        self._seen = {version: held for version, held in self._seen.items() if version <= known}
+        self._seen |= {each.version: each.contents for each in (seen.all() if seen else ())}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
+        self.way = Way()
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:
-        if "ISOLATION" in op.text.upper() or "SERIALIZABLE" in op.text.upper():
-            self.strict = True
+        self.answers.strict |= asks_for_more(op)
 
     def ask_again(self) -> None:
         """A command has ended: others may be free."""
@@ -69,6 +68,10 @@ class PostgresServer:
         if self.version not in self._seen:
             self._seen[self.version] = repr(self.ask(b"contents")).encode()
         return self._seen[self.version]
+
+    def known(self) -> KnownPostgres:
+        """The same as it is known, as it is now: nobody is inside."""
+        return KnownPostgres(self.name, self.answers, self.contents())
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         return ()
@@ -122,6 +125,7 @@ class PostgresServer:
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
             connection.explorer_calls = connection.explorer_holds = False
+            self.way.ended(getattr(connection, "explorer_who", (0, 0)))
         self._ask = True
 
     def note(self, connection: Any, writes: bool, calls: bool) -> None:
@@ -149,12 +153,15 @@ class PostgresServer:
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED others' sessions matter only to a command that could run into their locks."""
-        if self.strict or any(getattr(s, "explorer_isolation", None) not in _USUAL for s in (*own, *others)):
+        if self.answers.strict or any(
+            getattr(s, "explorer_isolation", None) not in USUAL for s in (*own, *others)
+        ):
             return False
-        return op.reads or op.text in _ENDS or not any(wrote(session) for session in others)
+        return op.reads or op.text in ENDS or not any(wrote(session) for session in others)
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in sessions)
+        live = [s for s in sessions if not s.closed]
+        return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
         """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked

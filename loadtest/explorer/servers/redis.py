@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -21,16 +20,15 @@ from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import for_ever, shown
 from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers import redis_sessions
+from loadtest.explorer.servers.known import Seen
+from loadtest.explorer.servers.redis_known import Answers, KnownRedis, name_of
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
-from loadtest.explorer.servers.redis_wire import address, lease, readable
+from loadtest.explorer.servers.redis_wire import address, kinds, lease, readable
 from loadtest.explorer.tasks import Task
 
 _perf = time.perf_counter
-
-
-def _script(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 class RedisServer:
@@ -42,17 +40,21 @@ class RedisServer:
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
         self._strangers = Strangers(self.ask, name, self.address)
-        self._scripts = {n: self.ask("SCRIPT", "LOAD", _script(n)) for n in ("contents.lua", "pin.lua")}
-        self.reading, self.blocking = self._kinds_of_commands()
+        texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua")}
+        self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
+        self.reading, self.blocking = kinds(self.ask("COMMAND"))
+        self.answers = Answers(self.reading, self.blocking)
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}
         self._seen: dict[int, tuple[list[Any], dict[str, int], bytes]] = {}
         self.version, self._looked, self._lasting = 0, -1, True
         self._rows: list[Any] = []
         self._contents = b""
+        #: the leases that came, or were renewed, since the look before; None: what an earlier run has seen
+        self.granted: set[str] | None = None
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
-        self._stepped: float | None = None  # when the first step after the last look began
         self.ahead = 0  # how far this server's clock was moved
+        self._stepped: float | None = None  # when the first step after the last look began
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over = True
@@ -65,18 +67,17 @@ class RedisServer:
             self._connection.send_command(*command, check_health=False)
             return self._connection.read_response()
 
-    def _kinds_of_commands(self) -> tuple[set[bytes], set[bytes]]:
-        """The server says itself which of its commands only read, and which may block."""
-        rows = self.ask("COMMAND")
-        reading = {row[0].upper() for row in rows if b"readonly" in row[2]} | {b"PING", b"TIME"}
-        return reading, {row[0].upper() for row in rows if b"blocking" in row[2]}
-
-    def begin(self, known: int = -1) -> None:
+    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
         self._leases, self._expire_at = {}, {}
-        self._seen = {version: seen for version, seen in self._seen.items() if version <= known}
+        self._seen = {version: held for version, held in self._seen.items() if version <= known}
+        self._seen |= {each.version: self.answers.look(each) for each in (seen.all() if seen else ())}
         self.version, self._looked, self._lasting = 0, -1, True
         self._now, self._ask, self.changed, self.ahead, self._stepped = 0, True, False, 0, None
         self.replica.begin()
+
+    def known(self) -> KnownRedis:
+        """The same as it is known, as it is now."""
+        return KnownRedis(self.name, self.answers, self.contents(), self.leases())
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
@@ -90,8 +91,8 @@ class RedisServer:
             self._stepped = _perf()
         new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
         late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
-        if self._leases and (new or late):
-            self._pin()
+        if new or late:
+            self.pin()
 
     def contents(self) -> bytes:
         self._look()
@@ -99,7 +100,7 @@ class RedisServer:
 
     def listing(self) -> list[tuple[str, str, str, int | None]]:
         leases = self.leases()
-        named = [(row[0].decode(errors="backslashreplace"), row) for row in self._rows if row[3] != -2]
+        named = [(name_of(row[0]), row) for row in self._rows if row[3] != -2]
         return [(self.name, key, shown(row[2]), leases.get(key)) for key, row in named]
 
     def leases(self) -> Mapping[str, int]:
@@ -116,26 +117,32 @@ class RedisServer:
             self._expire_at = {
                 k: at for k, at in self._expire_at.items() if self._leases.get(k) == leases.get(k)
             }
-            self._leases, self._lasting = dict(leases), False
+            self._leases, self._lasting, self.granted = dict(leases), False, None
             return
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
         passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
         self._stepped = None
-        leases, expire_at = {}, {}
+        leases, expire_at, self.granted = {}, {}, set()
         for row in rows:
-            key, left, at = row[0].decode(errors="backslashreplace"), row[3], row[4]
+            key, left, at = name_of(row[0]), row[3], row[4]
             if left >= 0:
                 same = key in self._leases and self._expire_at.get(key) == at
                 leases[key] = self._leases[key] if same else self._now + lease(left, passed) * 1000
                 expire_at[key] = at
+                self.granted |= set() if same else {key}
         self._leases, self._expire_at = leases, expire_at
         self._rows = rows
-        self._contents = repr([row[:3] for row in rows if row[3] != -2]).encode()
+        there = [row[:3] for row in rows if row[3] != -2]
+        self._contents = repr(there).encode()
+        self.answers.rows(self._contents, there)
         self._seen[self.version] = rows, dict(leases), self._contents
 
-    def _pin(self) -> None:
-        """Write the leases' virtual time to the server."""
-        wanted = [word for key, end in self._leases.items() for word in (key, (end - self._now) // 1000)]
+    def pin(self) -> None:
+        """Write the leases' virtual time to the server, a millisecond less: so one that is granted anew shows."""
+        if not self._leases:
+            return
+        left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
+        wanted = [word for key, ms in left.items() for word in (key, max(ms - 1, 1) if ms > 0 else ms)]
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
         self._expire_at = dict(zip(self._leases, times, strict=True))
         self._pinned, self._lasting = (self._now, _perf()), True
@@ -150,7 +157,7 @@ class RedisServer:
         self._now = now
         gone = [key for key, end in self.leases().items() if end <= now]
         if gone:
-            self._pin()
+            self.pin()
             self.touched()
             self._ask = True
         return gone
@@ -186,23 +193,16 @@ class RedisServer:
         self._ask = True
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
-        """The server forgets at once their place in a queue, and their subscriptions. One that has neither is
-        ended only if its client shall notice (`cut`): to connect again costs more than a schedule."""
-        for connection in sessions:
-            gated = getattr(connection, "explorer", None)
-            if gated and gated.number > 0 and (cut or gated.op or gated.mode or gated.listens):
-                with suppress(redis.ResponseError):
-                    self.ask("CLIENT", "KILL", "ID", gated.number)
-                gated.number = -1
+        """One that has neither a place in a queue nor a subscription is ended only if its client shall notice."""
+        redis_sessions.end(self.ask, sessions, cut)
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """What a WATCH has seen, and who listens, is no part of the contents."""
-        return op.reads or not any(getattr(s, "explorer", None) and s.explorer.mode for s in (*own, *others))
+        return op.reads or not any(gate.mode for gate in redis_sessions.gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        gates = [s.explorer for s in sessions if getattr(s, "explorer", None)]
-        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in gates)
+        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in redis_sessions.gates(sessions))
 
     # -- the replica ----------------------------------------------------------------------------------------------
 
@@ -217,8 +217,7 @@ class RedisServer:
     def fail_over(self) -> str:
         self._leases, self._contents = self.replica.take_over(self._now)
         self.changed = self._ask = True
-        if self._leases:
-            self._pin()
+        self.pin()
         self.touched()
         return ", ".join(self.replica.lost) or "nothing"
 
@@ -227,7 +226,7 @@ class RedisServer:
         for key in self._leases:
             self._leases[key] -= ahead
         self.ahead += ahead
-        self._pin()
+        self.pin()
         self.touched()
         self._ask = True
         return ", ".join(gone) or "nothing"

@@ -39,3 +39,9 @@ def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
         return told
     milliseconds = (leases[key] - now) // 1000
     return milliseconds if name == "PTTL" else (milliseconds + 500) // 1000
+
+
+def kinds(commands: Any) -> tuple[set[bytes], set[bytes]]:
+    """Those that only read, and those that may block, as the server says itself in its reply to COMMAND."""
+    reading = {row[0].upper() for row in commands if b"readonly" in row[2]} | {b"PING", b"TIME"}
+    return reading, {row[0].upper() for row in commands if b"blocking" in row[2]}

@@ -1,0 +1,124 @@
+"""What a search takes at each decision: along its path what it took before, then what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadtest.explorer import state, timeline
+from loadtest.explorer.deciding import CUT
+from loadtest.explorer.endless import REPORT_IT, Broken
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.path import Branch, noted
+from loadtest.explorer.postponed import Postponed
+from loadtest.explorer.run import Run
+from loadtest.explorer.state import Moment
+from loadtest.explorer.summaries import Summaries, footprint
+
+
+class Choosing:
+    """The path of a search, and the states that it has seen."""
+
+    def __init__(self, full: bool) -> None:
+        self.full = full
+        self.path: list[Branch] = []
+        self.depth = self.foreseen = 0
+        self.expanded: set[bytes] = set()
+        self.passed: set[bytes] = set()
+        self.fresh: set[bytes] = set()
+        self.watched: dict[bytes, int] = {}
+        self.summaries = Summaries()
+        self.postponed = Postponed()
+
+    def _choose(self, run: Run, options: Sequence[Option]) -> int:
+        depth, self.depth = self.depth, self.depth + 1
+        if depth < len(self.path):
+            branch = self.path[depth]
+            if branch.options != tuple(options):
+                raise Broken(
+                    f"not repeatable: at decision {depth} there were {[str(o) for o in branch.options]}, "
+                    f"now {[str(o) for o in options]}. Something outside the gates decides"
+                )
+            run.watched = self._watched(depth + 1)
+            branch.passed(run)
+            return branch.taken if branch.taken <= branch.last else CUT
+        return self._extend(run, tuple(options))
+
+    def _follow(self, run: Run) -> Option:
+        """Along the path, where nothing needs to be found out again."""
+        branch, self.depth = self.path[self.depth], self.depth + 1
+        run.watched = self._watched(self.depth)
+        branch.noted.leave(run)
+        branch.passed(run)
+        return branch.options[branch.taken]
+
+    def _extend(self, run: Run, options: tuple[Option, ...]) -> int:
+        if timeline.only_polls(run):
+            resume = next((i for i, o in enumerate(options) if o.kind is Kind.RESUME), None)
+            if resume is None:
+                run.stuck = True
+                return 0
+            self._append(run, Branch(options, resume, resume, run.watched, *noted(run)))
+            return resume
+        if not self.full:
+            self._append(run, Branch(options, 0, len(options) - 1, run.watched, *noted(run)))
+            return 0
+        moment = state.moment(run)
+        self._note(run, moment)
+        key, shape = moment.key, state.shape(run) if run.collapsed else b""
+        again = any(branch.key == key for branch in self.path)
+        if shape and (again or any(branch.shape == shape for branch in self.path)):
+            return self._straight(run, options, key, shape)
+        if key in self.expanded:
+            if again:
+                raise Broken(
+                    "a moment came again on its own way: something is missing in the state", REPORT_IT
+                )
+            return CUT
+        self.expanded.add(key)
+        self.fresh.add(key)
+        footprints = tuple(footprint(run, moment, option) for option in options)
+        branch = Branch(
+            options, 0, len(options) - 1, run.watched, *noted(run), key, shape, moment, footprints
+        )
+        self._append(run, branch)
+        self.postponed.put_off(self.path)
+        return branch.taken if self._is_open(branch) else CUT
+
+    def _append(self, run: Run, branch: Branch) -> None:
+        branch.passed(run)
+        self.path.append(branch)
+
+    def _is_open(self, branch: Branch) -> bool:
+        """Turn to the next option that is not put off, and leads where the search has not been. → is there one?"""
+        while branch.taken <= branch.last:
+            put_off = branch.moment and branch.options[branch.taken].cost
+            if not put_off and not self._foreseen(branch, self.path):
+                return True
+            branch.taken += 1
+        return False
+
+    def _note(self, run: Run, after: Moment) -> None:
+        """What the option that was taken last has done."""
+        before = self.path[-1] if self.path else None
+        if before and before.moment and not run.cold and (trace := before.footprints[before.taken]):
+            self.summaries.note(before.moment, before.options[before.taken], trace, after)
+
+    def _foreseen(self, branch: Branch, path: list[Branch]) -> bool:
+        """Would the option that comes next lead where the search has been, other than on this very path?"""
+        key = self.summaries.leads_to(branch)
+        known = key in self.expanded and all(other.key != key for other in path)
+        self.foreseen += known
+        return known
+
+    def _straight(self, run: Run, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
+        """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
+        mine = any(branch.key == key for branch in self.path)
+        if not mine and (key in self.expanded or key in self.passed):
+            return CUT
+        self.passed.add(key)
+        self.fresh.add(key)
+        self._append(run, Branch(options, 0, 0, self.watched, *noted(run), key, shape))
+        return 0
+
+    def _watched(self, depth: int) -> dict[bytes, int]:
+        return self.path[depth].watched if depth < len(self.path) else self.watched

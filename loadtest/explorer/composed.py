@@ -1,0 +1,113 @@
+"""A schedule that is composed of known steps: no worker's code runs, and no server is asked.
+
+What a worker does next follows from what it was told (recording.py). What a server answers, and holds then, follows
+from what it holds and what it is asked: once it has answered a question, that is known too (servers/known.py). So where
+both are known, a schedule need not be executed to be covered, and need not begin at its beginning: at each decision a
+copy of the run is kept, and the next schedule goes on from there. At the first unknown answer the schedule is executed,
+from its beginning, on the servers, and what they answer is known from then on.
+
+Every different step was executed; not every order of them. What that relies on is what a state relies on (state.py):
+that nothing else matters. Now and then a composed schedule is executed all the same, and must come to the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from loadtest.explorer import deciding
+from loadtest.explorer.options import Option
+from loadtest.explorer.playing import do
+from loadtest.explorer.recording import Recording
+from loadtest.explorer.run import Run
+from loadtest.explorer.servers.known import Known, Seen
+from loadtest.explorer.tasks import Task, Worker
+
+if TYPE_CHECKING:
+    from loadtest.explorer.bounds import Bounds
+
+
+T = TypeVar("T")
+
+
+class Composed(Run):
+    """The state of one schedule, without threads and without servers."""
+
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        known: dict[str, Known],
+        bounds: Bounds,
+        recording: Recording,
+        choose: Callable[[Run, Sequence[Option]], int],
+    ) -> None:
+        super().__init__(workers, dict(known), bounds, choose, {})
+        self.recording = recording
+
+    def go_on(self, option: Option | None = None) -> None:
+        """Take this option where the run stands (None: it begins), and go on to its end. Raises Unknown."""
+        if option and (task := deciding.apply(self, option)):
+            self._advance(task)
+        while task := self.next_task():
+            self._advance(task)
+
+    def _advance(self, task: Task) -> None:
+        """It is this thread's turn: up to its next gate."""
+        if task.event is not None:
+            task.event.turn(self, task)
+        segment = self.recording.next(self, task)
+        for effect in segment.effects:
+            do(self, task, *effect)
+        task.event, task.heard = segment.event, None
+        task.event.stand(self, task)
+
+    def ways_here(self) -> dict[str, Seen]:
+        """What each server held on the way to here."""
+        return {name: server.way_here for name, server in self.servers.items() if isinstance(server, Known)}
+
+    def copy(self) -> Composed:
+        """The same run, to be gone on with another time."""
+        twin = Composed.__new__(Composed)
+        vars(twin).update(vars(self))
+        tasks: dict[object, Task] = {}
+        twin.workers = [_worker(worker, tasks) for worker in self.workers]
+        for task in tasks.values():
+            if isinstance(task.key, Task):
+                task.key = tasks[task.key]
+        twin._know_tasks()
+        twin.last = tasks[self.last] if self.last else None
+        twin.servers = {name: server.copy() for name, server in self.servers.items()}  # type: ignore[attr-defined]
+        for name in (
+            "spent",
+            "charged",
+            "touched",
+            "steps",
+            "applicable",
+            "learned",
+            "waiting_line",
+            "deadlock",
+        ):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+
+def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
+    twin = _shallow(worker)
+    twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
+    twin.sessions = {
+        name: {session: tasks[task] for session, task in used.items()}
+        for name, used in worker.sessions.items()
+    }
+    return twin
+
+
+def _task(task: Task, worker: Worker, tasks: dict[object, Task]) -> Task:
+    twin = tasks[task] = _shallow(task)
+    twin.worker, twin.history = worker, task.history.copy()
+    return twin
+
+
+def _shallow(thing: T) -> T:
+    twin = object.__new__(type(thing))
+    vars(twin).update(vars(thing))
+    return twin

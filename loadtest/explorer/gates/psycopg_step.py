@@ -1,0 +1,239 @@
+"""One command to PostgreSQL as a step: executed by a thread, played from the recording, or known with its answer."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Generator, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
+
+from loadtest.explorer.gates.here import Here
+from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
+from loadtest.explorer.ops import Op
+from loadtest.explorer.playing import Standing, Unknown
+from loadtest.explorer.servers.postgres import NAME, PostgresServer
+from loadtest.explorer.servers.postgres_known import Answer, KnownPostgres, Session
+from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS, holds
+from loadtest.explorer.tasks import Task
+
+if TYPE_CHECKING:
+    from loadtest.explorer.composed import Composed
+    from loadtest.explorer.recording import Recording
+    from loadtest.explorer.run import Run
+
+_wait = psycopg.Connection.wait
+
+
+@dataclass(slots=True)
+class SqlCommand:
+    """A command as it was recorded. `number`: of the worker's connection; `begins`: psycopg's own BEGIN before a
+    command; `tells`: its reply is told to the worker."""
+
+    number: int
+    op: Op
+    isolation: IsolationLevel | None
+    begins: bool = False
+    tells: bool = False
+    send: Send | None = None
+
+    def same(self) -> Hashable:
+        return self.number, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
+
+    def play(self, run: Run, task: Task, recording: Recording) -> Standing:
+        connection = recording.connection(task.worker, NAME, self.number)
+        sessions = task.worker.sessions.setdefault(NAME, {})
+        if self.send is None or (connection not in sessions and connection.closed):
+            raise Unknown(task.worker.index)
+        sessions[connection], connection.explorer_isolation = task, self.isolation
+        connection.explorer_who = task.worker.index, self.number
+        results: list[PGresult] = []
+        steps = _noted(sent(connection.pgconn, self.send), results)
+        if self.begins:
+            yield from begin(Here(run, task), connection, self.op, steps)
+            return
+        with suppress(psycopg.Error):
+            told = (lambda: results[0]) if self.tells else None
+            yield from execute(Here(run, task), connection, self.op, steps, told)
+
+    def stand(self, run: Composed, task: Task) -> None:
+        who, server = (task.worker.index, self.number), run.servers[NAME]
+        assert isinstance(server, KnownPostgres)
+        task.worker.sessions.setdefault(NAME, {})[who] = task
+        server.uses(who, self.isolation)
+        run.stand(task, self.op)
+
+    def turn(self, run: Composed, task: Task) -> None:
+        who, server, op = (task.worker.index, self.number), run.servers[NAME], self.op
+        assert isinstance(server, KnownPostgres)
+        if self.begins:
+            server.answer(who, op, True, False)
+            run.told(task, op, "")
+            run.heard(task, b"")
+            return
+        session = server.session(who)
+        if not op.local and (session.cut or session.status != TransactionStatus.IDLE):
+            task.history.add(server.contents())
+        answer = server.answer(who, op, False, self.tells)
+        _tell(run, task, op, answer.reply, answer.shown, answer.error)
+        if op.lose_reply and not answer.error:
+            server.end_sessions([who])
+            server.cut(who)
+            _lose(run, task)
+
+
+def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
+    results.append((yield from gen))
+
+
+def begin(place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
+    """psycopg begins a transaction by itself before the first command: a step of its own."""
+    yield from place.run.standing(place.task, op)
+    asked = _ask(place, connection, op, begins=True)
+    _wait(connection, gen)
+    _learn(place, connection, op, asked, b"", "")
+    place.run.told(place.task, op, "")
+    place.run.heard(place.task, b"")
+
+
+def execute(
+    place: Here,
+    connection: psycopg.Connection[Any],
+    op: Op,
+    gen: Any,
+    result: Callable[[], PGresult | None] | None,
+) -> Standing:
+    """`result`: what came back, when it has; None: the worker is not told."""
+    run, task = place.run, place.task
+    server = run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    yield from run.standing(task, op)
+    server.changed |= not op.reads  # a sequence moves on even in what is never committed
+    if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        task.history.add(server.contents())  # what this transaction can see or has seen
+    asked = _ask(place, connection, op, tells=result is not None)
+    try:
+        answer = yield from _drive(place, server, connection, gen)
+    except psycopg.Error as raised:
+        touched = _after(server, connection, op)
+        error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
+        task.victim = False
+        shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
+        _learn(place, connection, op, asked, b"", shown, type(error).__name__, touched)
+        _tell(run, task, op, b"", shown, type(error).__name__)
+        raise error from None
+    touched = _after(server, connection, op)
+    reply, shown = reply_of(result() if result else None)
+    _learn(place, connection, op, asked, reply, shown, touched=touched)
+    _tell(run, task, op, reply, shown)
+    if op.lose_reply:
+        server.end_sessions([connection])
+        server.cut(connection)
+        _lose(run, task)
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+    return answer
+
+
+def _tell(run: Run, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
+    task.history.add(op.identity, error.encode() if error else reply)
+    run.told(task, op, shown)
+    run.heard(task, ("error", shown) if error else reply)
+
+
+def _lose(run: Run, task: Task) -> None:
+    run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
+    task.history.add(b"lost")
+    run.heard(task, "lost")
+
+
+def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> bool:
+    """→ may others see something new?"""
+    server.ask_again()  # an error, too, frees what its transaction held
+    server.note(connection, writes=not op.reads, calls=calls(op))
+    touched = not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE
+    if touched:
+        server.touched()
+    return touched
+
+
+def _drive(place: Here, server: PostgresServer, connection: Any, gen: Generator[Any, Any, Any]) -> Standing:
+    """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
+    Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
+    socket = connection.pgconn.socket
+    poller = select.poll()
+    others = [s for w in place.run.workers for s in w.sessions.get(NAME, ()) if s is not connection]
+    patience = NEWS_WITHIN_MS if server.holds(others) else None
+    try:
+        wants = next(gen)
+        while True:
+            poller.register(
+                socket, (select.POLLIN if wants & 1 else 0) | (select.POLLOUT if wants & 2 else 0)
+            )
+            if events := poller.poll(patience):
+                flags = events[0][1]
+                ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
+                wants = gen.send(ready)
+                patience = patience and NEWS_WITHIN_MS
+            elif place.task.victim or not server.is_blocked(connection):
+                patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
+            else:
+                place.task.session, server.way.chain = connection, None
+                connection.explorer_waited = True
+                yield from place.run.blocked(place.task)
+    except StopIteration as done:
+        return done.value
+
+
+# -- what is known from then on ---------------------------------------------------------------------------------------
+
+
+def _ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> bytes | None:
+    """What the answer will depend on; None: that is not to be known."""
+    server = place.run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    connection.explorer_waited = False
+    if not place.run.learns:
+        return None
+    contents = b"" if server.way.chain else server.contents()
+    return server.way.question(
+        contents,
+        connection.explorer_who,
+        op,
+        connection.explorer_isolation,
+        connection.closed,
+        begins,
+        tells,
+    )
+
+
+def _learn(
+    place: Here,
+    connection: Any,
+    op: Op,
+    asked: bytes | None,
+    reply: bytes,
+    shown: str,
+    error: str = "",
+    touched: bool = False,
+) -> None:
+    run, server, who = place.run, place.run.servers[NAME], connection.explorer_who
+    assert isinstance(server, PostgresServer)
+    if not run.learns:
+        return
+    session = Session(
+        connection.pgconn.transaction_status,
+        getattr(connection, "explorer_wrote", False),
+        getattr(connection, "explorer_calls", False),
+        holds(connection),
+        connection.explorer_isolation,
+        connection.closed,
+    )
+    asked = None if connection.explorer_waited else asked
+    server.way.went(asked, who, op, session.inside)
+    if asked and not run.waiting_line and run.decisions > run.beaten:
+        server.answers.known[asked] = Answer(reply, shown, error, server.contents(), touched, session)

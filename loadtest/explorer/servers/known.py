@@ -1,0 +1,109 @@
+"""A server as it is known: what it holds, and what it answered when it was asked the same while it held the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from loadtest.explorer.ops import Op
+from loadtest.explorer.tasks import Task
+
+#: a session, as the number of its worker, and which of the worker's connections it is
+Who = tuple[int, int]
+
+
+class Seen(NamedTuple):
+    """What a server held at one version of its contents, and before. `leases`: their ends, in µs."""
+
+    version: int
+    contents: bytes
+    leases: Mapping[str, int]
+    before: Seen | None
+
+    def all(self) -> Iterator[Seen]:
+        at: Seen | None = self
+        while at:
+            yield at
+            at = at.before
+
+
+class Known:
+    """What every server is asked in a composed schedule, in which nobody waits in a server: where somebody would,
+    the schedule is executed."""
+
+    fails_over = lags = False
+    name = ""
+
+    def __init__(self, contents: bytes, leases: Mapping[str, int]) -> None:
+        self.changed, self.version = False, 0
+        self.sessions: dict[Who, Any] = {}
+        #: what it holds, and what it has held
+        self.seen, self.way_here = contents, Seen(0, contents, leases, None)
+
+    def copy(self) -> Self:
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        twin.sessions = dict(self.sessions)
+        return twin
+
+    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
+        raise AssertionError("a composed run is copied, and not begun again")
+
+    def touched(self) -> None:
+        """It holds something else now."""
+        self.version, self.changed = self.version + 1, True
+        self.way_here = Seen(self.version, self.seen, self.leases(), self.way_here)
+
+    def before_step(self, op: Op) -> None:
+        pass
+
+    def contents(self) -> bytes:
+        return self.seen
+
+    def known(self) -> Known:
+        return self.copy()
+
+    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
+        return ()
+
+    def leases(self) -> Mapping[str, int]:
+        return {}
+
+    def advance(self, now: int) -> list[str]:
+        return []
+
+    def freed(self, waiting: Sequence[Task]) -> list[Task]:
+        return []
+
+    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
+        return []
+
+    def abort(self, task: Task) -> None:
+        raise AssertionError("nobody waits for anybody")
+
+    def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
+        raise NotImplementedError
+
+    def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
+        raise NotImplementedError
+
+    def holds(self, sessions: Sequence[Any]) -> bool:
+        raise NotImplementedError
+
+    def lag(self) -> None:
+        raise NotImplementedError
+
+    def fail_over(self) -> str:
+        raise NotImplementedError
+
+    def jump(self, ahead: int) -> str:
+        raise NotImplementedError
+
+    def hidden(self) -> bytes:
+        return b""
+
+    def watch(self) -> None:
+        pass
+
+    def around(self) -> str:
+        return ""

@@ -1,0 +1,201 @@
+"""Redis as it is known: the same command, sent while the same keys are there, is answered in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from loadtest.explorer.ops import Op
+from loadtest.explorer.playing import Unanswered
+from loadtest.explorer.servers.known import Known, Seen, Who
+
+#: their answers depend on more than the keys: on other clients, on real time, on chance, on what was loaded or watched
+_NEVER = frozenset(
+    b"CLIENT CONFIG INFO DEBUG SCRIPT FUNCTION FCALL FCALL_RO EVAL_RO EVALSHA_RO WATCH UNWATCH SELECT SWAPDB RANDOMKEY "
+    b"SPOP SRANDMEMBER HRANDFIELD ZRANDMEMBER OBJECT MEMORY SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE "
+    b"SUNSUBSCRIBE WAIT WAITAOF".split()
+)
+#: words in a command by which it may read, or compare, what a lease has left
+_TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
+_CLOCK = b"\r\nTIME\r\n"
+
+
+class Answer(NamedTuple):
+    """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards; `leases`: the keys that
+    have one, with its length in µs from the command on, None: the one that was there."""
+
+    exact: bytes
+    shown: str
+    error: bool
+    contents: bytes
+    leases: tuple[tuple[str, int | None], ...] = ()
+
+
+class Holding(Protocol):
+    """What a question depends on, of a real server or of a known one."""
+
+    ahead: int
+
+    def contents(self) -> bytes: ...
+    def leases(self) -> Mapping[str, int]: ...
+
+
+class Answers:
+    """What a server has answered, by everything that its answer depends on."""
+
+    def __init__(self, reading: set[bytes], blocking: set[bytes]) -> None:
+        self.reading, self.blocking = reading, blocking
+        self.known: dict[Hashable, Answer] = {}
+        self._rows: dict[bytes, list[Any]] = {}
+        self._without: dict[tuple[bytes, frozenset[str]], bytes] = {}
+
+    def question(
+        self, of: Holding, now: int, who: Who, queued: bytes | None, words: Sequence[bytes], sent: bytes
+    ) -> Hashable | None:
+        """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
+        name = words[0].upper()
+        if queued is None or name in _NEVER or name in self.blocking:
+            return None
+        data, leases = (queued + sent).upper(), of.leases()
+        left = sorted((k, end - now) for k, end in leases.items()) if any(w in data for w in _TIMED) else ()
+        clock = now + of.ahead if _CLOCK in data else 0
+        return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock
+
+    def rows(self, contents: bytes, rows: Sequence[Any]) -> None:
+        """`contents` was made of these (key, type, value)."""
+        self._rows[contents] = list(rows)
+
+    def look(self, seen: Seen) -> tuple[list[Any], dict[str, int], bytes]:
+        """What a look at the real server would see: its rows (what leases have left is not told), leases, contents."""
+        return [[*row, -1, b""] for row in self._rows[seen.contents]], dict(seen.leases), seen.contents
+
+    def without(self, contents: bytes, keys: frozenset[str]) -> bytes:
+        """The contents when these keys are gone."""
+        if (contents, keys) not in self._without:
+            left = [row for row in self._rows[contents] if name_of(row[0]) not in keys]
+            self._without[contents, keys] = found = repr(left).encode()
+            self.rows(found, left)
+        return self._without[contents, keys]
+
+
+def name_of(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
+
+
+class Session(NamedTuple):
+    """`queued`: what stands behind its MULTI; `cut`: the server has ended it."""
+
+    queued: bytes = b""
+    cut: bool = False
+
+
+class KnownRedis(Known):
+    """`contents`, `leases`: of the opening."""
+
+    fails_over = True
+
+    def __init__(self, name: str, answers: Answers, contents: bytes, leases: Mapping[str, int]) -> None:
+        super().__init__(contents, leases)
+        self.name, self.answers, self._leases = name, answers, dict(leases)
+        self.ahead = self._now = 0
+        self._kept: tuple[bytes, dict[str, int]] | None = None
+        self._lost: tuple[str, ...] = ()
+
+    def leases(self) -> Mapping[str, int]:
+        return self._leases
+
+    def before_step(self, op: Op) -> None:
+        if self.lags and not op.reads:
+            self._lost += (op.text,)
+
+    def in_multi(self, who: Who) -> bool:
+        return bool(self.sessions.get(who, Session()).queued)
+
+    def answer(
+        self, now: int, who: Who, op: Op, words: Sequence[bytes], sent: bytes, checked_out: bool
+    ) -> Answer:
+        """Execute it. `checked_out`: a connection that was cut is made again. Raises Unanswered."""
+        session = self.sessions.get(who, Session())
+        if session.cut and not checked_out:
+            raise Unanswered
+        asked = self.answers.question(self, now, who, session.queued, words, sent)
+        if asked is None or (answer := self.answers.known.get(asked)) is None:
+            raise Unanswered
+        self.sessions[who] = Session(queued_after(session.queued, words, sent) or b"")
+        if not op.reads:
+            self.seen = answer.contents
+            self._leases = {
+                key: self._leases[key] if length is None else now + length for key, length in answer.leases
+            }
+            self.touched()
+        return answer
+
+    def advance(self, now: int) -> list[str]:
+        self._now = now
+        gone = [key for key, end in self._leases.items() if end <= now]
+        if gone:
+            self._drop(gone)
+            self.touched()
+        return gone
+
+    def _drop(self, gone: Sequence[str]) -> None:
+        self.seen = self.answers.without(self.seen, frozenset(gone))
+        self._leases = {key: end for key, end in self._leases.items() if key not in gone}
+
+    def forget(self, who: Who) -> None:
+        """The client has lost this connection, and makes another one."""
+        self.sessions[who] = Session()
+
+    def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
+        for who in sessions:
+            if cut or self.in_multi(who):
+                self.sessions[who] = Session(cut=True)
+
+    def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
+        return op.reads or not any(map(self.in_multi, (*own, *others)))
+
+    def holds(self, sessions: Sequence[Who]) -> bool:
+        return False
+
+    # -- the replica ----------------------------------------------------------------------------------------------
+
+    def lag(self) -> None:
+        self._kept, self.lags, self._lost = (self.seen, self._leases), True, ()
+
+    def fail_over(self) -> str:
+        assert self._kept is not None
+        (self.seen, self._leases), self._kept, self.lags = self._kept, None, False
+        self._drop([key for key, end in self._leases.items() if end <= self._now])
+        self.touched()
+        return ", ".join(self._lost) or "nothing"
+
+    def jump(self, ahead: int) -> str:
+        gone = [key for key, end in self._leases.items() if end <= self._now + ahead]
+        self._leases = {key: end - ahead for key, end in self._leases.items()}
+        self._drop(gone)
+        self.ahead += ahead
+        self.touched()
+        return ", ".join(gone) or "nothing"
+
+    def hidden(self) -> bytes:
+        return kept(self._kept, self._now)
+
+
+def kept(what: tuple[bytes, Mapping[str, int]] | None, now: int) -> bytes:
+    """What a replica that has fallen behind holds, as a part of the state."""
+    if what is None:
+        return b""
+    contents, leases = what
+    return contents + repr(sorted((key, end - now) for key, end in leases.items())).encode()
+
+
+def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> bytes | None:
+    """What a session has queued after this command; None: it watches, or subscribes, and is not known any more."""
+    name = words[0].upper()
+    if name == b"WATCH" or name.endswith(b"SUBSCRIBE"):
+        return None
+    if name in (b"EXEC", b"DISCARD", b"UNWATCH"):
+        return b""
+    if queued is None or name == b"MULTI" or queued:
+        return None if queued is None else queued + sent
+    return b""
