@@ -95,7 +95,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     urls |= {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy), **given}
-    servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql())]
+    servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
     subject = LedgerSubject(job.strategy, workload, store, values, nodes, clients)

@@ -29,12 +29,17 @@ def tables() -> list[Any]:
 
 
 def contents_sql() -> str:
-    """One query for all that strategies keep in SQL."""
+    """One query for all that strategies keep in SQL: two columns, all that makes a state, and all."""
     parts = []
-    for model in tables():
-        table, key = model._meta.db_table, model._meta.pk.column
-        columns = ", ".join(f.column for f in model._meta.concrete_fields if f.column not in _LEFT_OUT)
-        parts.append(f"(SELECT array_agg(t::text ORDER BY {key}) FROM (SELECT {columns} FROM {table}) t)")  # noqa: S608  (names of our own models)
+    for left_out in (_LEFT_OUT, set()):
+        arrays = []
+        for model in tables():
+            table, key = model._meta.db_table, model._meta.pk.column
+            columns = ", ".join(f.column for f in model._meta.concrete_fields if f.column not in left_out)
+            arrays.append(
+                f"(SELECT array_agg(t::text ORDER BY {key}) FROM (SELECT {columns} FROM {table}) t)"  # noqa: S608  (names of our own models)
+            )
+        parts.append(f"ROW({', '.join(arrays)})::text")
     return "SELECT " + ", ".join(parts)
 
 

@@ -21,7 +21,7 @@ from loadtest.explorer.playing import do
 from loadtest.explorer.recording import Recording
 from loadtest.explorer.run import Run
 from loadtest.explorer.servers.known import Known, Seen
-from loadtest.explorer.tasks import Task, Worker
+from loadtest.explorer.tasks import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.bounds import Bounds
@@ -55,6 +55,8 @@ class Composed(Run):
         """It is this thread's turn: up to its next gate."""
         if task.event is not None:
             task.event.turn(self, task)
+            if task.state is State.BLOCKED:
+                return
         segment = self.recording.next(self, task)
         for effect in segment.effects:
             do(self, task, *effect)
@@ -77,16 +79,9 @@ class Composed(Run):
         twin._know_tasks()
         twin.last = tasks[self.last] if self.last else None
         twin.servers = {name: server.copy() for name, server in self.servers.items()}  # type: ignore[attr-defined]
-        for name in (
-            "spent",
-            "charged",
-            "touched",
-            "steps",
-            "applicable",
-            "learned",
-            "waiting_line",
-            "deadlock",
-        ):
+        for name in ("waiting_line", "deadlock"):
+            setattr(twin, name, [tasks[task] for task in getattr(self, name)])
+        for name in ("spent", "charged", "touched", "steps", "applicable", "learned"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 

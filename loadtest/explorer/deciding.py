@@ -70,7 +70,7 @@ def apply(run: Run, option: Option) -> Task | None:
 
 def _step(run: Run, task: Task, option: Option) -> Task:
     assert task.op is not None
-    task.op.lose_reply = option.kind is Kind.LOST_REPLY
+    task.loses_reply = option.kind is Kind.LOST_REPLY
     task.state, run.last = State.RUN, task
     task.own_step = task.vain_since is not None and task.seen == timeline.shared(run)
     if task.due is None:

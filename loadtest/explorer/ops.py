@@ -19,7 +19,6 @@ class Op:
     identity: bytes
     local: bool = False
     reads: bool = False
-    lose_reply: bool = False
 
 
 class Step(NamedTuple):

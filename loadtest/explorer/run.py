@@ -142,13 +142,16 @@ class Run(Baton):
     def blocked(self, task: Task, seconds: float | None = None, polls: bool = False) -> Standing:
         """The server lets this task's command wait. Ends when it may look for its reply again. `polls`: it will do
         something else when the time is over, so what it did until now was a round."""
+        self.block(task, seconds, polls)
+        yield
+
+    def block(self, task: Task, seconds: float | None = None, polls: bool = False) -> None:
         task.state = State.BLOCKED
         if polls:
             rounds.close(self, task, seconds)
         else:
             rounds.until(self, task, seconds)
         self.waiting_line.append(task)
-        yield
 
     def heard(self, task: Task, what: Hashable) -> None:
         """The task was told this. Whatever it does until its next gate follows from it, and from the clocks."""

@@ -25,6 +25,7 @@ from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.known import Known, Seen
 from loadtest.explorer.servers.postgres import PostgresServer
+from loadtest.explorer.servers.postgres_cut import mend
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.subject import Judgement, Subject, words_of
 from loadtest.explorer.tasks import Halt, State, Task, Worker
@@ -100,6 +101,7 @@ class Stage:
         self.subject.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
             server.begin(known.get(server.name, -1), seen.get(server.name))
+            server.learns = self.learns
         if self.learns and not self._opening:
             self._opening = {name: server.known() for name, server in self.servers.items()}
         workers = [self._worker(index) for index in range(self.bounds.workers)]
@@ -231,7 +233,7 @@ class Stage:
             server.end_sessions(
                 sessions
             )  # whoever has returned may have left a lock behind, or a transaction
-            server.mend(sessions)
+            mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):
             for session in sessions:

@@ -139,6 +139,8 @@ class Task:
     expire: Callable[[], None] = field(default=lambda: None)
     #: the server chose it to end a deadlock
     victim: bool = False
+    #: its command is executed, and its client will not hear of it
+    loses_reply: bool = False
     thread: threading.Thread | None = None
     #: what it was told last (recording.py); what it does, where no thread does it (playing.py); what it stands before,
     #: where no server is asked either (composed.py)

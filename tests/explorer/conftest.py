@@ -29,9 +29,10 @@ def stage(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Stage]]:
     """`stage(deposit, faults=1, …)`: a stage on which that deposit can be explored."""
     opened: list[Any] = []
 
-    def make(deposit: Any, **bounds: Any) -> Stage:
+    def make(deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any) -> Stage:
         bank = Bank(deposit, *explorer_urls)
-        servers = [PostgresServer(explorer_urls[0], CONTENTS), RedisServer(explorer_urls[1])]
+        postgres = PostgresServer(explorer_urls[0], contents or CONTENTS, besides)
+        servers = [postgres, RedisServer(explorer_urls[1])]
         opened.extend((*servers, bank.admin))
         found = Stage(bank, servers, Bounds(**{"faults": 0, **bounds}))
         found.__enter__()

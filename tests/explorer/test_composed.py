@@ -12,7 +12,8 @@ from loadtest.explorer import search
 from loadtest.explorer.bounds import SECOND, Fault
 from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
-from loadtest.explorer.servers import postgres_known, redis_known
+from loadtest.explorer.servers import postgres_way, redis_known
+from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.tasks import digest
@@ -100,9 +101,9 @@ def test_answers_that_forget_what_is_committed_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
-        return digest(way.chain or b"", repr((who, how)).encode(), op.identity)
+        return digest(repr((sorted(way.inside.items()), who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(postgres_known.Way, "question", forgetful)
+    monkeypatch.setattr(postgres_way.Way, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.no_lock, monkeypatch)
 
 
@@ -110,9 +111,9 @@ def test_answers_that_forget_how_a_transaction_came_there_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
-        return digest(b"" if way.chain else contents, repr((who, how)).encode(), op.identity)
+        return digest(contents, repr((who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(postgres_known.Way, "question", forgetful)
+    monkeypatch.setattr(postgres_way.Way, "question", forgetful)
     assert "not repeatable" in noticed(explore, as_often_as_told, monkeypatch)
 
 
@@ -134,6 +135,36 @@ def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch:
 
     monkeypatch.setattr(redis_known.Answers, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.locked_by(naive), monkeypatch)
+
+
+#: the version makes no state here, but who reads it is told it
+BESIDES = "SELECT id, balance, version FROM account ORDER BY id"
+
+
+def signed(own: bank.Bank, amount: int) -> str:
+    """B writes down whether A was there; A reads that."""
+    if amount == 10:
+        own.redis.set("visitor", 1)
+    else:
+        seen = own.redis.get("visitor")
+        own.sql.execute("UPDATE account SET version = %s WHERE id = 1", [2 if seen else 1])
+    own.sql.execute("SELECT version FROM account WHERE id = 1").fetchone()
+    return "ok"
+
+
+def test_what_can_be_read_and_makes_no_state_is_part_of_a_question(
+    stage: Callable[..., Stage], explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "LOOK_EVERY", 1)
+    result = explore(signed, faults=1, contents=BESIDES, besides=True)
+    assert result.exhausted, result.cause
+    postgres = stage(signed, contents=BESIDES, besides=True).servers["postgres"]
+    assert isinstance(postgres, PostgresServer)
+    before = postgres.contents(), postgres.everything()
+    postgres.admin.execute("UPDATE account SET version = 7 WHERE id = 1")
+    postgres.touched()
+    assert postgres.contents() == before[0]
+    assert postgres.everything() != before[1]
 
 
 def granted_twice(own: bank.Bank, amount: int) -> str:

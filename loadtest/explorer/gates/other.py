@@ -49,7 +49,7 @@ def step(
             run.servers[server].touched()
     task.history.add(op.identity, repr(reply).encode())
     run.told(task, op, str(reply))
-    if op.lose_reply:
+    if place.task.loses_reply:
         run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
         task.history.add(b"lost")
         raise lost("the reply is lost")

@@ -17,10 +17,10 @@ from psycopg.pq.abc import PGconn, PGresult
 from loadtest.explorer.endless import Broken
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME
+from loadtest.explorer.servers.postgres_way import CALL
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
-_CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", re.IGNORECASE)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
 
@@ -76,7 +76,7 @@ def describe(gen: Any, name: str, idle: bool) -> Op:
     text = query.decode() if isinstance(query, bytes) else str(query)
     several = bool(_SEVERAL.search(text))  # statements: the first word says nothing of the others
     local = bool(_LOCAL.match(text)) and not several
-    reads = local or bool(_PLAIN_SELECT.match(text) and not _CALL.search(text) and not several)
+    reads = local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)
     shown = text if params is None else f"{text} ← {_shown(params)}"
     return Op(NAME, shown, repr((text, params)).encode(), local, reads)
 

@@ -15,11 +15,13 @@ from psycopg.pq.abc import PGresult
 
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
+from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.servers.postgres_known import Answer, KnownPostgres, Session
-from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS, holds
+from loadtest.explorer.servers.postgres_cut import cut
+from loadtest.explorer.servers.postgres_known import KnownPostgres
+from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
@@ -71,17 +73,22 @@ class SqlCommand:
     def turn(self, run: Composed, task: Task) -> None:
         who, server, op = (task.worker.index, self.number), run.servers[NAME], self.op
         assert isinstance(server, KnownPostgres)
+        session = server.session(who)
+        if not (self.begins or op.local or session.waits) and (
+            session.cut or session.status != TransactionStatus.IDLE
+        ):
+            task.history.add(server.contents())
+        answer = server.answer(who, op, self.begins, self.tells)
+        if answer is None:
+            task.session = who
+            run.block(task)
+            return
         if self.begins:
-            server.answer(who, op, True, False)
             run.told(task, op, "")
             run.heard(task, b"")
             return
-        session = server.session(who)
-        if not op.local and (session.cut or session.status != TransactionStatus.IDLE):
-            task.history.add(server.contents())
-        answer = server.answer(who, op, False, self.tells)
         _tell(run, task, op, answer.reply, answer.shown, answer.error)
-        if op.lose_reply and not answer.error:
+        if task.loses_reply and not answer.error:
             server.end_sessions([who])
             server.cut(who)
             _lose(run, task)
@@ -94,9 +101,9 @@ def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Gener
 def begin(place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own."""
     yield from place.run.standing(place.task, op)
-    asked = _ask(place, connection, op, begins=True)
+    ask(place, connection, op, begins=True)
     _wait(connection, gen)
-    _learn(place, connection, op, asked, b"", "")
+    learn(place, connection, op, b"", "")
     place.run.told(place.task, op, "")
     place.run.heard(place.task, b"")
 
@@ -116,24 +123,24 @@ def execute(
     server.changed |= not op.reads  # a sequence moves on even in what is never committed
     if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
         task.history.add(server.contents())  # what this transaction can see or has seen
-    asked = _ask(place, connection, op, tells=result is not None)
+    ask(place, connection, op, tells=result is not None)
     try:
-        answer = yield from _drive(place, server, connection, gen)
+        answer = yield from _drive(place, server, connection, op, gen)
     except psycopg.Error as raised:
         touched = _after(server, connection, op)
         error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
         task.victim = False
         shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
-        _learn(place, connection, op, asked, b"", shown, type(error).__name__, touched)
+        learn(place, connection, op, b"", shown, type(error).__name__, touched)
         _tell(run, task, op, b"", shown, type(error).__name__)
         raise error from None
     touched = _after(server, connection, op)
     reply, shown = reply_of(result() if result else None)
-    _learn(place, connection, op, asked, reply, shown, touched=touched)
+    learn(place, connection, op, reply, shown, touched=touched)
     _tell(run, task, op, reply, shown)
-    if op.lose_reply:
+    if task.loses_reply:
         server.end_sessions([connection])
-        server.cut(connection)
+        cut(connection)
         _lose(run, task)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
@@ -161,7 +168,9 @@ def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) 
     return touched
 
 
-def _drive(place: Here, server: PostgresServer, connection: Any, gen: Generator[Any, Any, Any]) -> Standing:
+def _drive(
+    place: Here, server: PostgresServer, connection: Any, op: Op, gen: Generator[Any, Any, Any]
+) -> Standing:
     """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
     Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
     socket = connection.pgconn.socket
@@ -182,58 +191,9 @@ def _drive(place: Here, server: PostgresServer, connection: Any, gen: Generator[
             elif place.task.victim or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
-                place.task.session, server.way.chain = connection, None
-                connection.explorer_waited = True
+                place.task.session = connection
+                waits(place, connection, op)
                 yield from place.run.blocked(place.task)
+                goes_on(place, connection, op)
     except StopIteration as done:
         return done.value
-
-
-# -- what is known from then on ---------------------------------------------------------------------------------------
-
-
-def _ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> bytes | None:
-    """What the answer will depend on; None: that is not to be known."""
-    server = place.run.servers[NAME]
-    assert isinstance(server, PostgresServer)
-    connection.explorer_waited = False
-    if not place.run.learns:
-        return None
-    contents = b"" if server.way.chain else server.contents()
-    return server.way.question(
-        contents,
-        connection.explorer_who,
-        op,
-        connection.explorer_isolation,
-        connection.closed,
-        begins,
-        tells,
-    )
-
-
-def _learn(
-    place: Here,
-    connection: Any,
-    op: Op,
-    asked: bytes | None,
-    reply: bytes,
-    shown: str,
-    error: str = "",
-    touched: bool = False,
-) -> None:
-    run, server, who = place.run, place.run.servers[NAME], connection.explorer_who
-    assert isinstance(server, PostgresServer)
-    if not run.learns:
-        return
-    session = Session(
-        connection.pgconn.transaction_status,
-        getattr(connection, "explorer_wrote", False),
-        getattr(connection, "explorer_calls", False),
-        holds(connection),
-        connection.explorer_isolation,
-        connection.closed,
-    )
-    asked = None if connection.explorer_waited else asked
-    server.way.went(asked, who, op, session.inside)
-    if asked and not run.waiting_line and run.decisions > run.beaten:
-        server.answers.known[asked] = Answer(reply, shown, error, server.contents(), touched, session)

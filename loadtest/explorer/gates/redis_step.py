@@ -76,7 +76,7 @@ class RedisCommand:
         answer = server.answer(run.now, who, op, self.words, sent, self.checked_out)
         _told(run, task, op, answer.shown, answer.exact)
         run.heard(task, ("error", answer.exact.decode()) if answer.error else answer.exact)
-        if op.lose_reply and not answer.error:
+        if task.loses_reply and not answer.error:
             server.forget(who)
             _lose(run, task)
 
@@ -143,7 +143,7 @@ def receive(place: Here, connection: Any, gated: Gated, op: Op, *args: Any, **ke
     _learn(place, gated, op, exact, told)
     _told(run, task, op, told, exact)
     run.heard(task, exact)
-    if op.lose_reply:
+    if task.loses_reply:
         gated.outbox.clear()
         connection.disconnect()
         _lose(run, task)

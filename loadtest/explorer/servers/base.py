@@ -20,6 +20,9 @@ class Server(Protocol):
     fails_over: bool
     lags: bool
 
+    #: is what it answers noted, to be known from then on? (composed.py)
+    learns: bool
+
     #: how often its contents may have changed since `begin`
     version: int
 

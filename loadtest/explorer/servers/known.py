@@ -13,11 +13,13 @@ Who = tuple[int, int]
 
 
 class Seen(NamedTuple):
-    """What a server held at one version of its contents, and before. `leases`: their ends, in µs."""
+    """What a server held at one version of its contents, and before. `leases`: their ends, in µs; `everything`: with
+    what is no part of a state."""
 
     version: int
     contents: bytes
     leases: Mapping[str, int]
+    everything: bytes
     before: Seen | None
 
     def all(self) -> Iterator[Seen]:
@@ -31,14 +33,15 @@ class Known:
     """What every server is asked in a composed schedule, in which nobody waits in a server: where somebody would,
     the schedule is executed."""
 
-    fails_over = lags = False
+    fails_over = lags = learns = False
     name = ""
 
-    def __init__(self, contents: bytes, leases: Mapping[str, int]) -> None:
+    def __init__(self, contents: bytes, leases: Mapping[str, int], everything: bytes = b"") -> None:
         self.changed, self.version = False, 0
         self.sessions: dict[Who, Any] = {}
         #: what it holds, and what it has held
-        self.seen, self.way_here = contents, Seen(0, contents, leases, None)
+        self.seen, self.everything = contents, everything
+        self.way_here = Seen(0, contents, leases, everything, None)
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
@@ -52,7 +55,7 @@ class Known:
     def touched(self) -> None:
         """It holds something else now."""
         self.version, self.changed = self.version + 1, True
-        self.way_here = Seen(self.version, self.seen, self.leases(), self.way_here)
+        self.way_here = Seen(self.version, self.seen, self.leases(), self.everything, self.way_here)
 
     def before_step(self, op: Op) -> None:
         pass

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg.pq import ExecStatus, PGconn, TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.known import Seen
-from loadtest.explorer.servers.postgres_known import ENDS, USUAL, Answers, KnownPostgres, Way, asks_for_more
+from loadtest.explorer.servers.known import Seen, Who
+from loadtest.explorer.servers.postgres_known import ENDS, Answers, KnownPostgres, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
 from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, Edges, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
+from loadtest.explorer.servers.postgres_way import USUAL, Way
 from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
 
 
 class PostgresServer:
-    """`contents_sql`: one query whose rows are all that the subject keeps there, times of day left out."""
+    """`contents_sql`: one query whose rows are all that the subject keeps there. `besides`: its last column is what
+    makes no state, but can be read, as times of day."""
 
     name = NAME
     fails_over = lags = False
 
-    def __init__(self, url: str, contents_sql: LiteralString) -> None:
+    def __init__(self, url: str, contents_sql: LiteralString, besides: bool = False) -> None:
+        self._columns = -1 if besides else None
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         for name, query in ((b"contents", contents_sql), (b"blockers", BLOCKERS), (b"held", HELD)):
             self.admin.pgconn.prepare(name, query.encode())
-        self._seen: dict[int, bytes] = {}
+        self._seen: dict[int, tuple[bytes, bytes]] = {}
         self.version, self._proving = 0, False
         self._strangers = Strangers(self.admin)
         self._ask = self.changed = True
         self._blockers: Edges = {}
         self._line = Line(self.admin, self._blockers_of)
+        self.learns = False
         self.answers, self.way = Answers(), Way()
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
@@ -50,7 +53,7 @@ class PostgresServer:
     def begin(self, known: int = -1, seen: Seen | None = None) -> None:
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
-        self._seen |= {each.version: each.contents for each in (seen.all() if seen else ())}
+        self._seen |= {s.version: (s.contents, s.everything) for s in (seen.all() if seen else ())}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
         self.way = Way()
 
@@ -65,13 +68,23 @@ class PostgresServer:
         self._ask = True
 
     def contents(self) -> bytes:
+        return self._look()[0]
+
+    def everything(self) -> bytes:
+        """The contents, with what makes no state."""
+        return self._look()[1]
+
+    def _look(self) -> tuple[bytes, bytes]:
+        """Once for each version."""
         if self.version not in self._seen:
-            self._seen[self.version] = repr(self.ask(b"contents")).encode()
+            rows = self.ask(b"contents")
+            contents = repr([row[: self._columns] for row in rows]).encode()
+            self._seen[self.version] = contents, repr(rows).encode() if self._columns else contents
         return self._seen[self.version]
 
     def known(self) -> KnownPostgres:
         """The same as it is known, as it is now: nobody is inside."""
-        return KnownPostgres(self.name, self.answers, self.contents())
+        return KnownPostgres(self.name, self.answers, *self._look())
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         return ()
@@ -90,10 +103,12 @@ class PostgresServer:
         return bool(self._blockers_of([pid])[pid])
 
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
-        if not self._ask:
-            return []
-        self._ask = False
-        free, self._blockers = self._line.settle({task: task.session for task in waiting})
+        free: list[Task] = []
+        if self._ask:
+            self._ask = False
+            free, self._blockers = self._line.settle({task: task.session for task in waiting})
+        if self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
+            self.answers.free.setdefault(place, _who(free))
         return free
 
     def _blockers_of(self, pids: list[int]) -> Edges:
@@ -102,10 +117,13 @@ class PostgresServer:
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
         pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == NAME}
-        return [pids[pid] for pid in in_circle(list(pids), self._blockers)]
+        found = [pids[pid] for pid in in_circle(list(pids), self._blockers)]
+        if waiting and self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
+            self.answers.circle[place] = _who(found)
+        return found
 
     def abort(self, task: Task) -> None:
-        task.victim = True
+        task.victim, self.way.known = True, False
         self.cancel(task.session.info.backend_pid)
         self._ask = True
 
@@ -125,7 +143,8 @@ class PostgresServer:
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
             connection.explorer_calls = connection.explorer_holds = False
-            self.way.ended(getattr(connection, "explorer_who", (0, 0)))
+            if self.learns:
+                self.way.ended(self.everything(), connection.explorer_who)
         self._ask = True
 
     def note(self, connection: Any, writes: bool, calls: bool) -> None:
@@ -135,16 +154,6 @@ class PostgresServer:
         connection.explorer_calls = calls or getattr(connection, "explorer_calls", False)
         if connection.explorer_calls and idle:
             connection.explorer_holds = bool(self.ask(b"held", _array([connection.info.backend_pid])))
-
-    def cut(self, connection: Any) -> None:
-        """Its client finds the connection closed. It gets it back after the run: connecting costs more than all
-        the rest of a schedule, and the session's end was played already (end_sessions)."""
-        connection.explorer_cut, connection.pgconn = connection.pgconn, _closed_connection()
-
-    def mend(self, sessions: Sequence[Any]) -> None:
-        for connection in sessions:
-            if real := getattr(connection, "explorer_cut", None):
-                connection.pgconn, connection.explorer_cut, connection._closed = real, None, False
 
     def cancel(self, pid: int) -> None:
         self._proved()
@@ -212,11 +221,8 @@ class PostgresServer:
         self.admin.close()
 
 
-@cache
-def _closed_connection() -> Any:
-    closed = PGconn.connect_start(b"")
-    closed.finish()
-    return closed
+def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:
+    return tuple(task.session.explorer_who for task in tasks)
 
 
 def _array(numbers: Sequence[int]) -> bytes:

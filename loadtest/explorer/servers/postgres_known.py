@@ -3,8 +3,7 @@ committed and the sessions that are inside of a transaction have come there by t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from psycopg import IsolationLevel
@@ -13,16 +12,8 @@ from psycopg.pq import TransactionStatus
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Unanswered
 from loadtest.explorer.servers.known import Known, Who
-from loadtest.explorer.tasks import digest
-
-#: what a session remembers beyond its transaction
-_LASTING = re.compile(
-    r"\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DO|CREATE|DECLARE)\b"
-    r"|set_config\s*\(",
-    re.IGNORECASE,
-)
-#: certainly takes no number from a sequence
-_UNCOUNTED = re.compile(r"\s*(?:UPDATE|DELETE|COMMIT|ROLLBACK)\b(?!.*\()", re.IGNORECASE | re.DOTALL)
+from loadtest.explorer.servers.postgres_way import USUAL, Way
+from loadtest.explorer.tasks import Task
 
 
 class Answer(NamedTuple):
@@ -33,6 +24,7 @@ class Answer(NamedTuple):
     shown: str
     error: str
     contents: bytes
+    everything: bytes
     touched: bool
     session: Session
 
@@ -44,64 +36,35 @@ class Session(NamedTuple):
     holds: bool = False
     isolation: IsolationLevel | None = None
     cut: bool = False
+    #: its command stands in PostgreSQL's queue
+    waits: bool = False
 
     @property
     def inside(self) -> bool:
         """Does it hold anything that others could meet?"""
-        return not self.cut and (self.status != TransactionStatus.IDLE or self.holds)
-
-
-class Way:
-    """How the open transactions came to where they are, as a digest."""
-
-    def __init__(self) -> None:
-        #: b"": nobody is inside, what is committed says all. None: somebody waited for somebody; it is not known
-        self.chain: bytes | None = b""
-        #: what sessions remember, and how many numbers were drawn from sequences
-        self.lasting = b""
-        self.inside: frozenset[Who] = frozenset()
-
-    def question(self, contents: bytes, who: Who, op: Op, *how: object) -> bytes | None:
-        """What an answer to `op` depends on. None: it is not known."""
-        if self.chain is None:
-            return None
-        return digest(self.chain or contents, self.lasting, repr((who, how)).encode(), op.identity)
-
-    def went(self, question: bytes | None, who: Who, op: Op, inside: bool) -> None:
-        """The session has executed it, and is inside of a transaction now, or not."""
-        if _LASTING.search(op.text) or not (op.reads or _UNCOUNTED.match(op.text)):
-            self.lasting = digest(self.lasting, op.identity if _LASTING.search(op.text) else b"a number")
-        self._moved(question, who, inside)
-
-    def ended(self, who: Who) -> None:
-        """The session was brought to its end from outside."""
-        self._moved(digest(self.chain, repr(who).encode()) if self.chain else self.chain, who, False)
-
-    def _moved(self, chain: bytes | None, who: Who, inside: bool) -> None:
-        self.inside = self.inside | {who} if inside else self.inside - {who}
-        self.chain = chain if self.inside else b""
-
-    def copy(self) -> Way:
-        twin = Way()
-        twin.chain, twin.lasting, twin.inside = self.chain, self.lasting, self.inside
-        return twin
+        return not self.cut and (self.waits or self.status != TransactionStatus.IDLE or self.holds)
 
 
 class Answers:
-    """What the server has answered. `strict`: somebody has asked for another isolation than the usual one."""
+    """What the server has answered; None: the command waits for another session. `free`, `circle`: of those who wait,
+    who is let go by what was done last, and who waits for each other. `strict`: somebody has asked for more than the
+    usual isolation."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, Answer] = {}
+        self.known: dict[bytes, Answer | None] = {}
+        self.free: dict[bytes, tuple[Who, ...]] = {}
+        self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
 
 
 class KnownPostgres(Known):
     """`contents`: of the opening."""
 
-    def __init__(self, name: str, answers: Answers, contents: bytes) -> None:
-        super().__init__(contents, {})
+    def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes) -> None:
+        super().__init__(contents, {}, everything)
         self.name, self.answers = name, answers
         self.way = Way()
+        self._settled: bytes | None = None  # who is free then was asked
 
     def copy(self) -> KnownPostgres:
         twin = super().copy()
@@ -119,27 +82,56 @@ class KnownPostgres(Known):
     def before_step(self, op: Op) -> None:
         self.answers.strict |= asks_for_more(op)
 
-    def answer(self, who: Who, op: Op, *how: object) -> Answer:
-        """Execute it. Raises Unanswered."""
+    def answer(self, who: Who, op: Op, *how: object) -> Answer | None:
+        """Execute it; or, where it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
-        asked = self.way.question(self.seen, who, op, before.isolation, before.cut, *how)
-        if asked is None or (answer := self.answers.known.get(asked)) is None:
+        how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
+        asked = self.way.question(self.everything, who, op, before.isolation, self.answers.strict, *how)
+        if asked is None or asked not in self.answers.known:
             raise Unanswered
+        answer = self.answers.known[asked]
+        if answer is None:
+            self.sessions[who] = before._replace(waits=True)
+            self.way.waits(self.everything, who, op)
+            return None
         self.sessions[who] = answer.session
-        self.way.went(asked, who, op, answer.session.inside)
+        told, failed = answer.reply or answer.error.encode(), bool(answer.error)
+        self.way.went(self.everything, who, op, told, failed, answer.session.inside)
         self.changed |= not op.reads
-        self.seen = answer.contents
+        self.seen, self.everything = answer.contents, answer.everything
         if answer.touched:
             self.touched()
         return answer
+
+    def freed(self, waiting: Sequence[Task]) -> list[Task]:
+        place = self.way.place(self.everything, self.answers.strict)
+        if place == self._settled:
+            return []
+        self._settled = place
+        return self._those(self.answers.free, waiting)
+
+    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
+        return self._those(self.answers.circle, waiting) if waiting else []
+
+    def _those(self, known: Mapping[bytes, tuple[Who, ...]], waiting: Sequence[Task]) -> list[Task]:
+        found = known.get(self.way.place(self.everything, self.answers.strict) or b"")
+        if found is None:
+            raise Unanswered
+        by = {task.session: task for task in waiting}
+        return [by[who] for who in found]
+
+    def abort(self, task: Task) -> None:
+        raise Unanswered
 
     def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
         for who in sessions:
             session = self.session(who)
             if session.cut or not session.inside:
                 continue
-            self.sessions[who] = session._replace(status=TransactionStatus.IDLE, calls=False, holds=False)
-            self.way.ended(who)
+            self.sessions[who] = session._replace(
+                status=TransactionStatus.IDLE, calls=False, holds=False, waits=False
+            )
+            self.way.ended(self.everything, who)
 
     def cut(self, who: Who) -> None:
         """Its client finds the connection closed."""
@@ -158,7 +150,8 @@ class KnownPostgres(Known):
         return any(self.session(who).inside for who in sessions)
 
 
-USUAL = (None, IsolationLevel.READ_COMMITTED)
+#: what distinguishes the answer to a command that has waited from the command itself
+GOES_ON = ("goes on",)
 ENDS = frozenset({"COMMIT", "ROLLBACK"})
 
 

@@ -57,7 +57,7 @@ class RedisServer:
         self._stepped: float | None = None  # when the first step after the last look began
         self.changed = True
         self.replica = Replica(self.ask)
-        self.fails_over = True
+        self.fails_over, self.learns = True, False
         #: commands that only a replica, or a disk, can answer were seen
         self.confirming: set[str] = set()
 

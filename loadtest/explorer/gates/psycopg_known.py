@@ -1,0 +1,77 @@
+"""What PostgreSQL answers is noted while it is asked: from then on it is known (servers/postgres_known.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtest.explorer.gates.here import Here
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.postgres import NAME, PostgresServer
+from loadtest.explorer.servers.postgres_known import GOES_ON, Answer, Session
+from loadtest.explorer.servers.postgres_locks import holds
+
+
+def ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
+    """Note what the answer will depend on; None: it is not to be known."""
+    server = place.run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    connection.explorer_asked, connection.explorer_found = None, b""
+    if place.run.learns:
+        how = (connection.explorer_isolation, connection.closed, begins, tells)
+        _question(server, connection, op, *how)
+
+
+def waits(place: Here, connection: Any, op: Op) -> None:
+    run, server, asked = place.run, place.run.servers[NAME], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if run.learns:
+        server.way.waits(server.everything(), connection.explorer_who, op)
+        if asked and server.way.known and run.decisions > run.beaten:
+            server.answers.known[asked] = None
+
+
+def goes_on(place: Here, connection: Any, op: Op) -> None:
+    server = place.run.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    if place.run.learns:
+        _question(server, connection, op, *GOES_ON)
+
+
+def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
+    connection.explorer_found = server.everything()
+    connection.explorer_asked = server.way.question(
+        connection.explorer_found,
+        connection.explorer_who,
+        op,
+        connection.explorer_isolation,
+        server.answers.strict,
+        *how,
+    )
+
+
+def learn(
+    place: Here,
+    connection: Any,
+    op: Op,
+    reply: bytes,
+    shown: str,
+    error: str = "",
+    touched: bool = False,
+) -> None:
+    run, server, asked = place.run, place.run.servers[NAME], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if not run.learns:
+        return
+    session = Session(
+        connection.pgconn.transaction_status,
+        getattr(connection, "explorer_wrote", False),
+        getattr(connection, "explorer_calls", False),
+        holds(connection),
+        connection.explorer_isolation,
+        connection.closed,
+    )
+    told = reply or error.encode()
+    server.way.went(connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside)
+    if asked and run.decisions > run.beaten:
+        held = server.contents(), server.everything()
+        server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

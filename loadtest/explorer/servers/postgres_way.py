@@ -1,0 +1,108 @@
+"""How the open transactions came to where they are: what PostgreSQL's answers depend on, beside what is committed."""
+
+from __future__ import annotations
+
+import re
+
+from psycopg import IsolationLevel
+
+from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.known import Who
+from loadtest.explorer.tasks import digest
+
+USUAL = (None, IsolationLevel.READ_COMMITTED)
+#: what a session remembers beyond its transaction
+_LASTING = re.compile(
+    r"\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DECLARE)\b"
+    r"|set_config\s*\(",
+    re.IGNORECASE,
+)
+#: a function's name, or what could be one, and its bracket
+CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", re.IGNORECASE)
+#: takes no number from a sequence, unless it calls a function
+_UNCOUNTED = re.compile(r"\s*(?:UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+#: may meet those who only read
+_TABLES = re.compile(
+    r"\s*(?:LOCK|TRUNCATE|ALTER|DROP|CREATE|VACUUM|REINDEX|CLUSTER|REFRESH|DO|CALL)\b", re.IGNORECASE
+)
+
+
+class Way:
+    """Under READ COMMITTED each command sees what is committed then, so of a transaction only what it wrote or locked
+    matters, each with what it found; between transactions only who waits for whom, in which order. Under a stricter
+    isolation (`strict`: somebody has asked for one) every command matters, in the order of all."""
+
+    def __init__(self) -> None:
+        #: no longer, once something is done of which too little is known: until nobody is inside
+        self.known = True
+        self.strict = False
+        #: what sessions remember, and how many numbers were drawn from sequences
+        self.lasting = b""
+        #: of each session that is inside of a transaction, or holds a lock
+        self.inside: dict[Who, bytes] = {}
+        self.line: tuple[Who, ...] = ()
+        self.order = b""
+
+    def place(self, contents: bytes, strict: bool) -> bytes | None:
+        """All of it, as a digest. None: it is not known."""
+        if not self.known:
+            return None
+        if strict or self.strict:
+            return digest(
+                self.order or contents, self.lasting, repr((sorted(self.inside), self.line)).encode()
+            )
+        return digest(contents, self.lasting, repr((sorted(self.inside.items()), self.line)).encode())
+
+    def question(
+        self,
+        contents: bytes,
+        who: Who,
+        op: Op,
+        isolation: IsolationLevel | None,
+        strict: bool,
+        *how: object,
+    ) -> bytes | None:
+        """What an answer to `op` depends on. None: it is not known."""
+        self.strict = self.strict or isolation not in USUAL
+        place = self.place(contents, strict)
+        if place is None or _TABLES.match(op.text):
+            return None
+        return digest(place, repr((who, how)).encode(), op.identity)
+
+    def went(self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool) -> None:
+        """The session has executed it, while that was committed, and is inside of a transaction now, or not."""
+        if _LASTING.search(op.text):
+            self.lasting = digest(self.lasting, repr(who).encode(), op.identity)
+        elif not op.reads and (CALL.search(op.text) or not _UNCOUNTED.match(op.text)):
+            self.lasting = digest(self.lasting, b"a number")
+        self.known = self.known and not _TABLES.match(op.text)
+        self.line = tuple(other for other in self.line if other != who)
+        before = self.inside.get(who, b"")
+        if op.local:
+            before = digest(before, op.identity)
+        elif not op.reads or failed:
+            before = digest(before, contents, op.identity, reply)
+        self._moved(contents, who, op.identity, before if inside else None)
+
+    def waits(self, contents: bytes, who: Who, op: Op) -> None:
+        """Its command waits for another session. Outside of a transaction it would be done, and committed, whenever the
+        other one lets it: that is not known."""
+        self.known = self.known and who in self.inside
+        self.line += (who,)
+        self._moved(contents, who, b"waits", digest(self.inside.get(who, b""), contents, op.identity))
+
+    def ended(self, contents: bytes, who: Who) -> None:
+        """The session was brought to its end from outside."""
+        self.line = tuple(other for other in self.line if other != who)
+        self._moved(contents, who, b"ended", None)
+
+    def _moved(self, contents: bytes, who: Who, what: bytes, to: bytes | None) -> None:
+        others = {other: way for other, way in self.inside.items() if other != who}
+        self.inside = others if to is None else {**others, who: to}
+        self.order = digest(self.order or contents, repr(who).encode(), what) if self.inside else b""
+        self.known = self.known or not self.inside
+
+    def copy(self) -> Way:
+        twin = Way()
+        vars(twin).update(vars(self))
+        return twin
