@@ -7,7 +7,7 @@ from typing import Any
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.servers.postgres_known import GOES_ON, Answer, Session
+from loadtest.explorer.servers.postgres_known import ENDS, GOES_ON, Answer, Session
 from loadtest.explorer.servers.postgres_locks import holds
 
 
@@ -16,6 +16,8 @@ def ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool 
     server = place.run.servers[NAME]
     assert isinstance(server, PostgresServer)
     connection.explorer_asked, connection.explorer_found = None, b""
+    if place.run.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
+        server.answers.close()
     if place.run.learns:
         how = (connection.explorer_isolation, connection.closed, begins, tells)
         _question(server, connection, op, *how)
@@ -26,7 +28,7 @@ def waits(place: Here, connection: Any, op: Op) -> None:
     assert isinstance(server, PostgresServer)
     if run.learns:
         server.way.waits(server.everything(), connection.explorer_who, op)
-        if asked and server.way.known and run.decisions > run.beaten:
+        if asked and server.way.known and run.decisions > run.beaten and not server.answers.closed:
             server.answers.known[asked] = None
 
 
@@ -72,6 +74,6 @@ def learn(
     )
     told = reply or error.encode()
     server.way.went(connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside)
-    if asked and run.decisions > run.beaten:
+    if asked and run.decisions > run.beaten and not server.answers.closed:
         held = server.contents(), server.everything()
         server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

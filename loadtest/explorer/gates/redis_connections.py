@@ -45,6 +45,8 @@ class Gated:
     who: tuple[int, int] = (0, 0)
     queued: bytes | None = b""
     asked: Any = None
+    #: which of the server's databases it uses; the first one is looked at
+    database: int = 0
 
 
 def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
@@ -101,6 +103,7 @@ def gate_of(place: Here, connection: Any) -> Gated:
         found = Gated(
             _server(place, connection), connection.explorer_number, checked_out=True, listens=listens
         )
+        found.database = int(getattr(connection, "db", 0) or 0)
         connection.explorer, connection.explorer_socket = found, connection._sock
     place.task.worker.sessions.setdefault(found.server.name, {})[connection] = place.task
     return found

@@ -48,9 +48,10 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     return packed([b"EVAL", _before(now, left) + known, *words[2:]])
 
 
-def unread(words: Sequence[bytes]) -> bool:
-    """Is it a script whose text no gate has seen?"""
-    return words[0].upper() == b"EVALSHA" and words[1].lower() not in _texts
+def script_of(words: Sequence[bytes]) -> bytes | None:
+    """The text of the script that this command calls, if a gate has seen it."""
+    name = words[0].upper()
+    return words[1] if name == b"EVAL" else _texts.get(words[1].lower()) if name == b"EVALSHA" else None
 
 
 def time_of_day(now: int) -> tuple[int, int]:

@@ -13,11 +13,12 @@ from redis.connection import AbstractConnection
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
 from loadtest.explorer.gates.redis_connections import Gated, connect_again, gate_of
-from loadtest.explorer.gates.redis_scripts import time_of_day, unread, virtual
+from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing
 from loadtest.explorer.servers.redis_known import Answer, KnownRedis, queued_after
+from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.servers.redis_wire import left
 from loadtest.explorer.tasks import Task
 
@@ -174,12 +175,14 @@ def _lose(run: Run, task: Task) -> None:
 def _ask(place: Here, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes) -> None:
     """Note what the answer will depend on. Of a lease that is there it has to be seen whether it is granted again."""
     run, server = place.run, gated.server
-    gated.asked = None
-    if run.learns and run.decisions > run.beaten and not unread(words):
+    gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
+    if run.learns and run.decisions > run.beaten and repeats:
         if not op.reads:
             server.pin()
         gated.asked = server.answers.question(server, run.now, gated.who, gated.queued, words, sent)
-    gated.queued = queued_after(gated.queued, words, sent)
+    gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None
+    if words[0].upper() == b"SELECT":
+        gated.database = -1
 
 
 def _learn(place: Here, gated: Gated, op: Op, exact: bytes, told: str, error: bool = False) -> None:

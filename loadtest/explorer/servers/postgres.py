@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
@@ -10,6 +11,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.known import Seen, Who
+from loadtest.explorer.servers.postgres_hidden import FUNCTIONS, RELATIONS, Hidden
 from loadtest.explorer.servers.postgres_known import ENDS, Answers, KnownPostgres, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
 from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, Edges, edges, holds, in_circle, wrote
@@ -18,6 +20,7 @@ from loadtest.explorer.servers.postgres_way import USUAL, Way
 from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
+_TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 
 
 class PostgresServer:
@@ -30,7 +33,8 @@ class PostgresServer:
     def __init__(self, url: str, contents_sql: LiteralString, besides: bool = False) -> None:
         self._columns = -1 if besides else None
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
-        for name, query in ((b"contents", contents_sql), (b"blockers", BLOCKERS), (b"held", HELD)):
+        questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
+        for name, query in (questions | {b"relations": RELATIONS, b"functions": FUNCTIONS}).items():
             self.admin.pgconn.prepare(name, query.encode())
         self._seen: dict[int, tuple[bytes, bytes]] = {}
         self.version, self._proving = 0, False
@@ -40,6 +44,7 @@ class PostgresServer:
         self._line = Line(self.admin, self._blockers_of)
         self.learns = False
         self.answers, self.way = Answers(), Way()
+        self._hidden = Hidden(self.ask, contents_sql)
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared question, its rows as text."""
@@ -81,6 +86,10 @@ class PostgresServer:
             contents = repr([row[: self._columns] for row in rows]).encode()
             self._seen[self.version] = contents, repr(rows).encode() if self._columns else contents
         return self._seen[self.version]
+
+    def writes_unseen(self, text: str) -> bool:
+        """Might this command, which writes, change what the contents do not show?"""
+        return bool(_TABLES.match(text)) or self._hidden.named_in(text)
 
     def known(self) -> KnownPostgres:
         """The same as it is known, as it is now: nobody is inside."""

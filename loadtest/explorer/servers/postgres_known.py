@@ -55,6 +55,13 @@ class Answers:
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
+        #: nothing is known any more: something was written that no look shows
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+        for known in (self.known, self.free, self.circle):
+            known.clear()
 
 
 class KnownPostgres(Known):

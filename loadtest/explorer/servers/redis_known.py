@@ -9,12 +9,6 @@ from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Unanswered
 from loadtest.explorer.servers.known import Known, Seen, Who
 
-#: their answers depend on more than the keys: on other clients, on real time, on chance, on what was loaded or watched
-_NEVER = frozenset(
-    b"CLIENT CONFIG INFO DEBUG SCRIPT FUNCTION FCALL FCALL_RO EVAL_RO EVALSHA_RO WATCH UNWATCH SELECT SWAPDB RANDOMKEY "
-    b"SPOP SRANDMEMBER HRANDFIELD ZRANDMEMBER OBJECT MEMORY SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE "
-    b"SUNSUBSCRIBE WAIT WAITAOF".split()
-)
 #: words in a command by which it may read, or compare, what a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 _CLOCK = b"\r\nTIME\r\n"
@@ -53,8 +47,7 @@ class Answers:
         self, of: Holding, now: int, who: Who, queued: bytes | None, words: Sequence[bytes], sent: bytes
     ) -> Hashable | None:
         """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
-        name = words[0].upper()
-        if queued is None or name in _NEVER or name in self.blocking:
+        if queued is None or words[0].upper() in self.blocking:
             return None
         data, leases = (queued + sent).upper(), of.leases()
         left = sorted((k, end - now) for k, end in leases.items()) if any(w in data for w in _TIMED) else ()

@@ -1,0 +1,50 @@
+"""What a look at the contents does not show: other tables, and functions that use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+RELATIONS = (
+    "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
+    "WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
+)
+FUNCTIONS = (
+    "SELECT proname, prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "
+    "WHERE nspname NOT IN ('pg_catalog', 'information_schema')"
+)
+_WORD = re.compile(r"\w+")
+
+
+class Hidden:
+    """`shown`: the query for the contents; `ask`: one round trip beside the gates. A command that writes what is not
+    shown makes answers depend on more than is known of the server."""
+
+    def __init__(self, ask: Callable[[bytes], list[Any]], shown: str) -> None:
+        self.ask, self.shown = ask, _words(shown)
+        self._names: set[str] | None = None
+        self._written: dict[str, bool] = {}
+
+    def named_in(self, text: str) -> bool:
+        """Does this command, without its values, name any of it?"""
+        statement = text.partition(" ← ")[0]
+        if statement not in self._written:
+            self._written[statement] = not self.names.isdisjoint(_words(statement))
+        return self._written[statement]
+
+    @property
+    def names(self) -> set[str]:
+        if self._names is None:
+            found = {name.decode().lower() for (name,) in self.ask(b"relations")} - self.shown
+            functions = [
+                (name.decode().lower(), _words(text.decode())) for name, text in self.ask(b"functions")
+            ]
+            while more := {name for name, words in functions if name not in found and words & found}:
+                found |= more
+            self._names = found
+        return self._names
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)}

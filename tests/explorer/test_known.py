@@ -1,0 +1,111 @@
+"""What no look at a server shows is not taken for known: there every schedule is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from loadtest.explorer.bounds import SECOND
+from loadtest.explorer.result import Result
+from loadtest.explorer.search import Search
+from loadtest.explorer.servers.postgres import PostgresServer
+from loadtest.explorer.servers.redis_repeatable import repeatable
+from loadtest.explorer.stage import Stage
+from tests.explorer import bank
+from tests.explorer.test_composed import told
+
+Explore = Callable[..., Result]
+
+
+@pytest.fixture
+def own_table(explorer_urls: tuple[str, str]) -> Iterator[None]:
+    """A lock's own table, that the contents do not show."""
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute("CREATE TABLE own_locks (name text PRIMARY KEY)")
+        yield
+        admin.execute("DROP TABLE own_locks")
+
+
+def in_a_table(own: bank.Bank) -> Any:
+    @contextmanager
+    def lock() -> Iterator[None]:
+        if not own.sql.execute("INSERT INTO own_locks VALUES ('lock') ON CONFLICT DO NOTHING").rowcount:
+            raise bank.GaveUp
+        yield
+        own.sql.execute("DELETE FROM own_locks")
+
+    return lock()
+
+
+def in_another_database(own: bank.Bank) -> Any:
+    if not hasattr(own.own, "second"):
+        own.own.second = redis.Redis.from_url(own.redis_url, db=1, retry=Retry(NoBackoff(), 0))
+
+    @contextmanager
+    def lock() -> Iterator[None]:
+        if not own.own.second.setnx("lock", 1):
+            raise bank.GaveUp
+        yield
+        own.own.second.delete("lock")
+
+    return lock()
+
+
+@pytest.mark.parametrize("lock", [in_a_table, in_another_database])
+def test_what_no_look_shows_is_executed(explore: Explore, own_table: None, lock: Any) -> None:
+    deposit = bank.locked_by(lock)
+    composed, executed = explore(deposit, patience=SECOND), explore(deposit, patience=SECOND, composed=False)
+    assert told(composed) == told(executed)
+    assert composed.exhausted, composed.cause
+
+
+@pytest.mark.parametrize(("deposit", "closed"), [(bank.locked_by(in_a_table), True), (bank.no_lock, False)])
+def test_nothing_is_known_once_something_is_written_that_no_look_shows(
+    stage: Callable[..., Stage], own_table: None, deposit: Any, closed: bool
+) -> None:
+    explored = stage(deposit)
+    result = Search(explored).explore()
+    postgres = explored.servers["postgres"]
+    assert isinstance(postgres, PostgresServer)
+    assert (postgres.answers.closed, not postgres.answers.known) == (closed, closed)
+    assert (result.composed == 0) == closed
+
+
+def test_a_function_that_uses_another_table_shows_no_more_than_it(
+    explorer_urls: tuple[str, str], own_table: None
+) -> None:
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute("CREATE FUNCTION take() RETURNS void LANGUAGE sql AS 'DELETE FROM own_locks'")
+        admin.execute("CREATE FUNCTION take_twice() RETURNS void LANGUAGE sql AS 'SELECT take()'")
+        server = PostgresServer(explorer_urls[0], bank.CONTENTS)
+        try:
+            assert server.writes_unseen("SELECT take_twice()")
+            assert not server.writes_unseen("UPDATE account SET balance = 1 ← own_locks")
+        finally:
+            server.close()
+            admin.execute("DROP FUNCTION take_twice; DROP FUNCTION take")
+
+
+@pytest.mark.parametrize(
+    ("words", "script", "known"),
+    [
+        ([b"set", b"lock", b"1", b"NX"], None, True),
+        ([b"SRANDMEMBER", b"set"], None, False),
+        ([b"XREADGROUP", b"GROUP", b"g", b"c"], None, False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call('GET', KEYS[1])", True),
+        ([b"EVALSHA", b"text", b"0"], None, False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call('SRANDMEMBER', KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"local call = redis.call return call('SPOP', KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call(ARGV[1], KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"return math.random(3)", False),
+    ],
+)
+def test_only_what_answers_the_same_every_time_is_known(words: Any, script: Any, known: bool) -> None:
+    assert repeatable(words, script) is known
