@@ -64,9 +64,9 @@ class Choosing:
             return 0
         moment = state.moment(run)
         self._note(run, moment)
-        key, shape = moment.key, state.shape(run) if run.collapsed else b""
+        key, shape = moment.key, state.shape(run) if run.beyond else b""
         again = any(branch.key == key for branch in self.path)
-        if shape and (again or any(branch.shape == shape for branch in self.path)):
+        if (run.collapsed and again) or (shape and any(branch.shape == shape for branch in self.path)):
             return self._straight(run, options, key, shape)
         if key in self.expanded:
             if again:

@@ -54,8 +54,6 @@ class Branch:
     footprints: tuple[Footprint | None, ...] = ()
     #: the run as it stood here, to go on from
     checkpoint: Composed | None = None
-    #: the option after which it could not be composed
-    blind: int | None = None
 
     def passed(self, run: Run) -> None:
         """A run comes by, on its way."""

@@ -28,11 +28,16 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     until(run, task, seconds)
     ends, before, task.leases = timeline.leases(run), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
-    collapse = run.full and not timeline.held_back(run, task.worker)
+    beyond = run.full and not timeline.held_back(
+        run, task.worker
+    )  # … the slack: nobody else is about to do anything
+    collapse = beyond or timeline.watched_well(run, task)
     if task.history.tries_again:
         task.history.attempt(timeline.shared(run))
     same = task.history.close(collapse)
-    run.collapsed |= same and collapse
+    again = same or task.history.folded
+    run.collapsed |= again and collapse
+    run.beyond |= again and beyond
     if not same:
         task.vain_since, task.dozed = None, False
         if task.main and not task.history.attempts:  # a renewal for ever brings nobody on

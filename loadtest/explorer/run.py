@@ -53,6 +53,7 @@ class Run(Baton):
         self.charged: set[str] = set()  # servers whose failover is among them (faults.charge)
         self.touched = set(servers)  # where something has happened since faults were last offered
         self.collapsed = False  # a poll in vain was taken for the one before
+        self.beyond = False  # … when nobody else was due: from then on not each of them branches
         self.steps: list[Step] = []
         self.trace: Callable[[Run, Step], None] | None = None
         self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came

@@ -125,8 +125,6 @@ class Search(Choosing):
     def _composed(self) -> Composed | None:
         """The same without any server, from the last decision on. None: something is not known."""
         last = max((depth for depth, branch in enumerate(self.path) if branch.checkpoint), default=-1)
-        if any(branch.blind == branch.taken for branch in self.path[max(last, 0) :]):
-            return None
         if last < 0:
             run, option, self.depth = self.stage.composed(self._choose), None, 0
         else:
@@ -135,14 +133,11 @@ class Search(Choosing):
         if run is None:
             return None
         run.watched = self._watched(self.depth)
-        known = len(self.path)
         try:
             run.go_on(option)
             self.stage.compose_end(run)
         except Unknown as unknown:
             self.news = unknown.worker
-            if self.depth < known:
-                self.path[self.depth - 1].blind = self.path[self.depth - 1].taken
             return None
         return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType, TracebackType
@@ -177,7 +176,7 @@ class Stage:
             attach(None)
 
     def _worker(self, index: int) -> Worker:
-        worker = Worker(chr(ord("A") + index), index, random=random.Random(index))  # noqa: S311
+        worker = Worker(chr(ord("A") + index), index)
         worker.tasks.append(Task(worker.name, worker, main=True, thread=self.hands[index].thread))
         worker.node = self.recording.roots[index] if self.recording else None
         return worker

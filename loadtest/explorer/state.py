@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer import timeline
-from loadtest.explorer.tasks import Task, Worker, digest
+from loadtest.explorer.digests import digest
+from loadtest.explorer.tasks import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.bounds import Fault
@@ -112,6 +113,13 @@ def _put_off(run: Run, task: Task) -> bool:
     return task.until is not None and timeline.wakes_at(run, task) != task.until
 
 
+def _late(task: Task, now: int | None) -> int | bool | None:
+    """How late it is. That counts for whoever may act: when a wait, or a pause, ends, it is due from then on."""
+    if now is None or task.state is not State.READY or task.worker.paused:
+        return task.due is None
+    return task.due and now - task.due
+
+
 def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
     history = task.history
     if not task.alive:
@@ -119,7 +127,7 @@ def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]
     return (
         task.state.value,
         task.op.identity if task.op else b"",
-        (task.due and now - task.due) if now is not None else task.due is None,
+        _late(task, now),
         "dozes" if doze else time(task.until),
         task.renews,
         task.notified,

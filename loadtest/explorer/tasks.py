@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import threading
 from collections.abc import Callable, Generator, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from loadtest.explorer.history import History
 from loadtest.explorer.ops import Op
 
 
@@ -24,80 +24,6 @@ class State(Enum):
     WAIT = "wait"  # sleeps, or waits for something in its own process
     DONE = "done"
     DEAD = "dead"  # a fault ended it; its thread stands still until the run is over
-
-
-@dataclass(slots=True)
-class History:
-    """What a task has sent and what it was told, as a digest. A poll is a round: everything between two waits."""
-
-    base: bytes = b""
-    round: list[bytes] = field(default_factory=list)
-    last: tuple[bytes, ...] | None = None
-    #: the commands of this round and of the one before; how many rounds running had the same names, though each was
-    #: told something else; how many of those came after a change of what everybody could see
-    sent: list[str] = field(default_factory=list)
-    last_sent: list[str] = field(default_factory=list)
-    attempts: int = 0
-    changes: int = 0
-    seen: bytes = b""
-    #: when it looked at its monotonic clock; such times only matter relative to now
-    looks: list[int] = field(default_factory=list)
-    last_from: int = 0
-    round_from: int = 0
-
-    def add(self, *parts: bytes) -> None:
-        self.round.append(digest(*parts))
-
-    def look(self, now: int) -> None:
-        if not self.looks or self.looks[-1] != now:
-            self.looks.append(now)
-
-    @property
-    def tries_again(self) -> bool:
-        return bool(self.sent) and list(map(_name, self.sent)) == list(map(_name, self.last_sent))
-
-    def goes_on_as_before(self, command: str) -> bool:
-        """Is it this that the round before had at this place? Of attempts only the names are the same."""
-        before = self.last_sent[len(self.sent)] if len(self.sent) < len(self.last_sent) else ""
-        return before == command or (self.attempts > 0 and _name(before) == _name(command))
-
-    def attempt(self, seen: bytes) -> None:
-        """Another one; `seen`: what everybody can see after it."""
-        self.changes = self.changes + (seen != self.seen) if self.attempts else 0
-        self.seen = seen
-
-    def close(self, collapse: bool) -> bool:
-        """End a round. → was it the same as the one before? Then, if `collapse`, only the later one counts."""
-        done = tuple(self.round)
-        same = bool(done) and done == self.last
-        if same and collapse:
-            del self.looks[self.last_from : self.round_from]
-        else:
-            self.base = digest(self.base, *done)
-            self.last_from = self.round_from
-        self.attempts = self.attempts + 1 if self.tries_again and not same else 0
-        self.sent, self.last_sent = [], self.sent
-        self.round_from = len(self.looks)
-        self.last = done
-        self.round.clear()
-        return same
-
-    def copy(self) -> History:
-        return replace(
-            self,
-            round=self.round.copy(),
-            sent=self.sent.copy(),
-            last_sent=self.last_sent.copy(),
-            looks=self.looks.copy(),
-        )
-
-    def key(self, now: int) -> tuple[Any, ...]:
-        """All that the thread can know, `now` being the time."""
-        return (self.base, tuple(self.round), tuple(now - at for at in self.looks))
-
-
-def _name(command: str) -> str:
-    return command.split(" ", 1)[0]
 
 
 @dataclass(eq=False)
@@ -175,7 +101,8 @@ class Worker:
     alone: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
-    random: random.Random = field(default_factory=random.Random)
+    #: its random numbers, by where they are asked for
+    chances: dict[str, random.Random] = field(default_factory=dict)
     result: Any = None
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them
@@ -194,15 +121,14 @@ class Worker:
     def finished(self) -> bool:
         return not self.main.alive
 
+    def chance(self, place: str) -> random.Random:
+        """Where its random numbers come from, at this place of its code. Each has its own: else how often a waiter has
+        drawn the length of its sleep would decide what is called how afterwards, and make a state of each number."""
+        if place not in self.chances:
+            self.chances[place] = random.Random(f"{self.index} {place}")  # noqa: S311
+        return self.chances[place]
+
     @property
     def pid(self) -> int:
         """What os.getpid() says inside: two workers are two processes."""
         return 1_000_001 + self.index
-
-
-def digest(*parts: bytes) -> bytes:
-    made = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        made.update(len(part).to_bytes(4, "big"))
-        made.update(part)
-    return made.digest()

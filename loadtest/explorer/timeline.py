@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loadtest.explorer.digests import digest
 from loadtest.explorer.endless import Broken
-from loadtest.explorer.tasks import State, Task, Worker, digest
+from loadtest.explorer.tasks import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -59,6 +60,12 @@ def dozes(run: Run, task: Task) -> bool:
 
 def kind_of_poll(task: Task) -> bytes:
     return digest(task.worker.name.encode(), *(task.history.last or ()))
+
+
+def watched_well(run: Run, task: Task) -> bool:
+    """Was it watched polling like that, and doing nothing else, for as long as the patience, and as it does now?"""
+    so_far = 0 if task.vain_since is None else run.now - task.vain_since
+    return run.full and run.watched.get(kind_of_poll(task), 0) >= max(run.bounds.patience, so_far)
 
 
 def watch(run: Run, task: Task) -> None:

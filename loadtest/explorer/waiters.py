@@ -48,7 +48,9 @@ def _quietest(run: Run, options: Sequence[Option]) -> int:
 def _through_all_pauses(run: Run) -> int:
     """Each pause of a schedule may last as long as one alone, and its waiters poll on all the time."""
     bounds, more = run.bounds, max(run.bounds.faults - 1, 0)
-    return bounds.patience + more * (bounds.patience + run.longest + SECOND + 2 * bounds.slack)
+    polls = [task.period for task in run.tasks if task.vain_since is not None]
+    first = 2 * max(polls, default=0)  # so long it takes until one is seen to be in vain
+    return first + bounds.patience + more * (bounds.patience + run.longest + SECOND + 2 * bounds.slack)
 
 
 class _Stopped:

@@ -139,11 +139,15 @@ def locked_by(lock: Callable[[Bank], Any], work: float = 0) -> Callable[[Bank, i
 
 
 def three_tries(poll: float) -> Callable[[Bank], Any]:
-    """A lock that tries three times, `poll` seconds apart, and then goes in without the lock."""
+    return tries(3, poll)
+
+
+def tries(times: int, poll: float) -> Callable[[Bank], Any]:
+    """A lock that tries so often, `poll` seconds apart, and then goes in without the lock."""
 
     @contextmanager
     def lock(bank: Bank) -> Iterator[None]:
-        for _ in range(3):
+        for _ in range(times):
             if bank.redis.setnx("lock", 1):
                 break
             time.sleep(poll)

@@ -10,13 +10,13 @@ import pytest
 
 from loadtest.explorer import search
 from loadtest.explorer.bounds import SECOND, Fault
+from loadtest.explorer.digests import digest
 from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers import postgres_way, redis_known
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.tasks import digest
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock

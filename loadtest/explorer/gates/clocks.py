@@ -25,6 +25,9 @@ STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 #: its own; Django's takes the time of BEGIN and COMMIT, for its log
 DIARIES: tuple[str, ...] = ("django.db.backends.utils",)
 
+#: modules that make something of random numbers for others
+ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})
+
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
 _gmtime, _localtime = time.gmtime, time.localtime
@@ -121,15 +124,15 @@ def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
 
 def urandom(size: int) -> bytes:
     place = anywhere()
-    return place.task.worker.random.randbytes(size) if place else _urandom(size)
+    return _chance(place, sys._getframe(1)).randbytes(size) if place else _urandom(size)
 
 
 def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
     """Made of the time and of chance, in C: no other gate sees it."""
     place = anywhere()
-    return (
-        UUID(int=place.task.worker.random.getrandbits(128), version=1) if place else _uuid1(node, clock_seq)
-    )
+    if place is None:
+        return _uuid1(node, clock_seq)
+    return UUID(int=_chance(place, sys._getframe(1)).getrandbits(128), version=1)
 
 
 def getpid() -> int:
@@ -140,10 +143,19 @@ def getpid() -> int:
 def _drawn(name: str, original: Any) -> Any:
     def draw(*args: Any, **keywords: Any) -> Any:
         place = anywhere()
-        source = original if place is None else getattr(place.task.worker.random, name)
+        source = original if place is None else getattr(_chance(place, sys._getframe(1)), name)
         return source(*args, **keywords)
 
     return draw
+
+
+def _chance(place: Here, frame: FrameType | None) -> random.Random:
+    """The worker's random numbers for whoever asks there."""
+    while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
+        frame = frame.f_back
+    return place.task.worker.chance(
+        f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
+    )
 
 
 def install(patches: Patches) -> None:

@@ -75,8 +75,12 @@ class RedisCommand:
         lasting = {key: (end - run.now) // 1000 for key, end in server.leases().items()}
         sent = virtual(self.words, for_ever(self.words, self.raw), run.now + server.ahead, lasting)
         answer = server.answer(run.now, who, op, self.words, sent, self.checked_out)
-        _told(run, task, op, answer.shown, answer.exact)
-        run.heard(task, ("error", answer.exact.decode()) if answer.error else answer.exact)
+        exact, shows = answer.exact, answer.shown
+        if not answer.error and op.identity.startswith(_TTL) and exact.lstrip(b"-").isdigit():
+            shows = str(left(op.text, int(exact), server.leases(), run.now))
+            exact = shows.encode()
+        _told(run, task, op, shows, exact)
+        run.heard(task, ("error", exact.decode()) if answer.error else exact)
         if task.loses_reply and not answer.error:
             server.forget(who)
             _lose(run, task)
@@ -187,7 +191,8 @@ def _ask(place: Here, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes)
 
 def _learn(place: Here, gated: Gated, op: Op, exact: bytes, told: str, error: bool = False) -> None:
     run, server, asked = place.run, gated.server, gated.asked
-    if asked is None or run.waiting_line or run.cold:
+    here = any(task.op and task.op.server == server.name for task in run.waiting_line)
+    if asked is None or here or run.cold:
         return
     contents, leases, granted = server.contents(), server.leases(), server.granted
     if op.reads or granted is not None:

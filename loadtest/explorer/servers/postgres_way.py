@@ -6,9 +6,9 @@ import re
 
 from psycopg import IsolationLevel
 
+from loadtest.explorer.digests import digest
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.known import Who
-from loadtest.explorer.tasks import digest
 
 USUAL = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction

@@ -11,6 +11,8 @@ from loadtest.explorer.servers.known import Known, Seen, Who
 
 #: words in a command by which it may read, or compare, what a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
+#: what these two answer is worked out, each time, of when the lease ends
+COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"
 
 
@@ -50,7 +52,8 @@ class Answers:
         if queued is None or words[0].upper() in self.blocking:
             return None
         data, leases = (queued + sent).upper(), of.leases()
-        left = sorted((k, end - now) for k, end in leases.items()) if any(w in data for w in _TIMED) else ()
+        timed = not (words[0].upper() in COUNTED and not queued) and any(word in data for word in _TIMED)
+        left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
         clock = now + of.ahead if _CLOCK in data else 0
         return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock
 
