@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadtest.explorer.digests import digest
 
 #: so many rounds may make a cycle: a renewal looks several times before it renews
 LONGEST_CYCLE = 64
+
+
+class Round(NamedTuple):
+    """`base`, `looks`: what was before it, and how many."""
+
+    mark: bytes
+    base: bytes
+    looks: int
+    kind: bytes
 
 
 @dataclass(slots=True)
@@ -18,8 +27,14 @@ class History:
     base: bytes = b""
     round: list[bytes] = field(default_factory=list)
     last: tuple[bytes, ...] | None = None
+    #: what this round was, whatever time a lease is said to have left; all kinds that there were; since when there was
+    #: no other, in µs, and how many rounds
+    kind: list[bytes] = field(default_factory=list)
+    kinds: frozenset[bytes] = frozenset()
+    steady_since: int = 0
+    turns: int = 0
     #: the rounds that count, each with what was before it: `base`, and how many looks
-    rounds: list[tuple[bytes, bytes, int]] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
     #: its last rounds were the ones before, once more
     folded: bool = False
     #: the commands of this round and of the one before; how many rounds running had the same names, though each was
@@ -34,8 +49,10 @@ class History:
     last_from: int = 0
     round_from: int = 0
 
-    def add(self, *parts: bytes) -> None:
-        self.round.append(digest(*parts))
+    def add(self, *parts: bytes, left: bytes | None = None) -> None:
+        """`left`: it was told that a lease has so much time left."""
+        self.round.append(digest(*parts) if left is None else digest(*parts, left))
+        self.kind.append(self.round[-1] if left is None else digest(*parts))
 
     def look(self, now: int) -> None:
         if not self.looks or self.looks[-1] != now:
@@ -55,42 +72,58 @@ class History:
         self.changes = self.changes + (seen != self.seen) if self.attempts else 0
         self.seen = seen
 
-    def close(self, collapse: bool) -> bool:
+    def close(self, now: int, collapse: bool, forgets: bool = False) -> bool:
         """End a round. → was it the same as the one before? Then, if `collapse`, only the later one counts. So it is
-        with several that come again in the same order."""
-        done, self.folded = tuple(self.round), False
+        with several that come again in the same order; and, if it `forgets`, with all since it last did the same."""
+        done, kind, self.folded = tuple(self.round), digest(*self.kind), False
+        self.turns += 1
+        if kind not in self.kinds:
+            self.kinds = self.kinds | {kind}
+            self.begin_watch(now)
         same = bool(done) and done == self.last
         if same and collapse:
             del self.looks[self.last_from : self.round_from]
         else:
-            self.rounds.append((digest(*done), self.base, self.round_from))
+            if forgets:
+                self._forget(kind)
+            self.rounds.append(Round(digest(*done), self.base, self.round_from, kind))
             self.base = digest(self.base, *done)
             self.last_from = self.round_from
-            self.folded = collapse and self._fold()
+            self.folded |= collapse and self._fold()
         self.attempts = self.attempts + 1 if self.tries_again and not same else 0
         self.sent, self.last_sent = [], self.sent
         self.round_from = len(self.looks)
         self.last = done
         self.round.clear()
+        self.kind.clear()
         return same
+
+    def begin_watch(self, now: int) -> None:
+        self.steady_since, self.turns = now, 0
+
+    def _forget(self, kind: bytes) -> None:
+        """Leave out what it did since its first round of this kind, and that one too: here is another."""
+        for place, earlier in enumerate(self.rounds):
+            if earlier.kind == kind:
+                del self.looks[earlier.looks : self.round_from]
+                self.round_from, self.base, self.folded = earlier.looks, earlier.base, True
+                del self.rounds[place:]
+                return
 
     def _fold(self) -> bool:
         """Did the last rounds bring nothing but those before them once more?"""
         rounds = self.rounds
         del rounds[: -2 * LONGEST_CYCLE]
-        marks = [mark for mark, _, _ in rounds]
+        marks = [each.mark for each in rounds]
         for length in range(2, len(rounds) // 2 + 1):
             if marks[-1] == marks[-1 - length] and marks[-length:] == marks[-2 * length : -length]:
                 earlier, later = rounds[-2 * length : -length], rounds[-length:]
-                gone = later[0][2] - earlier[0][2]
-                del self.looks[earlier[0][2] : later[0][2]]
-                self.base = later[0][1]
-                again = [
-                    (mark, base, at - gone)
-                    for (mark, base, _), (_, _, at) in zip(earlier, later, strict=True)
-                ]
-                rounds[-2 * length :] = again
-                self.last_from = rounds[-1][2]
+                gone = later[0].looks - earlier[0].looks
+                del self.looks[earlier[0].looks : later[0].looks]
+                self.base = later[0].base
+                both = zip(earlier, later, strict=True)
+                rounds[-2 * length :] = [one._replace(looks=other.looks - gone) for one, other in both]
+                self.last_from = rounds[-1].looks
                 return True
         return False
 
@@ -98,6 +131,7 @@ class History:
         return replace(
             self,
             round=self.round.copy(),
+            kind=self.kind.copy(),
             rounds=self.rounds.copy(),
             sent=self.sent.copy(),
             last_sent=self.last_sent.copy(),

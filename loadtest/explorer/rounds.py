@@ -34,7 +34,7 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     collapse = beyond or timeline.watched_well(run, task)
     if task.history.tries_again:
         task.history.attempt(timeline.shared(run))
-    same = task.history.close(collapse)
+    same = task.history.close(run.now, collapse, timeline.known_by_its_turn(run, task))
     again = same or task.history.folded
     run.collapsed |= again and collapse
     run.beyond |= again and beyond

@@ -11,6 +11,9 @@ from loadtest.explorer.tasks import State, Task, Worker
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
+#: a thread that did the same so often, for as long as the patience, has no memory
+FEWEST_TURNS = 10
+
 
 def ready(run: Run) -> list[Task]:
     """Those who stand before a command and may go on; who went last comes first: no switch without a reason."""
@@ -68,12 +71,27 @@ def watched_well(run: Run, task: Task) -> bool:
     return run.full and run.watched.get(kind_of_poll(task), 0) >= max(run.bounds.patience, so_far)
 
 
+def known_by_its_turn(run: Run, task: Task) -> bool:
+    """A thread beside the main one: was it watched doing nothing but such rounds for as long as the patience?"""
+    turn = kind_of_turn(task, digest(*task.history.kind))
+    return run.full and not task.main and run.watched.get(turn, 0) >= run.bounds.patience
+
+
+def kind_of_turn(task: Task, kind: bytes) -> bytes:
+    return digest(task.worker.name.encode(), b"turn", kind)
+
+
 def watch(run: Run, task: Task) -> None:
     """It polled in vain until now: polls of this kind need not be watched for so long again. But not those that it
     slept through: whoever counts its tries has not made them."""
     if task.vain_since is not None and not task.dozed:
         kind = kind_of_poll(task)
         run.learned[kind] = max(run.learned.get(kind, 0), run.now - task.vain_since)
+    history = task.history
+    goes_on = not task.main and task.alive and not task.worker.paused and history.turns >= FEWEST_TURNS
+    for kind in history.kinds if goes_on else ():
+        turn = kind_of_turn(task, kind)
+        run.learned[turn] = max(run.learned.get(turn, 0), run.now - history.steady_since)
 
 
 def shared(run: Run) -> bytes:
@@ -126,6 +144,7 @@ def resume(run: Run, name: str) -> None:
     run.progress()
     run.record(name, name, "resume", "goes on", "")
     for task in worker.tasks:
+        task.history.begin_watch(run.now)
         if task.state is State.READY:
             task.due = run.now
     wake_the_due(run)

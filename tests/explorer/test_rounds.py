@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from loadtest.explorer import timeline
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.history import History
 from loadtest.explorer.result import Result
 from loadtest.explorer.subject import UNBROKEN
@@ -25,7 +26,7 @@ def history(*rounds: bytes, collapse: bool = True) -> History:
     for at, each in enumerate(rounds):
         made.add(each)
         made.look(at)
-        made.close(collapse)
+        made.close(at, collapse)
     return made
 
 
@@ -83,10 +84,57 @@ def renewed(times: int) -> Callable[[bank.Bank], Any]:
     return lock
 
 
+def test_a_thread_that_was_watched_is_known_by_its_last_round() -> None:
+    """And by what it did before the first one of that kind. What a lease has left is told in figures that change."""
+
+    def turns(*told: bytes, forgets: bool = True) -> bytes:
+        made = History()
+        made.add(b"begins")
+        made.close(0, collapse=False)
+        for left in told:
+            made.add(b"PTTL lock", left=left)
+            made.close(1, collapse=False, forgets=forgets)
+        return made.base
+
+    assert turns(b"4700", b"4400", b"4100") == turns(b"4100") != turns(b"4400")
+    assert turns(b"4700", b"4100", forgets=False) != turns(b"4100", forgets=False)
+
+
+def test_since_when_a_thread_does_nothing_new() -> None:
+    made = History()
+    for now, did in enumerate((b"look", b"look", b"renew", b"look", b"renew")):
+        made.add(did)
+        made.close(now, collapse=False)
+    assert (len(made.kinds), made.steady_since) == (2, 2)
+
+
 @pytest.mark.parametrize(("times", "word"), [(1000, UNBROKEN), (30, "lost")])
 def test_a_renewal_that_ends_after_a_while_is_seen_ending(explore: Explore, times: int, word: str) -> None:
     """Though its turns were taken for one."""
     assert explore(bank.locked_by(renewed(times), work=20.0)).worst == word
+
+
+@pytest.mark.parametrize(("times", "word"), [(1000, "stalled"), (5, UNBROKEN)])
+def test_a_renewal_whose_worker_has_died_goes_on_for_ever_or_ends(
+    explore: Explore, times: int, word: str
+) -> None:
+    """Beside a waiter that polls in another rhythm: each lateness of each turn was a history of its own."""
+    deposit, lives = bank.locked_by(renewed(times)), frozenset({Fault.RENEWAL_LIVES})
+    result = explore(deposit, faults=1, kinds=lives)
+    assert (result.worst, result.exhausted) == (word, True)
+
+
+def test_the_turns_of_a_renewal_count_if_it_was_not_watched(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that ends after its third turn. The control takes all threads for such without a memory, and misses how
+    some schedules end."""
+    deposit = bank.locked_by(renewed(3), work=4.0)
+    counted = explore(deposit)
+    monkeypatch.setattr(timeline, "known_by_its_turn", lambda run, task: not task.main)
+    forgetful = explore(deposit)
+    assert counted.exhausted
+    assert forgetful.finals < counted.finals
 
 
 def test_how_often_a_worker_has_drawn_here_changes_nothing_there() -> None:

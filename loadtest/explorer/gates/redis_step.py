@@ -163,7 +163,10 @@ def _broke(place: Here, op: Op, error: redis.RedisError) -> None:
 
 
 def _told(run: Run, task: Task, op: Op, reply: str, exact: bytes) -> None:
-    task.history.add(op.identity, exact)
+    if op.identity.startswith(_TTL):
+        task.history.add(op.identity, left=exact)
+    else:
+        task.history.add(op.identity, exact)
     run.told(task, op, reply)
 
 

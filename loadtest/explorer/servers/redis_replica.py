@@ -36,6 +36,7 @@ class Replica:
         if self.processes:
             for command in ("SET", _OWN, ""), ("DEL", _OWN), ("WAIT", len(self.processes), 0):
                 self.ask(*command)
+        self.lost = []
         self._kept = [(key, self.ask("DUMP", key)) for key in keys], dict(leases), contents
         self._signal(signal.SIGSTOP)
 
