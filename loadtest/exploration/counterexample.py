@@ -20,7 +20,7 @@ from loadtest.explorer.stage import Stage
 from loadtest.explorer.witness import witnessed
 
 #: seconds for making all counterexamples of a search smaller
-SHRINK_WITHIN = 60.0
+SHRINK_WITHIN = 15.0
 log = logging.getLogger(__name__)
 
 

@@ -18,12 +18,13 @@ from ledger.strategies import Locked, Strategy, find
 from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.confirm import confirming
 from loadtest.exploration.counterexample import counterexample, counterexamples
-from loadtest.exploration.explored import Explored, explored
+from loadtest.exploration.explored import HAZARDS, Explored, explored
 from loadtest.exploration.gloss import Gloss
-from loadtest.exploration.job import WORDS, Job
+from loadtest.exploration.job import EXHAUSTED, WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS, Workload
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.replay import Diverged, exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers.base import Server
@@ -40,10 +41,17 @@ TABLE_POLL = 0.5
 
 def explore(job: Job) -> Explored:
     with stage_of(job) as stage:
-        search = Search(stage)
+        search = Search(stage, _unclaimed(job))
         result = search.explore()
         shown = counterexamples(job, stage, search, _gloss(stage))
         return explored(job, result, _subject(stage).acknowledged, shown)
+
+
+def _unclaimed(job: Job) -> frozenset[Fault]:
+    if job.until == EXHAUSTED:
+        return frozenset()
+    withstands = find(job.strategy).withstands
+    return frozenset(fault for fault, hazard in HAZARDS.items() if fault and hazard not in withstands)
 
 
 def replay(job: Job) -> dict[str, Any]:

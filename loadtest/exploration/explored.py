@@ -36,7 +36,8 @@ WHY_NOT = {
 class Explored:
     """Plain values: they cross processes.
 
-    `decided`: the hazards of which alone every schedule was executed, also where the search was cut short.
+    `settled`: the search came to its end; of hazards that are not claimed perhaps only to the first schedule that
+    breaks a law. `decided`: the hazards of which alone every schedule was executed, however the search ended.
     `came_to`: for each hazard that fired alone, for contention, and for all ("") the gravest word of the
     schedules, with its proof. `words`: how many schedules came to which. `acknowledged`: the most operations
     that one schedule acknowledged. `overlapping`: schedules in which one worker came between another's steps.
@@ -44,6 +45,7 @@ class Explored:
 
     job: Job
     exhausted: bool
+    settled: bool
     decided: frozenset[str]
     cause: str
     remedy: str
@@ -64,6 +66,7 @@ def explored(
     return Explored(
         job=job,
         exhausted=result.exhausted,
+        settled=result.settled,
         decided=frozenset(
             str(hazard) for fault, hazard in HAZARDS.items() if result.exhausted or fault in result.decided
         ),

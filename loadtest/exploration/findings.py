@@ -24,8 +24,10 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
     doubts = []
     if not explored.exhausted and hazard not in explored.decided:
         covered = f"{schedules} schedules, {states} states were covered"
-        remedy = explored.remedy or "give it more time: --budget SECONDS"
-        doubts.append(Doubt(f"{explored.cause}; {covered}", remedy))
+        cause, remedy = explored.cause, explored.remedy or "give it more time: --budget SECONDS"
+        if explored.settled:
+            cause, remedy = "not searched to its end: nothing is claimed of it", "--until exhausted"
+        doubts.append(Doubt(f"{cause}; {covered}", remedy))
     if word == Word.INCONCLUSIVE:
         doubts.append(Doubt(proof, "look at the schedule by hand"))
     every = {str(each) for fault, each in HAZARDS.items() if fault}
@@ -62,12 +64,12 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "remedy": verdict.remedy,
         **job.as_json(),
         "exhausted": explored.exhausted,
-        "cut_short": "" if explored.exhausted else explored.cause,
+        "cut_short": "" if explored.settled else explored.cause,
         **explored.figures,
         "words": dict(explored.words),
         "under": under,
         "claims": sorted(map(str, strategy.withstands)),
-        "agrees": _agreement(strategy.withstands, under, explored.exhausted, examples),
+        "agrees": _agreement(strategy.withstands, under, explored.settled, examples),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
         "counterexample": _shown(examples.values(), str(verdict.word)),
@@ -78,17 +80,18 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
 def _agreement(
     withstands: frozenset[Hazard],
     under: Mapping[str, str],
-    exhausted: bool,
+    settled: bool,
     examples: Mapping[str, Mapping[str, Any]],
 ) -> bool | None:
     """Does the claim agree with what was found under each hazard that was tried, and under several of them together?
     None: not all was seen."""
-    opinions = [agrees(Hazard(hazard) in withstands, Word(word)) for hazard, word in under.items()]
+    claimed = {hazard: Hazard(hazard) in withstands for hazard in under}
+    opinions = [agrees(claimed[h], Word(w)) for h, w in under.items() if claimed[h] or w != Word.INCONCLUSIVE]
     together = [each for each in examples.values() if len(each["faults"]) > 1]
     opinions += [agrees(withstands >= set(each["faults"]), Word(each["verdict"])) for each in together]
     if False in opinions:
         return False
-    return True if exhausted and None not in opinions else None
+    return True if settled and None not in opinions else None
 
 
 def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:

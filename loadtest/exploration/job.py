@@ -9,6 +9,7 @@ from typing import Any
 from loadtest.explorer.bounds import MS, Bounds
 from loadtest.explorer.replay import decode, encode
 
+EXHAUSTED, DECIDED = "exhausted", "decided"
 WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused"}
 _BOUNDS = re.compile(r"([closr])((?:[wfmt]\d+)*)(stock|transfers)?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
@@ -17,7 +18,8 @@ _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explor
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule;
-    `gates`: of client libraries that the explorer does not know, as module:callable."""
+    `until`: EXHAUSTED, or DECIDED: what the strategy does not claim to withstand is left at the first schedule that
+    breaks a law. `gates`: of client libraries that the explorer does not know, as module:callable."""
 
     strategy: str
     workload: str = "deposits"
@@ -28,6 +30,7 @@ class Job:
     budget: float | None = None
     choices: tuple[int, ...] | None = None
     expected: str = ""
+    until: str = EXHAUSTED
     gates: tuple[str, ...] = ()
 
     @property
@@ -65,4 +68,7 @@ class Job:
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
-        return {name: values[name] for name in ("workload", "workers", "faults", "work", "slack", "budget")}
+        return {
+            name: values[name]
+            for name in ("workload", "workers", "faults", "work", "slack", "budget", "until")
+        }

@@ -71,6 +71,8 @@ def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Ca
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
         done = "exhausted" if result["exhausted"] else "cut short" if result["cut_short"] else ""
+        if not done and result["schedules"]:
+            done = "decided"
         drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{so_far(result)}[/]", *cells, seen, done)
     return drawn
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loadtest.explorer import state, timeline
 from loadtest.explorer.deciding import CUT
-from loadtest.explorer.endless import REPORT_IT, Broken
+from loadtest.explorer.endless import REPORT_IT, Broken, NotTheSame
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.postponed import Postponed
@@ -18,8 +18,8 @@ from loadtest.explorer.summaries import Summaries, footprint
 class Choosing:
     """The path of a search, and the states that it has seen."""
 
-    def __init__(self, full: bool) -> None:
-        self.full = full
+    def __init__(self, full: bool, postponed: Postponed) -> None:
+        self.full, self.postponed = full, postponed
         self.path: list[Branch] = []
         self.depth = self.foreseen = 0
         self.expanded: set[bytes] = set()
@@ -27,17 +27,14 @@ class Choosing:
         self.fresh: set[bytes] = set()
         self.watched: dict[bytes, int] = {}
         self.summaries = Summaries()
-        self.postponed = Postponed()
 
     def _choose(self, run: Run, options: Sequence[Option]) -> int:
         depth, self.depth = self.depth, self.depth + 1
         if depth < len(self.path):
             branch = self.path[depth]
             if branch.options != tuple(options):
-                raise Broken(
-                    f"not repeatable: at decision {depth} there were {[str(o) for o in branch.options]}, "
-                    f"now {[str(o) for o in options]}. Something outside the gates decides"
-                )
+                there, now = ([str(o) for o in each] for each in (branch.options, options))
+                raise NotTheSame(f"at decision {depth} there were {there}, now {now}")
             run.watched = self._watched(depth + 1)
             branch.passed(run)
             return branch.taken if branch.taken <= branch.last else CUT

@@ -42,7 +42,7 @@ class Composed(Run):
         choose: Callable[[Run, Sequence[Option]], int],
     ) -> None:
         super().__init__(workers, dict(known), bounds, choose, {})
-        self.recording = recording
+        self.recording: Recording = recording
 
     def go_on(self, option: Option | None = None) -> None:
         """Take this option where the run stands (None: it begins), and go on to its end. Raises Unknown."""

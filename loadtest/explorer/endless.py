@@ -25,6 +25,13 @@ class Broken(Exception):
         self.remedy = remedy
 
 
+class NotTheSame(Broken):
+    """What was known did not come again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"not repeatable: {what}. Something outside the gates decides")
+
+
 def still_bounded(run: Run) -> None:
     """Asked at each decision: a single schedule may be long. Raises Broken."""
     if _now() > run.until:

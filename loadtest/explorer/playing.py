@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]
-#: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, …
-LOOK, WALL, STAMP, START, NOTIFY = "look", "wall", "stamp", "start", "notify"
+#: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, draw a
+#: random number, …
+LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start", "notify"
 CLOCKS = frozenset({LOOK, WALL, STAMP})
+#: who waits for this sleeps: nobody else will wake it
+NOBODY = object()
 
 
 class Unknown(Exception):
@@ -58,7 +61,10 @@ class Waiting:
     text: str
 
     def same(self) -> Hashable:
-        return self.key, self.seconds, self.text
+        seconds = (
+            None if self.seconds is None else round(self.seconds, 6)
+        )  # times are in µs, and seconds are floats
+        return self.key, seconds, self.text
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
         return run.waiting(task, run.key(task.worker, self.key), self.seconds, self.text)
@@ -137,6 +143,8 @@ def do(run: Run, task: Task, kind: str, *details: Any) -> Task | None:
     if kind in (LOOK, WALL):
         run.wall_clock_read |= kind == WALL
         task.history.look(run.now)
+    elif kind == DRAW:
+        task.worker.draws += 1
     elif kind == START:
         return run.new_thread(task.worker)
     elif kind == NOTIFY:

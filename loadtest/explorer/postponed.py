@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from loadtest.explorer import faults
 from loadtest.explorer.bounds import Fault
+from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Branch
 from loadtest.explorer.result import Faults
 
@@ -18,9 +19,12 @@ from loadtest.explorer.result import Faults
 class Postponed:
     """Paths that end with a fault, by all the faults that are begun or spent then."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaving: Leaving) -> None:
+        self.leaving = leaving
         #: the faults of the schedules that are searched now
         self.faults: Faults = ()
+        #: kinds that were not searched to their end, because they need not be
+        self.left: set[Faults] = set()
         self._waiting: dict[Faults, list[list[Branch]]] = {}
         self._new: list[tuple[Faults, list[Branch]]] = []
         self._copies: list[tuple[Branch, int, Branch]] = []
@@ -51,18 +55,27 @@ class Postponed:
 
     def next(self) -> list[Branch] | None:
         """The path with which the search goes on. None: there is none left."""
-        if not self._waiting:
-            self._at_its_end = True
-            return None
-        if self.faults not in self._waiting:
-            self.faults = min(self._waiting, key=lambda each: (len(each), each))
-        paths = self._waiting[self.faults]
-        path = paths.pop()
-        if not paths:
-            del self._waiting[self.faults]
-        return path
+        while self._waiting:
+            if self.faults not in self._waiting:
+                self.faults = min(self._waiting, key=self.leaving.order)
+            if not self.leave():
+                paths = self._waiting[self.faults]
+                path = paths.pop()
+                if not paths:
+                    del self._waiting[self.faults]
+                return path
+        self._at_its_end = True
+        return None
+
+    def leave(self) -> bool:
+        """Leave the kind that is searched now, if it need not be searched any further."""
+        if not self.leaving.settled(self.faults):
+            return False
+        self._waiting.pop(self.faults, None)
+        self.left.add(self.faults)
+        return True
 
     def decided(self) -> set[Fault | None]:
         """The faults of which alone (None: without any fault) every schedule was executed."""
-        left = [] if self._at_its_end else [self.faults, *self._waiting]
+        left = [*self.left, *([] if self._at_its_end else [self.faults, *self._waiting])]
         return {fault for fault in (None, *Fault) if all(set(each) - {fault} for each in left)}

@@ -6,7 +6,11 @@ begin in the same way: the same bytes go to the same servers, and as long as the
 what the worker sends then. At the first answer that it has never been given there, the schedule begins again with its
 real code, and the recording grows.
 
-A recording is a tree for each worker: at each node, what each of its threads may be told, and what it does then.
+A recording is a tree for each worker: at each node, what each of its threads may be told, and what it does then. Two
+things make it smaller. What a thread does after a look at its monotonic clock goes by how long ago it looked before.
+And a waiter that polled in vain, and was watched doing nothing else, is back where it was a round ago. Neither must be
+so: who counts its tries, draws how long it sleeps, or makes a name of the time, does something else at what is the same
+place then, and is recorded without (`merges`).
 """
 
 from __future__ import annotations
@@ -15,12 +19,16 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loadtest.explorer.endless import Broken
-from loadtest.explorer.playing import CLOCKS, NOTIFY, Event, Unknown
+from loadtest.explorer.endless import NotTheSame
+from loadtest.explorer.playing import CLOCKS, DRAW, LOOK, NOBODY, NOTIFY, Event, Unknown
 from loadtest.explorer.tasks import Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
+
+_MONOTONIC = frozenset({LOOK})
+#: what is noted once between two gates
+_ONCE = CLOCKS | {DRAW}
 
 
 class Segment(NamedTuple):
@@ -33,10 +41,10 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class Told:
-    """What follows when a thread was told this. If it then looked at a clock: by what the clocks showed."""
+    """What follows when a thread was told this. If it then looked at a clock (`clocks`): by what they showed."""
 
-    timed: bool
-    ways: dict[tuple[int, int] | None, Segment] = field(default_factory=dict)
+    clocks: frozenset[str]
+    ways: dict[Hashable, Segment] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -50,12 +58,13 @@ class Node:
 class Recording:
     """Of all workers of a subject."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, merges: bool = True) -> None:
+        self.merges = merges
         self.roots = [Node() for _ in range(workers)]
         #: why nothing can be played: something was met that only real code can do
         self.useless = ""
-        #: the clients are warm: from now on who is told the same does the same
-        self.settled = False
+        #: the clients are warm, and from now on who is told the same does the same: `settled`, in every schedule
+        self.warm = self.settled = False
         #: (worker, command) → how its client reads the reply; None: now so, now so
         self._readings: dict[tuple[int, bytes], Any] = {}
         #: (worker, server) → the connections that it used last, in the order of their first use
@@ -65,11 +74,33 @@ class Recording:
         """What the task does, having been told `task.heard`. Raises Unknown."""
         worker = task.worker
         told: Told | None = worker.node.told.get((worker.tasks.index(task), task.heard, worker.cuts))
-        segment = told.ways.get((run.now, worker.offset) if told.timed else None) if told else None
+        segment = told.ways.get(self.when(run.now, worker, told.clocks)) if told else None
         if segment is None:
             raise Unknown(worker.index)
-        worker.node = segment.node
+        self.moved(task, segment.node)
         return segment
+
+    def when(self, now: int, worker: Worker, clocks: frozenset[str]) -> Hashable:
+        """What these clocks show, as far as it matters."""
+        if not clocks:
+            return None
+        if self.merges and clocks == _MONOTONIC:
+            return tuple(tuple([now - at for at in task.history.looks]) for task in worker.tasks)
+        return now, worker.offset
+
+    def moved(self, task: Task, node: Node) -> None:
+        task.worker.node = node
+        task.worker.turns += 1
+        task.turns += 1
+
+    def rests(self, task: Task, again: bool) -> None:
+        """It is about to wait. `again`: it was watched doing nothing else than what it did since it waited last. If no
+        other thread had its turn meanwhile, and no number was drawn, it is back where it was."""
+        worker = task.worker
+        meanwhile = worker.turns - task.turns, worker.draws
+        if again and self.merges and task.rested and task.rested[1] == meanwhile:
+            worker.node = task.rested[0]
+        task.rested = worker.node, meanwhile
 
     def read(self, worker: Worker, raw: bytes, how: Any) -> None:
         """The client has read the reply to this command."""
@@ -98,8 +129,12 @@ class Recording:
 
 
 class _Open(NamedTuple):
+    """`relative`, `absolute`: what clocks show."""
+
     task: Task
     heard: Hashable
+    relative: Hashable
+    absolute: Hashable
     effects: list[tuple[Any, ...]]
 
 
@@ -114,12 +149,14 @@ class Recorder:
         ] = {}  # by id(); the object, so that it keeps its id
 
     def heard(self, task: Task) -> None:
-        self._open[task.worker] = _Open(task, task.heard, [])
+        worker, when = task.worker, self.recording.when
+        relative, absolute = (when(self.run.now, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
+        self._open[worker] = _Open(task, task.heard, relative, absolute, [])
 
     def effect(self, task: Task, *effect: Any) -> None:
-        """It read a clock, started a thread, or woke somebody."""
+        """It read a clock, drew a number, started a thread, or woke somebody."""
         opened = self._open.get(task.worker)
-        if opened and (effect[0] not in CLOCKS or effect not in opened.effects):
+        if opened and (effect[0] not in _ONCE or effect not in opened.effects):
             opened.effects.append(effect)
 
     def notified(self, task: Task, key: object, count: int | None, woken: list[Task]) -> None:
@@ -130,6 +167,8 @@ class Recorder:
 
     def key(self, task: Task, key: object) -> tuple[str, int]:
         """A name for what is waited for: it is another object in each run."""
+        if key is NOBODY:
+            return "nobody", 0
         if isinstance(key, Task):
             return "task", task.worker.tasks.index(key)
         keys = self._keys.setdefault(task.worker, {})
@@ -142,24 +181,23 @@ class Recorder:
             self.opaque(f"{task.name} did something that no gate saw")
         if self.recording.useless or opened is None:
             return event
-        timed = any(effect[0] in CLOCKS for effect in opened.effects)
+        clocks = CLOCKS.intersection(effect[0] for effect in opened.effects)
         place = worker.tasks.index(task), opened.heard, worker.cuts
         told = worker.node.told.get(place)
-        if told is None or (told.timed != timed and self._may_change(task)):
-            told = worker.node.told[place] = Told(timed)
-        at = (self.run.now, worker.offset) if timed else None
+        if told is None or (told.clocks != clocks and self._may_change(task)):
+            told = worker.node.told[place] = Told(clocks)
+        at = (opened.relative if clocks == _MONOTONIC else opened.absolute) if clocks else None
         known, found = told.ways.get(at), Segment(tuple(opened.effects), event, Node())
         if known is None or (not _same(known, found) and self._may_change(task)):
             known = told.ways[at] = found
-        worker.node = known.node
+        self.recording.moved(task, known.node)
         return known.event
 
     def _may_change(self, task: Task) -> bool:
         if self.recording.settled:
-            self.run.error = Broken(
-                f"not repeatable: {task.name} was told the same as before, and does something else. "
-                "Something outside the gates decides"
-            )
+            self.run.error = NotTheSame(f"{task.name} was told the same as before, and does something else")
+        elif self.recording.warm:
+            self.recording.merges = False
         return True
 
     def opaque(self, why: str) -> None:

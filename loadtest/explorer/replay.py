@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from loadtest.explorer import timeline
 from loadtest.explorer.ops import Step
 from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.playing import Unknown
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
@@ -101,31 +102,50 @@ def play(
     """Execute one schedule and judge it; again if a script had to be loaded, because the server has it from then on.
     `trace` hears of each step when it was done. `played`: from the recording (Stage.run). `choose` begins anew when a
     run has come to its first decision."""
-    options: list[Option] = []
-    choices: list[int] = []
-    begun: list[Run] = []
-
-    def noting(run: Run, offered: Sequence[Option]) -> int:
-        if run.decisions == 1:
-            options.clear()
-            choices.clear()
-            begun.append(run)
-        choice = choose(run, offered)
-        if run.stuck:
-            return choice
-        choices.append(choice)
-        options.append(offered[choice])
-        return choice
-
+    noted = _Noted(choose)
     while True:
         try:
-            run = stage.run(noting, watched, trace, real=() if played else None)
+            run = stage.run(noted, watched, trace, real=() if played else None)
         except Diverged:
-            if not begun[-1].cold or len(begun) == LOADS:
+            if not noted.begun[-1].cold or len(noted.begun) == LOADS:
                 raise
             continue
-        if not run.cold or len(begun) >= LOADS:
+        if not run.cold or len(noted.begun) >= LOADS:
             break
-    judgement = stage.judge(run)
-    spent = tuple(sorted(run.spent))
-    return Found(judgement, spent, tuple(choices), tuple(options), tuple(run.steps)), run
+    return noted.found(stage, run), run
+
+
+def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser) -> Found:
+    """The same without any server, where every step is known (composed.py). Raises Unknown."""
+    noted = _Noted(choose)
+    run = stage.composed(noted)
+    if run is None:
+        raise Unknown
+    run.watched = watched
+    run.go_on()
+    stage.compose_end(run)
+    return noted.found(stage, run)
+
+
+class _Noted:
+    """A chooser that writes down what another one takes."""
+
+    def __init__(self, choose: Chooser) -> None:
+        self.choose = choose
+        self.options: list[Option] = []
+        self.choices: list[int] = []
+        self.begun: list[Run] = []
+
+    def __call__(self, run: Run, offered: Sequence[Option]) -> int:
+        if run.decisions == 1:
+            self.options, self.choices = [], []
+            self.begun.append(run)
+        choice = self.choose(run, offered)
+        if not run.stuck:
+            self.choices.append(choice)
+            self.options.append(offered[choice])
+        return choice
+
+    def found(self, stage: Stage, run: Run) -> Found:
+        options, spent = tuple(self.options), tuple(sorted(run.spent))
+        return Found(stage.judge(run), spent, tuple(self.choices), options, tuple(run.steps))

@@ -67,6 +67,8 @@ class Result:
 
     bounds: Bounds
     exhausted: bool = False
+    #: it came to its end; of faults that are not claimed perhaps only to the first schedule that breaks a law
+    settled: bool = False
     cause: str = ""
     remedy: str = ""
     schedules: int = 0
@@ -81,7 +83,7 @@ class Result:
     applicable: set[Fault] = field(default_factory=set)
     counts: dict[tuple[str, Faults], int] = field(default_factory=dict)
     found: dict[tuple[str, Faults], Found] = field(default_factory=dict)
-    #: of a search that was cut short: the faults (None: no fault) of which alone every schedule was covered
+    #: the faults (None: no fault) of which alone every schedule was covered
     decided: set[Fault | None] = field(default_factory=set)
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)

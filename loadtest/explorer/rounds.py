@@ -31,10 +31,13 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     beyond = run.full and not timeline.held_back(
         run, task.worker
     )  # … the slack: nobody else is about to do anything
-    collapse = beyond or timeline.watched_well(run, task)
+    watched = timeline.watched_well(run, task)
+    collapse = beyond or watched
     if task.history.tries_again:
         task.history.attempt(timeline.shared(run))
     same = task.history.close(run.now, collapse, timeline.known_by_its_turn(run, task))
+    if run.recording:
+        run.recording.rests(task, same and watched)
     again = same or task.history.folded
     run.collapsed |= again and collapse
     run.beyond |= again and beyond

@@ -17,7 +17,7 @@ from loadtest.explorer.bounds import Bounds, Fault, Reduction
 from loadtest.explorer.ops import Op, Step
 from loadtest.explorer.options import Option
 from loadtest.explorer.playing import Begins, Ended, Event, Standing, Waiting
-from loadtest.explorer.recording import Recorder
+from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.subject import Ending
 from loadtest.explorer.tasks import Halt, State, Task, Worker
@@ -75,6 +75,7 @@ class Run(Baton):
         self.beaten = 0
         self.follow: Callable[[Run], Option] = _lost
         self.until = inf  # when the search has to end, by time.perf_counter
+        self.recording: Recording | None = None  # what is known of the workers
         self.recorder: Recorder | None = None  # listens while real code runs
         self.learns = False  # what the servers answer is noted, to be known from then on (composed.py)
         self._keys: dict[tuple[int, tuple[str, int]], object] = {}  # by the number of the worker

@@ -8,12 +8,16 @@ from contextlib import suppress
 from math import inf
 
 from loadtest.explorer import state, timeline
+from loadtest.explorer.bounds import Fault
 from loadtest.explorer.choosing import Choosing
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.endings import told_of
-from loadtest.explorer.endless import GATE_IT, MORE_TIME, REPORT_IT, Broken
+from loadtest.explorer.endless import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
+from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Noted, in_common
 from loadtest.explorer.playing import Unknown
+from loadtest.explorer.postponed import Postponed
+from loadtest.explorer.recording import Recording
 from loadtest.explorer.replay import Diverged
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import Run
@@ -26,18 +30,31 @@ LOOK_EVERY = 50  # schedules: one looks at each decision what the options are, a
 
 
 class Search(Choosing):
-    """Explores all schedules of the stage's subject."""
+    """Explores all schedules of the stage's subject. `unclaimed`: faults that it does not claim to withstand, of which
+    the first schedule that breaks a law is enough (leaving.py)."""
 
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(stage.bounds.reduction == "full")
-        self.stage, self.bounds = stage, stage.bounds
+    def __init__(self, stage: Stage, unclaimed: frozenset[Fault] = frozenset()) -> None:
+        self.stage, self.bounds, self.result = stage, stage.bounds, Result(stage.bounds)
+        self.unclaimed, leaving = unclaimed, Leaving(unclaimed, self.result)
+        super().__init__(stage.bounds.reduction == "full", Postponed(leaving))
         #: what was known of the waiters before the search: as whoever replays a schedule knows them
         self.waiters: dict[bytes, int] = {}
         self.news: int | None = None  # the number of a worker that will be told what it was never told before
         self.before: list[tuple[Noted, int]] = []  # the path of the run before
-        self.result = Result(stage.bounds)
 
     def explore(self) -> Result:
+        recording, begun = self.stage.recording, _now()
+        try:
+            result = self._explored()
+        except NotTheSame:  # where a worker was taken for being where it had been before: again, without that
+            assert recording
+            self.stage.recording = Recording(self.bounds.workers, merges=False)
+            self.__init__(self.stage, self.unclaimed)  # type: ignore[misc]
+            result = self._explored()
+        result.seconds = _now() - begun
+        return result
+
+    def _explored(self) -> Result:
         result, begun = self.result, _now()
         gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
         budget = self.bounds.budget or inf
@@ -51,19 +68,25 @@ class Search(Choosing):
             self._one()
             while self._backtrack():
                 self._one()
-            result.exhausted = True
+            result.exhausted, result.settled = not self.postponed.left, True
+            result.decided = self.postponed.decided()
         except Broken as error:
+            if isinstance(error, NotTheSame) and self.stage.recording and self.stage.recording.merges:
+                raise
             result.cause, result.remedy = str(error), error.remedy
             if error.remedy == MORE_TIME:
                 result.decided = self.postponed.decided() if self.full else set()
                 self._scout(begun + budget)
         finally:
             self.stage.until = inf
+            if self.stage.recording:
+                self.stage.recording.settled = False
             gc.unfreeze()
         if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
-            result.exhausted, result.cause, result.remedy = False, "; ".join(gone_around), GATE_IT
+            result.exhausted = result.settled = False
+            result.cause, result.remedy = "; ".join(gone_around), GATE_IT
             result.decided.clear()
-        result.states, result.seconds = len(self.expanded) + len(self.passed), _now() - begun
+        result.states = len(self.expanded) + len(self.passed)
         return result
 
     def _scout(self, until: float) -> None:
@@ -115,11 +138,7 @@ class Search(Choosing):
         length = len(self.path)
         run = self._executed()
         if composed and (length, _end_of(composed)) != (len(self.path), _end_of(run)):
-            raise Broken(
-                "not repeatable: composed of known steps, a schedule came to something else than executed. "
-                "Something outside the gates decides",
-                REPORT_IT,
-            )
+            raise NotTheSame("composed of known steps, a schedule came to something else than executed")
         return run
 
     def _composed(self) -> Composed | None:
@@ -164,6 +183,8 @@ class Search(Choosing):
 
     def _backtrack(self) -> bool:
         """Turn to the next schedule. → is there one?"""
+        if self.postponed.leave():
+            self.path.clear()
         while self.path:
             branch = self.path[-1]
             if branch.taken < branch.last:

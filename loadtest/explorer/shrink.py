@@ -13,13 +13,15 @@ from time import perf_counter as _now
 
 from loadtest.explorer.options import STEPS, Kind, Option
 from loadtest.explorer.playing import Unknown
-from loadtest.explorer.replay import Diverged, exactly, play, roughly
+from loadtest.explorer.replay import Diverged, compose, exactly, play, roughly
 from loadtest.explorer.result import Found
 from loadtest.explorer.stage import Stage
 
 Block = list[Option]
 MOST_TRIES = 150
 TIMES = 10
+#: decisions after the last choice that may still be moved
+QUIET = 8
 
 
 def shrink(stage: Stage, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
@@ -49,7 +51,9 @@ def again(stage: Stage, watched: dict[bytes, int], found: Found) -> Found | None
 
 
 def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option]) -> Found:
-    """By what is known of the workers, if that is enough; what comes out at last is confirmed by their real code."""
+    """By what is known, if that is enough; what comes out at last is confirmed by real code."""
+    with suppress(Unknown):
+        return compose(stage, watched, roughly(candidate))
     if stage.recording and not stage.recording.useless:
         with suppress(Unknown):
             return play(stage, watched, roughly(candidate), played=True)[0]
@@ -70,7 +74,8 @@ def confirmed(stage: Stage, watched: dict[bytes, int], found: Found) -> int:
 
 
 def _candidates(found: Found) -> Iterator[Sequence[Option]]:
-    blocks = [list(group) for _, group in groupby(found.options, key=_whose)]
+    options = found.options[: _last_choice(found) + QUIET]
+    blocks = [list(group) for _, group in groupby(options, key=_whose)]
     for first in range(len(blocks)):
         for second in range(first + 2, len(blocks)):
             if _whose(blocks[first][0]) == _whose(blocks[second][0]):
@@ -81,7 +86,12 @@ def _candidates(found: Found) -> Iterator[Sequence[Option]]:
     for first in range(len(blocks)):
         yield _flat(blocks[:first] + blocks[first + 1 :])
     yield from _put_off(blocks)
-    yield from _earlier(found.options)
+    yield from _earlier(options)
+
+
+def _last_choice(found: Found) -> int:
+    """What comes after it nobody chose: a waiter may poll a hundred times, until it is clear that it always will."""
+    return max((at for at, choice in enumerate(found.choices) if choice), default=0)
 
 
 def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:

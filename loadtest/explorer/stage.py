@@ -139,6 +139,7 @@ class Stage:
 
     def _know(self, run: Run) -> None:
         run.until, run.looks, run.longest = self.until, self.looks, self.longest
+        run.recording = self.recording
 
     def compose_end(self, run: Composed) -> None:
         """It is over. Raises Unanswered if it has to be executed to be judged."""

@@ -73,6 +73,10 @@ class Task:
     heard: Hashable = "begin"
     steps: Generator[None, None, Any] | None = None
     event: Any = None
+    #: how often it was its turn; where its worker was in the recording when it waited last, how often it had been
+    #: other threads' turn by then, and how often a number had been drawn (recording.py)
+    turns: int = 0
+    rested: tuple[Any, tuple[int, int]] | None = None
 
     def __post_init__(self) -> None:
         self.go.acquire()
@@ -110,8 +114,10 @@ class Worker:
     #: the servers whose faults have cut off its connections, and the threads of its that a fault has ended, in that
     #: order: its code may notice at any time
     cuts: tuple[str, ...] = ()
-    #: where it is in the recording
+    #: where it is in the recording, how many turns it took to there, and after how many draws of random numbers
     node: Any = None
+    turns: int = 0
+    draws: int = 0
 
     @property
     def main(self) -> Task:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadtest.explorer.digests import digest
-from loadtest.explorer.endless import Broken
+from loadtest.explorer.endless import NotTheSame
 from loadtest.explorer.tasks import State, Task, Worker
 
 if TYPE_CHECKING:
@@ -109,9 +109,7 @@ def leases(run: Run) -> dict[tuple[str, str], int]:
 def tick(run: Run) -> None:
     """Move time on to the next timer: leases end, sleepers wake."""
     if (until := next_timer(run)) is None:  # a path that is followed unseen
-        raise Broken(
-            "not repeatable: time was to pass, and there is no timer. Something outside the gates decides"
-        )
+        raise NotTheSame("time was to pass, and there is no timer")
     run.now = max(run.now, until)
     for server in run.servers.values():
         if run.leases_stand:

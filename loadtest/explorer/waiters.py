@@ -27,6 +27,8 @@ def watch_waiters(stage: Stage) -> dict[bytes, int]:
     stage.looks = looks = False
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
         stage.longest = max(stage.longest, stage.run(_quietest, {}).longest)
+    if stage.recording:
+        stage.recording.warm = True
     for index in range(stage.bounds.workers):
         for steps in range(1, MOST_STEPS):
             stopped = _Stopped(index, steps)

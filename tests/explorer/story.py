@@ -112,7 +112,7 @@ def play(story: Story) -> dict[str, Any]:
         found, _ = replay.play(stage, {}, teller)
         again, _ = replay.play(stage, {}, replay.exactly(replay.decode(replay.encode(found.choices))))
         shown = counterexample(job, found, 1, _gloss(stage))
-        looks = sum(told.timed for told in _recorded(stage))
+        looks = sum(bool(told.clocks) for told in _recorded(stage))
     return {
         "replies": [[step.reply for step in each.steps] for each in (found, again)],
         "looks": looks,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import count, groupby
+from typing import Any
 
 import pytest
 
+from loadtest.explorer import leaving
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.endless import MORE_TIME, REPORT_IT, Broken
 from loadtest.explorer.result import Faults, Found, Result
@@ -87,3 +89,25 @@ def test_nor_where_something_else_than_time_has_ended_it(
 ) -> None:
     cut_short_at(monkeypatch, (Fault.LOST_REPLY,), REPORT_IT)
     assert explore(LEFT_FOR_EVER, faults=1).decided == set()
+
+
+@pytest.mark.parametrize(("unclaimed", "left"), [({Fault.CRASH}, True), (set(), False)])
+def test_what_nobody_claims_is_left_at_the_first_schedule_that_breaks_a_law(
+    stage: Callable[..., Any], unclaimed: set[Fault], left: bool
+) -> None:
+    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), frozenset(unclaimed)).explore()
+    whole = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS)).explore()
+    assert (found.settled, found.exhausted, whole.exhausted) == (True, not left, True)
+    assert found.schedules < whole.schedules if left else found.schedules == whole.schedules
+    for fault in (None, *KINDS):
+        assert found.under(fault) == whole.under(fault)
+    assert found.decided & {None, *KINDS} == {None, *KINDS} - (unclaimed if left else set())
+
+
+def test_what_breaks_nothing_gets_as_much_time_as_all_that_is_claimed(
+    stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "_now", (2.0**at for at in count()).__next__)
+    found = Search(stage(bank.select_for_update, faults=1), frozenset({Fault.CRASH})).explore()
+    assert (found.settled, found.exhausted, found.under(Fault.CRASH)) == (True, False, "unbroken")
+    assert Fault.CRASH not in found.decided

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.playing import LOOK, STAMP, WALL
+from loadtest.explorer.playing import DRAW, LOOK, NOBODY, STAMP, WALL
 
 #: what the clocks show at the start of every run
 EPOCH = 1_900_000_000.0
@@ -36,7 +36,7 @@ _urandom, _getpid, _uuid1 = os.urandom, os.getpid, uuid.uuid1
 
 def sleep(seconds: float) -> None:
     if place := here():
-        place.run.wait(place.task, object(), float(seconds), f"sleep {seconds:g} s")
+        place.run.wait(place.task, NOBODY, float(seconds), f"sleep {seconds:g} s")
     else:
         _sleep(seconds)
 
@@ -151,6 +151,9 @@ def _drawn(name: str, original: Any) -> Any:
 
 def _chance(place: Here, frame: FrameType | None) -> random.Random:
     """The worker's random numbers for whoever asks there."""
+    place.task.worker.draws += 1
+    if place.run.recorder:
+        place.run.recorder.effect(place.task, DRAW)
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
     return place.task.worker.chance(

@@ -20,7 +20,7 @@ from loadtest.arguments import typed, whole_number
 from loadtest.claims import Exit
 from loadtest.durations import length
 from loadtest.exploration.campaign import Campaign
-from loadtest.exploration.job import Job
+from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
 from loadtest.exploration.matrix import remarks, so_far, tables
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
@@ -61,6 +61,12 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--budget", type=typed(length), metavar="SECONDS", help="at most so long for each strategy (300)"
+        )
+        parser.add_argument(
+            "--until",
+            choices=(DECIDED, EXHAUSTED),
+            help="decided: what a strategy does not claim to withstand is left at the first schedule that breaks a law "
+            "(usual where all strategies are explored); exhausted: every schedule (usual where some are named)",
         )
         parser.add_argument(
             "--lanes",
@@ -145,8 +151,9 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
     shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
     budget = 300.0 if options["budget"] is None else options["budget"]
     slugs = subjects.subjects(options, tuple(STRATEGIES))
-    gates = subjects.gates(options)
-    jobs = [Job(strategy=slug, budget=budget, gates=gates, **shared) for slug in slugs]
+    gates, named = subjects.gates(options), options["strategy"] or options["lock"]
+    until = options["until"] or (EXHAUSTED if named else DECIDED)
+    jobs = [Job(strategy=slug, budget=budget, until=until, gates=gates, **shared) for slug in slugs]
     for job in jobs:
         _ = job.bounds  # raises ValueError before any server starts
     return jobs
