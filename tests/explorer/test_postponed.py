@@ -14,12 +14,14 @@ from loadtest.explorer.endless import MORE_TIME, REPORT_IT, Broken
 from loadtest.explorer.result import Faults, Found, Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.search import Search
+from locks.token_lock import TokenLock
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 
 Explore = Callable[..., Result]
 KINDS = frozenset({Fault.CRASH, Fault.LOST_REPLY})
 LEFT_FOR_EVER = bank.locked_by(setnx)
+LEASED = bank.locked_by(lambda own: TokenLock("lock", redis=own.redis, lease=2.0))
 
 
 @pytest.fixture
@@ -91,17 +93,25 @@ def test_nor_where_something_else_than_time_has_ended_it(
     assert explore(LEFT_FOR_EVER, faults=1).decided == set()
 
 
-@pytest.mark.parametrize(("unclaimed", "left"), [({Fault.CRASH}, True), (set(), False)])
-def test_what_nobody_claims_is_left_at_the_first_schedule_that_breaks_a_law(
+@pytest.mark.parametrize(("unclaimed", "left"), [({Fault.PAUSE}, True), (set(), False)])
+def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
     stage: Callable[..., Any], unclaimed: set[Fault], left: bool
 ) -> None:
-    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), frozenset(unclaimed)).explore()
-    whole = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS)).explore()
+    kinds = frozenset({Fault.PAUSE, Fault.CRASH})
+    found = Search(stage(LEASED, faults=1, kinds=kinds), frozenset(unclaimed)).explore()
+    whole = Search(stage(LEASED, faults=1, kinds=kinds)).explore()
     assert (found.settled, found.exhausted, whole.exhausted) == (True, not left, True)
     assert found.schedules < whole.schedules if left else found.schedules == whole.schedules
-    for fault in (None, *KINDS):
+    assert whole.under(Fault.PAUSE) == "lost"
+    for fault in (None, *kinds):
         assert found.under(fault) == whole.under(fault)
-    assert found.decided & {None, *KINDS} == {None, *KINDS} - (unclaimed if left else set())
+    assert found.decided & {None, *kinds} == {None, *kinds} - (unclaimed if left else set())
+
+
+def test_what_only_stalls_is_searched_on(stage: Callable[..., Any]) -> None:
+    """A crash leaves this lock for ever; as little is left to be searched, that is searched to its end."""
+    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    assert (found.under(Fault.CRASH), found.exhausted) == ("stalled", True)
 
 
 def test_what_breaks_nothing_gets_as_much_time_as_all_that_is_claimed(
