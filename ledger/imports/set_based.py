@@ -33,14 +33,8 @@ from ledger.stores.sql import key_taken
 
 __all__ = ["BulkLine", "Posted", "post_lines"]
 
-#: the least and the greatest key as the database's collation has them, which need not be Python's
-ANY_KNOWN = """
-WITH k AS MATERIALIZED (SELECT min(key) AS least, max(key) AS most FROM unnest(%s::text[]) AS key)
-SELECT EXISTS (
-    SELECT FROM ledger_entry
-    WHERE book_id = %s AND key BETWEEN (SELECT least FROM k) AND (SELECT most FROM k)
-)
-"""
+#: keys are ordered by their bytes (migration 0015), which is Python's order too
+ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"
 KNOWN = "SELECT key, fingerprint FROM ledger_entry WHERE book_id = %s AND key = ANY(%s)"
 UPDATE = """
 UPDATE ledger_account SET balance = a.balance, head = a.head, version = version + a.lines
@@ -99,7 +93,7 @@ def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequen
     keys = [line.key for line in lines]
     if len(set(keys)) < len(keys):
         raise KeyTaken("a key comes twice in the chunk")
-    cursor.execute(ANY_KNOWN, (keys, book.pk))
+    cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
     if not cursor.fetchone()[0]:
         return lines
     cursor.execute(KNOWN, (book.pk, keys))
