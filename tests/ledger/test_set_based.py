@@ -113,7 +113,9 @@ def test_keys_are_ordered_by_their_bytes_whatever_the_database_s_language() -> N
 
 
 #: in the order of a language, "Z" comes after "a" and "é" before "f"
-@pytest.mark.parametrize(("came", "chunk"), [("Z", "Ya"), ("é", "eü"), ("b", "aZ"), ("\U0001f600", "z\uffff")])
+@pytest.mark.parametrize(
+    ("came", "chunk"), [("Z", "Ya"), ("é", "eü"), ("b", "aZ"), ("\U0001f600", "z\uffff")]
+)
 def test_a_known_key_is_found_between_any_two(book: Book, came: str, chunk: str) -> None:
     post_lines(book, [BulkLine(came, "A0", 1)])
     lines = [BulkLine(key, "A0", 1) for key in (*chunk, came)]
