@@ -23,7 +23,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 NAMED = re.compile(r"%\((\w+)\)s")
-SUCCEEDED = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+SUCCEEDED = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
 Row = list[Any]  # bytes, or None
 
 
@@ -48,9 +48,11 @@ class Prepared:
         held: Session | None = connection.__dict__.get("prepared")
         if held is None or held.session is not connection.connection:
             held = connection.__dict__["prepared"] = Session(connection.connection)
-        with connection.wrap_database_errors:
-            result = held.execute(self, values)
-        return _rows(result)
+        try:
+            return _rows(held.execute(self, values))
+        except psycopg.Error:
+            with connection.wrap_database_errors:
+                raise
 
     def _for_wrappers(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
         """Who wraps Django's statements (a test does) sees a cursor's; it is not prepared."""
@@ -71,7 +73,7 @@ class Session:
     def execute(self, statement: Prepared, values: Sequence[str]) -> PGresult:
         """Raises psycopg.Error."""
         params = [value.encode() for value in values]
-        if any(b"\0" in value for value in params):  # libpq would end the text there
+        if "\0" in "".join(values):  # libpq would end the text there
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         with self.session.lock:
             self.session.wait(self._prepared_gen(statement.text, params, statement.name))
@@ -81,18 +83,19 @@ class Session:
     def _prepared_gen(self, query: str, params: list[bytes], name: bytes) -> PQGen[None]:
         """The explorer's gate knows this generator by its name, and what it sends by `query` and `params`."""
         self.pgresult = None
-        yield from self.session._start_query()  # BEGIN, inside of atomic()
-        pgconn = self.session.pgconn
+        session = self.session
+        if not session.autocommit:  # inside of atomic()
+            yield from session._start_query()  # BEGIN
+        pgconn = session.pgconn
         if name not in self.prepared:
             pgconn.send_prepare(name, query.encode())
-            _checked(*(yield from generators.execute(pgconn)))
+            _checked((yield from generators.execute(pgconn)))
             self.prepared.add(name)
         pgconn.send_query_prepared(name, params)
-        results = yield from generators.execute(pgconn)
-        self.pgresult = _checked(*results)
+        self.pgresult = _checked((yield from generators.execute(pgconn)))
 
 
-def _checked(*results: PGresult) -> PGresult:
+def _checked(results: Sequence[PGresult]) -> PGresult:
     """The last one. Raises psycopg.Error."""
     for result in results:
         if result.status not in SUCCEEDED:
@@ -101,5 +104,7 @@ def _checked(*results: PGresult) -> PGresult:
 
 
 def _rows(result: PGresult) -> list[Row]:
-    value, columns = result.get_value, range(result.nfields)
-    return [[value(row, column) for column in columns] for row in range(result.ntuples)]
+    value, columns, rows = result.get_value, range(result.nfields), []
+    for row in range(result.ntuples):
+        rows.append([value(row, column) for column in columns])
+    return rows

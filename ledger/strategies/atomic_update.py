@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import ClassVar
-from uuid import uuid4
 
-from django.db import connections, transaction
+from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 
+from ledger.ids import fresh
 from ledger.models import Account
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
 from ledger.prepared import Prepared
@@ -74,7 +74,7 @@ class AtomicUpdate(SqlStrategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         self.think()  # before the statement: what the business decides here cannot rest on the balance
-        with in_range(posting):
+        try:
             if len(posting.lines) == 1:
                 return Applied(self.add(posting, posting.lines[0]))
             with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
@@ -83,6 +83,9 @@ class AtomicUpdate(SqlStrategy):
                 for line in lines:
                     stored += self.add(posting, line, len(stored))
                 return Applied(stored)
+        except DatabaseError:
+            with in_range(posting):
+                raise
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         """`place`: of the line's first entry in the posting."""
@@ -111,7 +114,7 @@ def in_one_statement(
 ) -> Stored | None:
     """Add to the row that `statement` chooses, by values of its own (`given`) too, and record it. None: there is no
     such row, or the floor would break."""
-    entry = uuid4()
+    entry = fresh()
     given |= {
         "entry": entry.hex,
         "book": store.book.pk.hex,
@@ -122,8 +125,11 @@ def in_one_statement(
         "place": str(place),
         "worker": worker(),
     }
-    with key_taken(posting.key):
+    try:
         rows = statement.rows(connection, given)
+    except IntegrityError:  # a context that every posting enters costs as much as its fingerprint
+        with key_taken(posting.key):
+            raise
     if not rows:
         return None
     before, *chosen = rows[0]

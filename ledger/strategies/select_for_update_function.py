@@ -15,11 +15,11 @@ Source       PostgreSQL, "PL/pgSQL"; the function is in ledger/migrations/ledger
 from __future__ import annotations
 
 from typing import ClassVar
-from uuid import uuid4
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, IntegrityError, connections
 
 from ledger.arrays import plain, quoted
+from ledger.ids import fresh
 from ledger.posting import Applied, Posting, Refused, Stored, worker
 from ledger.prepared import Prepared
 from ledger.stores.rows import key_taken
@@ -57,7 +57,7 @@ class SelectForUpdateFunction(SqlStrategy):
         self.prepare()
         self.think()
         lines = sorted(posting.lines, key=lambda line: line.account)  # one order for everyone: no deadlock
-        entries = [uuid4() for _ in lines]
+        entries = [fresh() for _ in lines]
         given = {
             "book": self.book.pk.hex,
             "numbers": quoted([line.account for line in lines]),
@@ -68,8 +68,10 @@ class SelectForUpdateFunction(SqlStrategy):
             "worker": worker(),
         }
         try:
+            rows = CALL.rows(connections[self.db], given)
+        except IntegrityError:
             with key_taken(posting.key):
-                rows = CALL.rows(connections[self.db], given)
+                raise
         except DatabaseError as error:
             if code_of(error) in REFUSED:
                 raise Refused(str(error).splitlines()[0]) from error
