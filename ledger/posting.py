@@ -13,6 +13,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 
 from django.utils import timezone
+from msgspec import Struct
 
 BIGINT = 2**63 - 1
 _HOST = socket.gethostname()
@@ -34,16 +35,16 @@ class NotConfigured(Busy):
         super().__init__(f"no server for {store} is configured here: {remedy}")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+# Line, Posting and Stored are made for each posting, several times as fast as frozen dataclasses. None can be part of a
+# cycle: gc=False.
+class Line(Struct, frozen=True, gc=False, array_like=True):  # array_like: how the single writer sends it
     """One account's part of a posting. `amount` in minor units, signed."""
 
     account: str
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(Struct, frozen=True, gc=False):
     """One requested change of one or more accounts. `key` makes it idempotent."""
 
     key: str
@@ -92,8 +93,7 @@ class Change:
     entry: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True, gc=False):
     """One entry as the posting's caller gets it back."""
 
     entry: uuid.UUID

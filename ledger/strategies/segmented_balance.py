@@ -109,7 +109,7 @@ class SegmentedBalance(AtomicUpdate):
             if missing:
                 raise Refused(f"account {line.account}: {line.amount} would break its floor")
             lines = tuple(Line(number, amount) for number, amount in amounts.items())
-            changes = compute(replace(posting, lines=lines), read)
+            changes = compute(Posting(posting.key, lines, posting.description), read)
             self.store.put([replace(change, fingerprint=posting.fingerprint) for change in changes], place)
         return applied(changes).entries
 
