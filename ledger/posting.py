@@ -9,9 +9,11 @@ import threading
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 
 from django.utils import timezone
+from msgspec import Struct
 
 BIGINT = 2**63 - 1
 _HOST = socket.gethostname()
@@ -33,16 +35,16 @@ class NotConfigured(Busy):
         super().__init__(f"no server for {store} is configured here: {remedy}")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+# Line, Posting and Stored are made for each posting, several times as fast as frozen dataclasses. None can be part of a
+# cycle: gc=False.
+class Line(Struct, frozen=True, gc=False, array_like=True):  # array_like: how the single writer sends it
     """One account's part of a posting. `amount` in minor units, signed."""
 
     account: str
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(Struct, frozen=True, gc=False):
     """One requested change of one or more accounts. `key` makes it idempotent."""
 
     key: str
@@ -57,6 +59,10 @@ class Posting:
     def fingerprint(self) -> str:
         """Hash of the request: the same key with another fingerprint is another request, and refused."""
         # what json.dumps makes of it, at a third of the time
+        if len(self.lines) == 1:
+            (line,) = self.lines
+            body = f"[[{quoted(line.account)}, {line.amount}], {quoted(self.description)}]"
+            return hashlib.sha256(body.encode()).hexdigest()
         parts = [f"[{quoted(line.account)}, {line.amount}]" for line in self.lines]
         body = f"[{', '.join([*parts, quoted(self.description)])}]"
         return hashlib.sha256(body.encode()).hexdigest()
@@ -87,8 +93,7 @@ class Change:
     entry: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True, gc=False):
     """One entry as the posting's caller gets it back."""
 
     entry: uuid.UUID
@@ -110,12 +115,13 @@ class Applied:
 
 def worker() -> str:
     """Return who this is: `host:process:thread`."""
-    thread = (
-        threading.current_thread()
-        .name.replace("ThreadPoolExecutor-", "thread-")
-        .replace("MainThread", "main")
-    )
-    return f"{_HOST}:{os.getpid()}:{thread}"[:100]
+    return _worker(os.getpid(), threading.current_thread().name)
+
+
+@lru_cache(maxsize=1000)  # threads
+def _worker(process: int, thread: str) -> str:
+    thread = thread.replace("ThreadPoolExecutor-", "thread-").replace("MainThread", "main")
+    return f"{_HOST}:{process}:{thread}"[:100]
 
 
 def compute(posting: Posting, read: dict[str, Snapshot]) -> list[Change]:

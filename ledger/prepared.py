@@ -1,37 +1,110 @@
 """Prepared statements on Django's own connection: the server parses and plans a hot statement once a session.
 
-Django binds parameters into the text, so that each call is a new text to parse and to plan. This cursor sends the
-text once, then only its name and the parameters; transactions, `execute_wrapper` and Django's errors stay as they
-are. Behind a pooler that gives each transaction another session, the pooler must know prepared statements
-(PgBouncer from 1.21 on does, with max_prepared_statements).
+Django binds parameters into the text, so that each call is a new text to parse and to plan. A Prepared sends its text
+once a session, then only its name and the values; transactions, `execute_wrapper`, health checks and Django's errors
+stay as they are. It sends them through libpq as psycopg's own cursors do in the end, by the connection's `wait`: what
+a cursor does for every type of value and of result took longer than everything else at the client.
+
+Behind a pooler that gives each transaction another session, the pooler must know prepared statements (PgBouncer from
+1.21 on does, with max_prepared_statements).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.utils import CursorWrapper
+from psycopg import generators
+from psycopg.abc import PQGen
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+NAMED = re.compile(r"%\((\w+)\)s")
+SUCCEEDED = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
+Row = list[Any]  # bytes, or None
 
 
-class _Prepared(psycopg.Cursor[Any]):
-    """Not Django's cursor class, which binds on the client's side."""
+class Prepared:
+    """A statement with %(name)s for its values, of these `types`. Values go as PostgreSQL's text, and come so."""
 
-    def execute(self, query: Any, params: Any = None, **options: Any) -> _Prepared:
-        return super().execute(query, params, **{"prepare": True, **options})
+    def __init__(self, name: str, text: str, **types: str) -> None:
+        self.names = tuple(dict.fromkeys(NAMED.findall(text)))
+        numbers = {name: f"${n}::{types[name]}" for n, name in enumerate(self.names, 1)}
+        self.name, self.text = name.encode(), NAMED.sub(lambda found: numbers[found[1]], text)
+
+    def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[Row]:
+        """Execute it on Django's `connection`. Raises Django's errors."""
+        connection.close_if_health_check_failed()  # as Django's own cursor() begins
+        if connection.connection is None:
+            connection.ensure_connection()
+        if connection.needs_rollback:
+            connection.validate_no_broken_transaction()
+        values = [given[name] for name in self.names]
+        if connection.execute_wrappers:
+            return self._for_wrappers(connection, values)
+        held: Session | None = connection.__dict__.get("prepared")
+        if held is None or held.session is not connection.connection:
+            held = connection.__dict__["prepared"] = Session(connection.connection)
+        try:
+            return _rows(held.execute(self, values))
+        except psycopg.Error:
+            with connection.wrap_database_errors:
+                raise
+
+    def _for_wrappers(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
+        """Who wraps Django's statements (a test does) sees a cursor's; it is not prepared."""
+        raw: Any = psycopg.RawCursor(connection.connection)
+        with connection.make_cursor(raw) as cursor:
+            cursor.execute(self.text, values)
+            return _rows(cursor.pgresult)
 
 
-def prepared(connection: BaseDatabaseWrapper) -> CursorWrapper:
-    """Return the connection's cursor for statements with the same text each time; only PostgreSQL has it.
+class Session:
+    """A connection to the server, and what it has prepared. `pgresult`: the last answer, as a cursor has it."""
 
-    It stays with the connection (a new one costs a tenth of a posting): fetch at once, and do not close it.
-    """
-    connection.close_if_health_check_failed()  # as Django's own cursor() begins
-    connection.ensure_connection()
-    held: CursorWrapper | None = connection.__dict__.get("prepared_cursor")
-    if held is None or held.cursor.connection is not connection.connection or held.cursor.closed:
-        connection.connection.prepare_threshold = 1  # Django's None forbids it, even to who asks for it
-        held = connection.make_cursor(_Prepared(connection.connection))
-        connection.__dict__["prepared_cursor"] = held
-    return held
+    def __init__(self, session: psycopg.Connection[Any]) -> None:
+        self.session = session
+        self.prepared: set[bytes] = set()
+        self.pgresult: PGresult | None = None
+
+    def execute(self, statement: Prepared, values: Sequence[str]) -> PGresult:
+        """Raises psycopg.Error."""
+        params = [value.encode() for value in values]
+        if "\0" in "".join(values):  # libpq would end the text there
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+        with self.session.lock:
+            self.session.wait(self._prepared_gen(statement.text, params, statement.name))
+        assert self.pgresult is not None
+        return self.pgresult
+
+    def _prepared_gen(self, query: str, params: list[bytes], name: bytes) -> PQGen[None]:
+        """The explorer's gate knows this generator by its name, and what it sends by `query` and `params`."""
+        self.pgresult = None
+        session = self.session
+        if not session.autocommit:  # inside of atomic()
+            yield from session._start_query()  # BEGIN
+        pgconn = session.pgconn
+        if name not in self.prepared:
+            pgconn.send_prepare(name, query.encode())
+            _checked((yield from generators.execute(pgconn)))
+            self.prepared.add(name)
+        pgconn.send_query_prepared(name, params)
+        self.pgresult = _checked((yield from generators.execute(pgconn)))
+
+
+def _checked(results: Sequence[PGresult]) -> PGresult:
+    """The last one. Raises psycopg.Error."""
+    for result in results:
+        if result.status not in SUCCEEDED:
+            raise psycopg.errors.error_from_result(result)
+    return results[-1]
+
+
+def _rows(result: PGresult) -> list[Row]:
+    value, columns, rows = result.get_value, range(result.nfields), []
+    for row in range(result.ntuples):
+        rows.append([value(row, column) for column in columns])
+    return rows

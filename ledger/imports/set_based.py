@@ -18,64 +18,29 @@ Source       PostgreSQL, "Populating a Database" (COPY).
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from json.encoder import encode_basestring_ascii
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from ledger.books import KeyReused
+from ledger.imports.stream import COPY, BulkLine, Running, stream
 from ledger.models import Account, Book
-from ledger.posting import BIGINT, Line, Posting, Refused, worker
+from ledger.posting import Line, Posting, Refused
 from ledger.stores import KeyTaken
 from ledger.stores.sql import key_taken
 
-#: the least and the greatest key as the database's collation has them, which need not be Python's
-ANY_KNOWN = """
-WITH k AS MATERIALIZED (SELECT min(key) AS least, max(key) AS most FROM unnest(%s::text[]) AS key)
-SELECT EXISTS (
-    SELECT FROM ledger_entry
-    WHERE book_id = %s AND key BETWEEN (SELECT least FROM k) AND (SELECT most FROM k)
-)
-"""
+__all__ = ["BulkLine", "Posted", "post_lines"]
+
+#: keys are ordered by their bytes (migration 0015), which is Python's order too
+ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"
 KNOWN = "SELECT key, fingerprint FROM ledger_entry WHERE book_id = %s AND key = ANY(%s)"
-#: the entries' columns with the types that go over the wire: an id is its 16 bytes, a time µs since 2000
-COLUMNS = {
-    "id": "bytea",
-    "book_id": "bytea",
-    "account_id": "int8",
-    "key": "text",
-    "fingerprint": "text",
-    "amount": "int8",
-    "balance_before": "int8",
-    "balance_after": "int8",
-    "parent": "bytea",
-    "worker": "text",
-    "read_at": "int8",
-    "written_at": "int8",
-}
-COPY = f"COPY ledger_entry ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 UPDATE = """
 UPDATE ledger_account SET balance = a.balance, head = a.head, version = version + a.lines
 FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[]) AS a (id, balance, head, lines)
 WHERE ledger_account.id = a.id
 """
-ACCOUNT = attrgetter("account")
-SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
-
-
-class BulkLine(NamedTuple):
-    """One request: its idempotency key, an account's number, an amount in minor units."""
-
-    key: str
-    account: str
-    amount: int
 
 
 class Posted(NamedTuple):
@@ -83,18 +48,6 @@ class Posted(NamedTuple):
 
     posted: int
     known: int
-
-
-@dataclass(slots=True)
-class Running:
-    """A locked account, as the lines so far leave it."""
-
-    pk: int
-    floor: int | None
-    balance: int
-    head: bytes | None
-    quoted: str  # its number in the fingerprint's JSON
-    lines: int = 0
 
 
 def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
@@ -109,9 +62,8 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
         accounts = locked(book, {line.account for line in lines})
         fresh = _without_known(cursor, book, lines)
         with key_taken("of a line"), connection.wrap_database_errors, cursor.copy(COPY) as copy:
-            copy.set_types(COLUMNS.values())
-            for row in entries(book, accounts, fresh):
-                copy.write_row(row)
+            for rows in stream(book, accounts, fresh):
+                copy.write(rows)
         if not fresh:
             return Posted(0, len(lines))
         write_accounts(cursor, accounts.values())
@@ -122,7 +74,7 @@ def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
     """Lock the accounts and read them, by number."""
     rows = Account.objects.select_for_update().filter(book=book, number__in=numbers).order_by("number")
     found = {
-        number: Running(pk, floor, balance, head and head.bytes, encode_basestring_ascii(number))
+        number: Running(pk, number, floor, balance, head and head.bytes)
         for number, pk, floor, balance, head in rows.values_list("number", "pk", "floor", "balance", "head")
     }
     if unknown := numbers - found.keys():
@@ -141,7 +93,7 @@ def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequen
     keys = [line.key for line in lines]
     if len(set(keys)) < len(keys):
         raise KeyTaken("a key comes twice in the chunk")
-    cursor.execute(ANY_KNOWN, (keys, book.pk))
+    cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
     if not cursor.fetchone()[0]:
         return lines
     cursor.execute(KNOWN, (book.pk, keys))
@@ -150,31 +102,3 @@ def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequen
         if key in known and known[key] != Posting(key, (Line(account, amount),)).fingerprint:
             raise KeyReused(f"the key {key!r} was used for another posting: take a new key")
     return [line for line in lines if line.key not in known]
-
-
-def entries(book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine]) -> Iterator[tuple[Any, ...]]:
-    """Yield each line's entry, as COLUMNS has it, and keep `accounts` running.
-
-    An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no
-    random number drawn for each. An account's lines lie together, in their order: reconcile reads them so.
-    """
-    chunk, whose, me = secrets.token_bytes(12), book.pk.bytes, worker()
-    read_at = _now()
-    for n, (key, number, amount) in enumerate(sorted(lines, key=ACCOUNT)):
-        account = accounts[number]
-        before, parent = account.balance, account.head
-        after = before + amount
-        if amount < 0 and account.floor is not None and after < account.floor:
-            raise Refused(f"{key}: {amount} would break the floor of account {number}")
-        if not (-BIGINT <= after <= BIGINT and -BIGINT <= amount <= BIGINT):
-            raise Refused(f"{key}: the balance of account {number} would leave the range of BIGINT")
-        entry = chunk + n.to_bytes(4, "big")
-        account.balance, account.head = after, entry
-        account.lines += 1
-        # Posting.fingerprint of a posting of this one line
-        fingerprint = sha256(f'[[{account.quoted}, {amount}], ""]'.encode()).hexdigest()
-        yield entry, whose, account.pk, key, fingerprint, amount, before, after, parent, me, read_at, _now()
-
-
-def _now() -> int:
-    return time.time_ns() // 1000 - SERVER_EPOCH

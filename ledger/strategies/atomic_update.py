@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import ClassVar
-from uuid import uuid4
 
-from django.db import connections, transaction
+from django.db import DatabaseError, IntegrityError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 
+from ledger.ids import fresh
 from ledger.models import Account
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
-from ledger.prepared import prepared
+from ledger.prepared import Prepared
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, in_range
@@ -43,9 +44,20 @@ INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amou
 SELECT %(entry)s, %(book)s, id, %(key)s, %(fingerprint)s, %(place)s, %(amount)s, balance_before,
        balance_after, parent, %(worker)s, clock_timestamp(), clock_timestamp()
 FROM written
-RETURNING id, (SELECT number FROM written), balance_before, balance_after
+RETURNING balance_before{told}
 """
 THIS_ONE = "book_id = %(book)s AND number = %(number)s"
+TYPES = {
+    "amount": "bigint",
+    "entry": "uuid",
+    "book": "uuid",
+    "key": "varchar",
+    "fingerprint": "varchar",
+    "place": "int",
+    "worker": "varchar",
+    "number": "varchar",
+}
+ADD = Prepared("ledger_add", STATEMENT.format(which=THIS_ONE, told=""), **TYPES)
 
 
 class AtomicUpdate(SqlStrategy):
@@ -62,7 +74,7 @@ class AtomicUpdate(SqlStrategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         self.think()  # before the statement: what the business decides here cannot rest on the balance
-        with in_range(posting):
+        try:
             if len(posting.lines) == 1:
                 return Applied(self.add(posting, posting.lines[0]))
             with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
@@ -71,6 +83,9 @@ class AtomicUpdate(SqlStrategy):
                 for line in lines:
                     stored += self.add(posting, line, len(stored))
                 return Applied(stored)
+        except DatabaseError:
+            with in_range(posting):
+                raise
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         """`place`: of the line's first entry in the posting."""
@@ -82,31 +97,44 @@ def increment(store: SqlStore, posting: Posting, line: Line, place: int = 0) -> 
     connection = connections[store.db]
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
         return in_one_transaction(store, posting, line, place)
-    stored = in_one_statement(store, posting, line, THIS_ONE, place=place)
+    stored = in_one_statement(store, connection, posting, line, place)
     if stored is None:
         raise _refused(store, line)
     return stored
 
 
 def in_one_statement(
-    store: SqlStore, posting: Posting, line: Line, which: str, **given: object
+    store: SqlStore,
+    connection: BaseDatabaseWrapper,
+    posting: Posting,
+    line: Line,
+    place: int,
+    statement: Prepared = ADD,
+    **given: str,
 ) -> Stored | None:
-    """Add to the row `which` (SQL, with its parameters `given`) and record it, in the `place` that is given, too.
-    None: there is no such row, or the floor would break."""
+    """Add to the row that `statement` chooses, by values of its own (`given`) too, and record it. None: there is no
+    such row, or the floor would break."""
+    entry = fresh()
     given |= {
-        "entry": uuid4(),
-        "book": store.book.pk,
+        "entry": entry.hex,
+        "book": store.book.pk.hex,
         "number": line.account,
-        "amount": line.amount,
+        "amount": str(line.amount),
         "key": posting.key,
         "fingerprint": posting.fingerprint,
+        "place": str(place),
         "worker": worker(),
     }
-    cursor = prepared(connections[store.db])
-    with key_taken(posting.key):
-        cursor.execute(STATEMENT.format(which=which), given)
-        row = cursor.fetchone()
-    return Stored(row[0], row[1], line.amount, row[2], row[3]) if row else None
+    try:
+        rows = statement.rows(connection, given)
+    except IntegrityError:  # a context that every posting enters costs as much as its fingerprint
+        with key_taken(posting.key):
+            raise
+    if not rows:
+        return None
+    before, *chosen = rows[0]
+    number = chosen[0].decode() if chosen else line.account
+    return Stored(entry, number, line.amount, int(before), int(before) + line.amount)
 
 
 def in_one_transaction(

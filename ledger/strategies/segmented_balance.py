@@ -73,8 +73,11 @@ class SegmentedBalance(AtomicUpdate):
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         try:
-            with self.holding_nothing_in_vain(line):
-                return (increment(self.store, posting, replace(line, account=home(posting, line)), place),)
+            at_home = Line(home(posting, line), line.amount)
+            if line.amount >= 0:
+                return (increment(self.store, posting, at_home, place),)
+            with self.holding_nothing_in_vain():
+                return (increment(self.store, posting, at_home, place),)
         except Refused:
             if line.amount >= 0:
                 self.store.read(
@@ -83,10 +86,10 @@ class SegmentedBalance(AtomicUpdate):
                 raise
             return self.gather(posting, line, place)
 
-    def holding_nothing_in_vain(self, line: Line) -> AbstractContextManager[None]:
+    def holding_nothing_in_vain(self) -> AbstractContextManager[None]:
         """A withdrawal that waited for a row, and then found too little in it, has that row locked: all rows are to be
         locked in their order next. Inside of a transaction a savepoint frees it; without one it is free already."""
-        inside = connections[self.db].in_atomic_block and line.amount < 0
+        inside = connections[self.db].in_atomic_block
         return transaction.atomic(using=self.db) if inside else nullcontext()
 
     def gather(self, posting: Posting, line: Line, place: int) -> tuple[Stored, ...]:
@@ -106,7 +109,7 @@ class SegmentedBalance(AtomicUpdate):
             if missing:
                 raise Refused(f"account {line.account}: {line.amount} would break its floor")
             lines = tuple(Line(number, amount) for number, amount in amounts.items())
-            changes = compute(replace(posting, lines=lines), read)
+            changes = compute(Posting(posting.key, lines, posting.description), read)
             self.store.put([replace(change, fingerprint=posting.fingerprint) for change in changes], place)
         return applied(changes).entries
 

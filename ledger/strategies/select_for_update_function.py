@@ -15,20 +15,29 @@ Source       PostgreSQL, "PL/pgSQL"; the function is in ledger/migrations/ledger
 from __future__ import annotations
 
 from typing import ClassVar
-from uuid import uuid4
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, IntegrityError, connections
 
+from ledger.arrays import plain, quoted
+from ledger.ids import fresh
 from ledger.posting import Applied, Posting, Refused, Stored, worker
-from ledger.prepared import prepared
+from ledger.prepared import Prepared
 from ledger.stores.rows import key_taken
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
 from locks.hazards import Hazard
 
-CALL = """
-SELECT entry, number, amount, balance_before, balance_after
-FROM ledger_post(%s, %s::text[], %s::bigint[], %s::uuid[], %s, %s, %s)
-"""
+CALL = Prepared(
+    "ledger_post",
+    "SELECT balance_before FROM ledger_post(%(book)s, %(numbers)s, %(amounts)s, %(entries)s, %(key)s,"
+    " %(fingerprint)s, %(worker)s)",
+    book="uuid",
+    numbers="text[]",
+    amounts="bigint[]",
+    entries="uuid[]",
+    key="text",
+    fingerprint="text",
+    worker="text",
+)
 REFUSED = {"LU001", "22003"}  # raised by the function; numeric_value_out_of_range
 
 
@@ -48,14 +57,28 @@ class SelectForUpdateFunction(SqlStrategy):
         self.prepare()
         self.think()
         lines = sorted(posting.lines, key=lambda line: line.account)  # one order for everyone: no deadlock
-        columns = [x.account for x in lines], [x.amount for x in lines]
-        given = [self.book.pk, *columns, [uuid4() for _ in lines], posting.key, posting.fingerprint, worker()]
+        entries = [fresh() for _ in lines]
+        given = {
+            "book": self.book.pk.hex,
+            "numbers": quoted([line.account for line in lines]),
+            "amounts": plain([str(line.amount) for line in lines]),
+            "entries": plain([entry.hex for entry in entries]),
+            "key": posting.key,
+            "fingerprint": posting.fingerprint,
+            "worker": worker(),
+        }
         try:
-            cursor = prepared(connections[self.db])
+            rows = CALL.rows(connections[self.db], given)
+        except IntegrityError:
             with key_taken(posting.key):
-                cursor.execute(CALL, given)
-                return Applied(tuple(Stored(*row) for row in cursor.fetchall()))
+                raise
         except DatabaseError as error:
             if code_of(error) in REFUSED:
                 raise Refused(str(error).splitlines()[0]) from error
             raise
+        return Applied(
+            tuple(
+                Stored(entry, line.account, line.amount, int(before), int(before) + line.amount)
+                for entry, line, (before,) in zip(entries, lines, rows, strict=True)
+            )
+        )

@@ -21,9 +21,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.db import connections
+
+from ledger.arrays import quoted
 from ledger.posting import Line, Posting, Stored
+from ledger.prepared import Prepared
 from ledger.stores.segments import row_of
-from ledger.strategies.atomic_update import in_one_statement
+from ledger.strategies.atomic_update import STATEMENT, TYPES, in_one_statement
 from ledger.strategies.segmented_balance import SEGMENTS, SegmentedBalance
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks.hazards import Hazard
@@ -32,6 +36,12 @@ ANY_FREE = """id = (
     SELECT id FROM ledger_account WHERE book_id = %(book)s AND number = ANY(%(rows)s)
     AND (%(amount)s >= 0 OR floor IS NULL OR balance + %(amount)s >= floor)
     ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1)"""
+ADD = Prepared(
+    "ledger_add_any",
+    STATEMENT.format(which=ANY_FREE, told=", (SELECT number FROM written)"),
+    **TYPES,
+    rows="varchar[]",
+)
 
 
 class SkipLocked(SegmentedBalance):
@@ -47,6 +57,8 @@ class SkipLocked(SegmentedBalance):
     stores = ("postgres",)
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
-        rows = [row_of(line.account, segment) for segment in range(SEGMENTS)]
-        stored = in_one_statement(self.store, posting, line, ANY_FREE, place=place, rows=rows)
+        rows = quoted([row_of(line.account, segment) for segment in range(SEGMENTS)])
+        stored = in_one_statement(
+            self.store, connections[self.db], posting, line, place, statement=ADD, rows=rows
+        )
         return (stored,) if stored else super().add(posting, line, place)

@@ -7,15 +7,15 @@ import threading
 import time
 from collections.abc import Sequence
 from os import urandom
-from socket import socket
 from uuid import UUID
 
 from msgspec import Struct
 
 from ledger.models import Book
-from ledger.posting import Busy, Posting, Refused, Stored, worker
-from ledger.writer import address, wire
-from ledger.writer.candidates import Found, seat
+from ledger.posting import Busy, Posting, Refused, Stored
+from ledger.writer import wire
+from ledger.writer.candidates import seat
+from ledger.writer.connection import Connection
 
 BOOKS = 50  # connections that a thread keeps
 BACK_OFF = 0.05  # seconds
@@ -38,48 +38,6 @@ class Answer(Struct, gc=False):
             stored.append(Stored(UUID(int=entry), line.account, line.amount, after - line.amount, after))
             entry += 1
         return tuple(stored)
-
-
-class Connection:
-    """One thread's connection to one owner. It is given away while it is used: an answer that came late would be
-    taken for that to the next question."""
-
-    def __init__(self, found: Found, timeout: float) -> None:
-        self.found = found
-        self.greeting = wire.frame(wire.Hello(found.secret, worker()))
-        self.received: bytes | bytearray = b""
-        self.socket: socket = address.connect(found.address, timeout)
-
-    def ask(self, message: bytes, timeout: float) -> bytes | bytearray | None:
-        """Send an order, and return the answer. None: there was none in `timeout` seconds, see `receive`."""
-        try:
-            self.socket.settimeout(timeout)
-            self.socket.sendall(self.greeting + message if self.greeting else message)
-        except OSError:
-            return self.close()
-        self.greeting = self.received = b""
-        return self.receive()
-
-    def receive(self) -> bytes | bytearray | None:
-        """Return the answer. None: there was none in time, or there will be none, and the connection is closed."""
-        try:
-            while received := self.socket.recv(wire.RECEIVE):
-                self.received = self.received + received if self.received else received
-                body, _ = wire.cut(self.received)
-                if body is not None:
-                    return body
-        except TimeoutError:
-            return None
-        except (OSError, wire.TooLong):
-            pass
-        return self.close()
-
-    def close(self) -> None:
-        self.socket.close()
-
-    @property
-    def closed(self) -> bool:
-        return self.socket.fileno() < 0
 
 
 def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -> list[Answer]:
@@ -118,7 +76,7 @@ def _insist(
                 connection = None
         else:
             connection.found = found
-            connection.socket.settimeout(left)
+            connection.wait(left)
             told = connection.receive()
         if told is not None:
             return connection, told
@@ -138,8 +96,7 @@ def _packed(window: str, postings: Sequence[Posting]) -> bytes:
     for posting in postings:
         if not 0 < len(posting.key) <= wire.LONGEST_KEY:
             raise Refused(f"a key has 1 to {wire.LONGEST_KEY} characters")
-        lines = [(line.account, line.amount) for line in posting.lines]
-        requests.append((posting.key, posting.fingerprint, lines))
+        requests.append((posting.key, posting.fingerprint, posting.lines))
     try:
         return wire.frame((window, requests))
     except OverflowError as error:

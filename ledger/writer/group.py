@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from ledger.arrays import plain, quoted
 from ledger.models import Account, Book, Entry
 from ledger.posting import BIGINT
 from ledger.writer.clients import Asked
@@ -196,18 +197,3 @@ class Books:
             group.touched[account] = state
             balances.append(after)
         return balances
-
-
-def plain(values: Iterable[str]) -> str:
-    """Return numbers, ids or NULL as a PostgreSQL array."""
-    return "{" + ",".join(values) + "}"
-
-
-def quoted(values: Sequence[str]) -> str:
-    """Return any texts as a PostgreSQL array."""
-    if not values:
-        return "{}"
-    together = "".join(values)
-    if '"' in together or "\\" in together:
-        values = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
-    return '{"' + '","'.join(values) + '"}'

@@ -18,6 +18,7 @@ from ledger.writer.statement import Statement
 
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
 GROUP = 512  # requests in one transaction
+ENOUGH = 128  # requests for which no further ones are waited for: their work is more than a commit's
 LOOK = 0.2  # seconds that it waits for callers at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
 TROUBLES = (psycopg.Error, DatabaseError, OSError)
@@ -71,10 +72,10 @@ class Owner:
     def serve(self, timeout: float = 0.0) -> bool:
         """One turn: hear, and begin the next group if the one before is on the disk, and is worth beginning."""
         if self.group is None and self.clients is not None and self.clients.asked:
-            timeout = min(timeout, self.clients.wait(GROUP))
+            timeout = min(timeout, self.clients.wait(ENOUGH))
         heard = self.hear(timeout)
         clients = self.clients
-        if self.group is None and clients is not None and clients.asked and not clients.wait(GROUP):
+        if self.group is None and clients is not None and clients.asked and not clients.wait(ENOUGH):
             self.begin(clients.take(GROUP))
         return heard
 

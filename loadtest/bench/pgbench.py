@@ -45,7 +45,7 @@ def script(book: Book, accounts: int) -> str:
         "number": "'A' || :account::text",
         "entry": "(SELECT id FROM drawn)",
     }
-    statement = STATEMENT.format(which=THIS_ONE) % filled
+    statement = STATEMENT.format(which=THIS_ONE, told="") % filled
     with_id = statement.replace("WITH written", "WITH drawn AS (SELECT gen_random_uuid() AS id), written", 1)
     return f"\\set account random(0, {accounts - 1})\n" + " ".join(with_id.split()) + ";\n"
 

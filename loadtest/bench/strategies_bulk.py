@@ -11,7 +11,8 @@ from uuid import uuid4
 from django.db import connection, transaction
 from django.utils import timezone
 
-from ledger.imports.set_based import COLUMNS, COPY, BulkLine, entries, locked, post_lines, write_accounts
+from ledger.imports.set_based import locked, post_lines, write_accounts
+from ledger.imports.stream import COPY, BulkLine, stream
 from ledger.models import Account, Book, Entry
 from ledger.posting import Line, Posting, worker
 from ledger.reconciliation import books_of
@@ -64,14 +65,13 @@ def of_ready_rows(book: Book, given: list[BulkLine]) -> Callable[[], Any]:
     """The limit: the same entries, computed beforehand, into the same table, and the accounts in the same commit: a
     run that is cut short leaves no entry that its account knows nothing of. Not one line is checked here."""
     accounts = locked(book, {line.account for line in given})
-    rows = list(entries(book, accounts, given))
+    rows = list(stream(book, accounts, given))
 
     def copy_rows() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             with cursor.copy(COPY) as copy:
-                copy.set_types(COLUMNS.values())
-                for row in rows:
-                    copy.write_row(row)
+                for some in rows:
+                    copy.write(some)
             write_accounts(cursor, accounts.values())
 
     return copy_rows

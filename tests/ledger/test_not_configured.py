@@ -113,7 +113,7 @@ def test_without_a_database_the_web_says_how_to_start_one(
         raise NoServers("No DATABASE_URL: start one")
 
     monkeypatch.setattr(Book.objects, "get_queryset", away)
-    monkeypatch.setattr("ledger.books.prepared", away)
+    monkeypatch.setattr("ledger.prepared.Prepared.rows", away)
     client = Client(headers={"host": "localhost"}, raise_request_exception=False)
     client.force_login(User.objects.create_superuser("root-without-a-database"))
     answer = client.get("/api/books/00000000-0000-4000-8000-000000000000")

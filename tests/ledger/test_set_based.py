@@ -101,3 +101,23 @@ def test_it_waits_for_who_holds_an_account_and_reads_afterwards(book: Book) -> N
     assert done == [Posted(10, 0)]
     assert books_of(book).right
     assert held(book)["A1"] == 150 + sum(line.amount for line in LINES if line.account == "A1")
+
+
+def test_keys_are_ordered_by_their_bytes_whatever_the_database_s_language() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT collation_name FROM information_schema.columns"
+            " WHERE table_name = 'ledger_entry' AND column_name = 'key'"
+        )
+        assert cursor.fetchone() == ("C",)
+
+
+#: in the order of a language, "Z" comes after "a" and "é" before "f"
+@pytest.mark.parametrize(
+    ("came", "chunk"), [("Z", "Ya"), ("é", "eü"), ("b", "aZ"), ("\U0001f600", "z\uffff")]
+)
+def test_a_known_key_is_found_between_any_two(book: Book, came: str, chunk: str) -> None:
+    post_lines(book, [BulkLine(came, "A0", 1)])
+    lines = [BulkLine(key, "A0", 1) for key in (*chunk, came)]
+    assert post_lines(book, lines) == Posted(2, 1)
+    assert post_lines(book, lines) == Posted(0, 3)

@@ -58,7 +58,7 @@ def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, name: str,
     given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
     source = given.get("self")
     op = describe(gen, name, idle)
-    if name == "_execute_gen" and idle and not connection.autocommit:
+    if name in ("_execute_gen", "_prepared_gen") and idle and not connection.autocommit:
         text = connection._get_tx_start_command()
         begins = SqlCommand(
             number, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level

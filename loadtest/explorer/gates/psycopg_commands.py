@@ -96,7 +96,7 @@ def _transaction(values: dict[str, Any], idle: bool, entering: bool) -> Op:
 
 def _shown(params: Any) -> str:
     values = params.values() if isinstance(params, dict) else params
-    return ", ".join(str(value) for value in values)
+    return ", ".join(value.decode() if isinstance(value, bytes) else str(value) for value in values)
 
 
 def calls(op: Op) -> bool:
@@ -118,6 +118,9 @@ def how_to_send(
         if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
             return lambda session: session.send_query(text)
         return lambda session: session.send_query_params(text, params, types, formats, source.format)
+    if name == "_prepared_gen":  # ledger/prepared.py; its text says the types
+        text, params = given["query"].encode(), given["params"]
+        return lambda session: session.send_query_params(text, params)
     words = op.text if not getattr(source, "savepoint_name", "") else ""
     plain = {"BEGIN": connection._get_tx_start_command(), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
     return sending(plain[words]) if words in plain else None

@@ -1,0 +1,138 @@
+"""Entries as a stream of PostgreSQL's binary COPY, computed while the server takes those before.
+
+A row is put together from what stays (for the chunk, for an account, for an account and an amount) and one
+struct.pack. psycopg's write_row looks up how to write each value of each row, and took as long as all the rest.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from json.encoder import encode_basestring_ascii
+from typing import NamedTuple
+
+from ledger.models import Book
+from ledger.posting import BIGINT, Refused, worker
+
+#: in the order in which a row is put together
+COLUMNS = (
+    *("book_id", "worker", "read_at", "written_at"),  # of many rows
+    *("account_id", "amount", "fingerprint"),  # of an account, and an amount
+    *("parent", "id", "balance_before", "balance_after", "key"),
+)
+COPY = f"COPY ledger_entry ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+END = b"\xff\xff"
+NULL = b"\xff\xff\xff\xff"
+SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
+#: lines of which an account's lie together. More would spread their keys over more of the key's index than a
+#: processor's cache holds; fewer would spread an account over more of the table, and reconcile reads by account
+BLOCK = 8192
+#: lines computed at a time: fewer than the socket holds, so that the server always has something to do
+BUFFER = 512
+number = struct.Struct(">iq").pack  # a BIGINT, or a time
+#: id, balance before, balance after, length of the key
+moved = struct.Struct(">i12sI iq iq i").pack
+
+
+class BulkLine(NamedTuple):
+    """One request: its idempotency key, an account's number, an amount in minor units."""
+
+    key: str
+    account: str
+    amount: int
+
+
+@dataclass(slots=True)
+class Running:
+    """A locked account, as the lines so far leave it."""
+
+    pk: int
+    number: str
+    floor: int | None
+    balance: int
+    head: bytes | None
+    lines: int = 0
+    #: amount → account, amount and fingerprint in a row
+    told: dict[int, bytes] = field(default_factory=dict)
+
+    def tell(self, amount: int) -> bytes:
+        """What a line of this `amount` says. Many lines are alike in this: it is kept."""
+        if not -BIGINT <= amount <= BIGINT:
+            raise Refused(f"account {self.number}: {amount} leaves the range of BIGINT")
+        # Posting.fingerprint of a posting of this one line
+        body = f'[[{encode_basestring_ascii(self.number)}, {amount}], ""]'
+        fingerprint = sha256(body.encode()).hexdigest().encode()
+        self.told[amount] = told = number(8, self.pk) + number(8, amount) + _text(fingerprint)
+        return told
+
+
+def stream(book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine]) -> Iterator[bytes]:
+    """Yield the `lines` as entries, some at a time, and keep `accounts` running. Raises Refused.
+
+    An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no random
+    number drawn for each.
+    """
+    chunk, place = secrets.token_bytes(12), 0
+    read_at = _now()
+    of_all = b"\0\x0c" + _text(book.pk.bytes) + _text(worker().encode()) + read_at
+    yield HEADER
+    for some in _by_account(lines):
+        parts: list[bytes] = []
+        written = of_all + _now()
+        for account, its in some:
+            _compute(accounts[account], its, chunk, place, written, parts)
+            place += len(its)
+        yield b"".join(parts)
+    yield END
+
+
+def _compute(
+    account: Running, lines: Sequence[BulkLine], chunk: bytes, place: int, written: bytes, parts: list[bytes]
+) -> None:
+    """Add rows of one account to `parts`. What a line needs is in local names: this is what an import takes."""
+    floor, before, told = account.floor, account.balance, account.told
+    parent = _text(account.head) if account.head else NULL
+    for key, _, amount in lines:
+        after = before + amount
+        if amount < 0 and floor is not None and after < floor:
+            raise Refused(f"{key}: {amount} would break the floor of account {account.number}")
+        if not -BIGINT <= after <= BIGINT:
+            raise Refused(f"{key}: the balance of account {account.number} would leave the range of BIGINT")
+        name = key.encode()
+        row = moved(16, chunk, place, 8, before, 8, after, len(name))
+        parts += (written, told.get(amount) or account.tell(amount), parent, row, name)
+        parent, before = row[:20], after
+        place += 1
+    account.balance, account.head = before, parent[4:]
+    account.lines += len(lines)
+
+
+def _by_account(lines: Sequence[BulkLine]) -> Iterator[list[tuple[str, list[BulkLine]]]]:
+    """Yield some BUFFER lines at a time: an account's lines of a block together, in their order."""
+    for start in range(0, len(lines), BLOCK):
+        by: dict[str, list[BulkLine]] = {}
+        for line in lines[start : start + BLOCK]:
+            by.setdefault(line.account, []).append(line)
+        some, count = [], 0
+        for account, its in by.items():
+            for first in range(0, len(its), BUFFER):
+                some.append((account, its[first : first + BUFFER]))
+                count += len(some[-1][1])
+                if count >= BUFFER:
+                    yield some
+                    some, count = [], 0
+        if some:
+            yield some
+
+
+def _text(value: bytes) -> bytes:
+    return len(value).to_bytes(4, "big") + value
+
+
+def _now() -> bytes:
+    return number(8, time.time_ns() // 1000 - SERVER_EPOCH)

@@ -1,0 +1,66 @@
+"""A caller's connection to the owner of a book."""
+
+from __future__ import annotations
+
+from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
+from struct import Struct
+
+from ledger.posting import worker
+from ledger.writer import address, wire
+from ledger.writer.candidates import Found
+
+TIMEVAL = Struct("@ll")  # seconds and µs, as the kernel has them
+
+
+class Connection:
+    """One thread's connection to one owner. It is given away while it is used: an answer that came late would be
+    taken for that to the next question."""
+
+    def __init__(self, found: Found, timeout: float) -> None:
+        self.found = found
+        self.greeting = wire.frame(wire.Hello(found.secret, worker()))
+        self.received: bytes | bytearray = b""
+        self.socket: socket = address.connect(found.address, timeout)
+        self.socket.settimeout(
+            None
+        )  # the kernel's own time-out: Python's would take a call more for each call
+        self.patience = 0.0
+
+    def wait(self, timeout: float) -> None:
+        """From now on, give up after so many seconds."""
+        if timeout != self.patience:
+            whole, micro = divmod(max(1, round(timeout * 1_000_000)), 1_000_000)
+            for option in (SO_RCVTIMEO, SO_SNDTIMEO):
+                self.socket.setsockopt(SOL_SOCKET, option, TIMEVAL.pack(whole, micro))
+            self.patience = timeout
+
+    def ask(self, message: bytes, timeout: float) -> bytes | bytearray | None:
+        """Send an order, and return the answer. None: there was none in `timeout` seconds, see `receive`."""
+        try:
+            self.wait(timeout)
+            self.socket.sendall(self.greeting + message if self.greeting else message)
+        except OSError:
+            return self.close()
+        self.greeting = self.received = b""
+        return self.receive()
+
+    def receive(self) -> bytes | bytearray | None:
+        """Return the answer. None: there was none in time, or there will be none, and the connection is closed."""
+        try:
+            while received := self.socket.recv(wire.RECEIVE):
+                self.received = self.received + received if self.received else received
+                body, _ = wire.cut(self.received)
+                if body is not None:
+                    return body
+        except BlockingIOError:  # the time is over
+            return None
+        except (OSError, wire.TooLong):
+            pass
+        return self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    @property
+    def closed(self) -> bool:
+        return self.socket.fileno() < 0
