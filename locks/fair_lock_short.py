@@ -13,6 +13,7 @@ A quiet question has no answer but the hand-over's message: a waiter is woken on
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -23,9 +24,12 @@ from locks.call import Call
 from locks.fair_lock_attempt import SILENT, Calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
 from locks.fair_lock_home import Begun, Home
-from locks.wire import INCOMPLETE, Wire
+from locks.wire import INCOMPLETE, REST, Wire
 
 _class: Any = AbstractConnection
+
+ENOUGH = 256  # bytes: a number, or a message
+ANSWERS = FREED, HANDED_OVER = b":1\r\n", b":2\r\n"
 
 
 class ShortWay(Lock):
@@ -49,36 +53,41 @@ class ShortWay(Lock):
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
         it while `reentrant` is off."""
         home, grants, calls = self._home, self._grants, self._calls
-        client = home.client
+        client, wire = home.client, None
         if timeout is not None or grants or home.abandoned or _class.send_packed_command is not client.sender:
             return self._acquire(timeout)
+        quiet = calls.busy and client.quiet
         try:
-            wire: Any = client.idle.pop()
-        except IndexError:
-            return self._acquire(None)
-        try:
-            question, word = wire.ready[calls].pop()
+            wire = client.idle.pop()
+            question, is_quiet, word, told = wire.ready[calls].pop()
         except LookupError:
-            client.idle.append(wire)
+            if wire is not None:
+                client.idle.append(wire)
             return self._acquire(None)
-        reply: Any = SILENT
-        giver: Call = calls.delete if client.deletes else calls.release
+        if is_quiet is not quiet:
+            question = (calls.quiet if quiet else calls.acquire).packed + word
         try:
             since = monotonic()  # the lease counts from before the question
             try:
-                if calls.busy and client.quiet:
-                    wire.put(calls.quiet.packed + word)
-                else:
-                    wire.put(question)
-                    reply = wire.get()
+                wire.put(question)
             except OSError:
-                wire.disconnect()
-                reply = INCOMPLETE
-            if type(reply) is int and reply < 0 and client.direct:
-                reply, giver = self._woken(wire, word, since, reply), calls.release
-            if type(reply) is int and reply > 0:
+                wire.disconnect()  # so nothing is heard either
+            try:
+                heard: Any = wire.hear(ENOUGH)
+            except OSError:
+                heard = b""
+            giver: Call = calls.release
+            if quiet:
+                if heard[:-REST] != told or monotonic() - since > self._terms.lease / 2:
+                    heard = self._told(wire, word, since, heard, SILENT)
+            elif heard[:1] == b":" and heard[-1:] == b"\n" and heard[1:-2].isdigit():
+                if client.deletes:
+                    giver = calls.delete
+            else:
+                heard = self._answered(wire, word, since, heard)
+            if type(heard) is bytes or (heard is not INCOMPLETE and heard > 0):
                 thread = here.thread
-                grants[thread] = Grant((word, reply, since, self._terms, thread, giver.packed))
+                grants[thread] = Grant((word, heard, since, self._terms, thread, giver.packed))
                 if not grants.watched:
                     client.renewal.watch(grants)
                 client.idle.append(wire)
@@ -87,7 +96,7 @@ class ShortWay(Lock):
             grants.pop(here.thread, None)
             home.give_up(wire, word, ask=True)
             raise
-        return self._acquire(None, (wire, word, since, reply))
+        return self._acquire(None, (wire, word, since, heard))
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
@@ -108,20 +117,37 @@ class ShortWay(Lock):
                 wire.disconnect()
                 client.give_back(wire)
                 return self._give_back(grant)
-            reply = wire.get()
-            if type(reply) is int and reply > 0:
+            try:
+                heard = wire.hear(ENOUGH)
+            except OSError:
+                heard = b""
+            if heard in ANSWERS:
                 client.idle.append(wire)
-                self._calls.busy = reply == 2
+                self._calls.busy = heard == HANDED_OVER
                 return None
+            wire.keep(heard)
         except BaseException:
             self._home.give_up(wire, grant.word, ask=False)
             raise
-        return self._give_back(grant, (wire, reply))
+        return self._give_back(grant, (wire, INCOMPLETE))
 
-    def _woken(self, wire: Wire, word: bytes, since: float, reply: int) -> Any:
-        """Return the number that came with the hand-over; else what the long way has to know: -1, to ask again at
-        once."""
-        told = wire.get()
+    def _answered(self, wire: Any, word: bytes, since: float, heard: bytes) -> Any:
+        """No number came: who is queued waits for the message a moment. As `_told`."""
+        reply = INCOMPLETE
+        if heard[:2] == b":-" and heard.count(b"\n") == 1 and heard[-1:] == b"\n":
+            reply, heard = int(heard[1:]), b""
+            if self._home.client.direct:
+                with suppress(OSError):
+                    heard = wire.hear(ENOUGH)
+        return self._told(wire, word, since, heard, reply)
+
+    def _told(self, wire: Any, word: bytes, since: float, heard: bytes, reply: Any) -> Any:
+        """Return the number that came with the hand-over; else what the long way has to know: `reply`, when nothing
+        came; -1, to ask again at once; INCOMPLETE, when it has to read what was kept."""
+        wire.keep(heard)
+        if reply is INCOMPLETE or not heard:
+            return reply
+        told = wire.first()
         if told is INCOMPLETE:
             return reply
         if not isinstance(told, list):  # an error, perhaps with another reply on its way
