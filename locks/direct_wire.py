@@ -18,7 +18,7 @@ from redis.connection import AbstractConnection, ConnectionPool, SSLConnection
 from redis.exceptions import ConnectionError, InvalidResponse
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.wire import INCOMPLETE, Wire
+from locks.wire import ENOUGH, INCOMPLETE, Wire
 
 try:
     import hiredis
@@ -26,7 +26,6 @@ except ImportError:  # an option of redis-py
     hiredis = None  # type: ignore[assignment]
 
 NAP = 0.02  # seconds for a reply at first; a slower one is awaited with care
-ENOUGH = 256  # bytes: a reply and a message
 
 _class: Any = AbstractConnection
 SEND, READ = _class.send_packed_command, _class.read_response

@@ -26,6 +26,7 @@ class Terms:
     ) -> None:
         self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
         self.calls, self.lease, self.cap, self.on_lost = calls, lease, cap, on_lost
+        self.half = lease / 2
 
 
 class Grant(tuple[bytes, int | bytes, float, Terms, threading.Thread, bytes]):

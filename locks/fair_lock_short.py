@@ -13,7 +13,6 @@ A quiet question has no answer but the hand-over's message: a waiter is woken on
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -21,14 +20,14 @@ from redis.connection import AbstractConnection
 
 from locks.base import Lock
 from locks.call import Call
-from locks.fair_lock_attempt import SILENT, Calls
+from locks.fair_lock_attempt import Calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
+from locks.fair_lock_heard import understood
 from locks.fair_lock_home import Begun, Home
-from locks.wire import INCOMPLETE, REST, Wire
+from locks.wire import ENOUGH, INCOMPLETE, REST, Wire
 
 _class: Any = AbstractConnection
 
-ENOUGH = 256  # bytes: a number, or a message
 ANSWERS = FREED, HANDED_OVER = b":1\r\n", b":2\r\n"
 
 
@@ -56,7 +55,6 @@ class ShortWay(Lock):
         client, wire = home.client, None
         if timeout is not None or grants or home.abandoned or _class.send_packed_command is not client.sender:
             return self._acquire(timeout)
-        quiet = calls.busy and client.quiet
         try:
             wire = client.idle.pop()
             question, is_quiet, word, told = wire.ready[calls].pop()
@@ -64,6 +62,7 @@ class ShortWay(Lock):
             if wire is not None:
                 client.idle.append(wire)
             return self._acquire(None)
+        quiet, terms, thread = calls.busy and client.quiet, self._terms, here.thread
         if is_quiet is not quiet:
             question = (calls.quiet if quiet else calls.acquire).packed + word
         try:
@@ -77,23 +76,18 @@ class ShortWay(Lock):
             except OSError:
                 heard = b""
             giver: Call = calls.release
-            if quiet:
-                if heard[:-REST] != told or monotonic() - since > self._terms.lease / 2:
-                    heard = self._told(wire, word, since, heard, SILENT)
-            elif heard[:1] == b":" and heard[-1:] == b"\n" and heard[1:-2].isdigit():
-                if client.deletes:
-                    giver = calls.delete
-            else:
-                heard = self._answered(wire, word, since, heard)
+            if not quiet and heard[:1] == b":" and heard[-1:] == b"\n" and heard[1:-2].isdigit():
+                giver = calls.delete if client.deletes else giver
+            elif not quiet or heard[:-REST] != told or monotonic() - since > terms.half:
+                heard = understood(client, wire, word, heard, quiet=quiet, until=since + terms.half)
             if type(heard) is bytes or (heard is not INCOMPLETE and heard > 0):
-                thread = here.thread
-                grants[thread] = Grant((word, heard, since, self._terms, thread, giver.packed))
+                grants[thread] = Grant((word, heard, since, terms, thread, giver.packed))
                 if not grants.watched:
                     client.renewal.watch(grants)
                 client.idle.append(wire)
                 return True
         except BaseException:
-            grants.pop(here.thread, None)
+            grants.pop(thread, None)
             home.give_up(wire, word, ask=True)
             raise
         return self._acquire(None, (wire, word, since, heard))
@@ -130,33 +124,3 @@ class ShortWay(Lock):
             self._home.give_up(wire, grant.word, ask=False)
             raise
         return self._give_back(grant, (wire, INCOMPLETE))
-
-    def _answered(self, wire: Any, word: bytes, since: float, heard: bytes) -> Any:
-        """No number came: who is queued waits for the message a moment. As `_told`."""
-        reply = INCOMPLETE
-        if heard[:2] == b":-" and heard.count(b"\n") == 1 and heard[-1:] == b"\n":
-            reply, heard = int(heard[1:]), b""
-            if self._home.client.direct:
-                with suppress(OSError):
-                    heard = wire.hear(ENOUGH)
-        return self._told(wire, word, since, heard, reply)
-
-    def _told(self, wire: Any, word: bytes, since: float, heard: bytes, reply: Any) -> Any:
-        """Return the number that came with the hand-over; else what the long way has to know: `reply`, when nothing
-        came; -1, to ask again at once; INCOMPLETE, when it has to read what was kept."""
-        wire.keep(heard)
-        if reply is INCOMPLETE or not heard:
-            return reply
-        told = wire.first()
-        if told is INCOMPLETE:
-            return reply
-        if not isinstance(told, list):  # an error, perhaps with another reply on its way
-            wire.disconnect()
-            self._home.client.quiet = False
-            return INCOMPLETE
-        if told[0] == b"message":
-            token, _, number = told[2].partition(b" ")
-            # A process that was paused reads an old message: its lease may be over.
-            if word.endswith(token + b"\r\n") and monotonic() - since < self._terms.lease / 2:
-                return int(number)
-        return -1

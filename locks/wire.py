@@ -22,6 +22,7 @@ from redis.retry import Retry
 from locks.call import Call, Questions, ScriptCall, unpacked
 
 INCOMPLETE = object()
+ENOUGH = 256  # bytes: a number, or a message
 BATCH = 64  # questions that are packed at once
 NAMES = 16  # locks for which a wire keeps some
 DIGITS = 16  # of a number: it began with a clock that counts microseconds
