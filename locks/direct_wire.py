@@ -18,7 +18,7 @@ from redis.connection import AbstractConnection, ConnectionPool, SSLConnection
 from redis.exceptions import ConnectionError, InvalidResponse
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.wire import INCOMPLETE, Wire
+from locks.wire import ENOUGH, INCOMPLETE, Wire
 
 try:
     import hiredis
@@ -26,7 +26,6 @@ except ImportError:  # an option of redis-py
     hiredis = None  # type: ignore[assignment]
 
 NAP = 0.02  # seconds for a reply at first; a slower one is awaited with care
-ENOUGH = 256  # bytes: a reply and a message
 
 _class: Any = AbstractConnection
 SEND, READ = _class.send_packed_command, _class.read_response
@@ -53,6 +52,10 @@ def _not_connected(_: bytes) -> None:
     raise OSError("not connected")
 
 
+def _deaf(_: int) -> bytes:
+    raise OSError("not connected")
+
+
 def _nothing() -> Any:
     return INCOMPLETE
 
@@ -60,9 +63,8 @@ def _nothing() -> Any:
 class DirectWire(Wire):
     """As Wire."""
 
-    direct = True
     put: Callable[[bytes], None] = staticmethod(_not_connected)  # type: ignore[assignment]  # of the socket
-    get: Callable[[], Any] = staticmethod(_nothing)
+    hear: Callable[[int], bytes] = staticmethod(_deaf)  # type: ignore[assignment]
     _feed: Callable[[bytes], None]  # of hiredis' reader
     _gets: Callable[[], Any] = staticmethod(_nothing)
 
@@ -79,13 +81,19 @@ class DirectWire(Wire):
         reader = hiredis.Reader(
             replyError=connection._parser.parse_error, protocolError=InvalidResponse, notEnoughData=INCOMPLETE
         )
-        self.put, self._feed, self._gets = sock.sendall, reader.feed, reader.gets
-        self.get = _getter(sock.recv, reader.feed, reader.gets)
+        self.put, self.hear, self._feed, self._gets = sock.sendall, sock.recv, reader.feed, reader.gets
 
     def disconnect(self) -> None:
         super().disconnect()
-        self.put = _not_connected
-        self.get = self._gets = _nothing  # what is left of the old connection's replies answers nothing
+        self.put, self.hear = _not_connected, _deaf
+        self._gets = _nothing  # what is left of the old connection's replies answers nothing
+
+    def keep(self, heard: bytes) -> None:
+        if heard:  # else it was closed, as will be found out again
+            self._feed(heard)
+
+    def first(self) -> Any:
+        return self._gets()
 
     def _send(self, command: bytes) -> None:
         try:
@@ -112,24 +120,6 @@ class DirectWire(Wire):
         if not data:
             raise ConnectionError("Connection closed by server.")
         return data
-
-
-def _getter(
-    receive: Callable[[int], bytes], feed: Callable[[bytes], None], gets: Callable[[], Any]
-) -> Callable[[], Any]:
-    """What came within NAP. A closure, as it costs half of a method."""
-
-    def get() -> Any:
-        reply = gets()
-        if reply is not INCOMPLETE:
-            return reply
-        try:
-            feed(receive(ENOUGH))
-        except OSError:
-            return INCOMPLETE
-        return gets()
-
-    return get
 
 
 def _readable(sock: socket.socket, seconds: float) -> bool:

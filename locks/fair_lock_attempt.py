@@ -27,7 +27,7 @@ FENCE_NUMBER = packed(b"number")
 _QUEUE = "fair_lock_queue.lua"
 ACQUIRE = LuaScript("fair_lock_take.lua", _QUEUE, "fair_lock_acquire.lua")
 LEAVE = LuaScript(_QUEUE, "fair_lock_leave.lua")
-RELEASE = LuaScript(_QUEUE, "fair_lock_release.lua")
+RELEASE = LuaScript("fair_lock_hand.lua", _QUEUE, "fair_lock_release.lua")
 EXTEND = LuaScript(_QUEUE, "fair_lock_extend.lua")
 
 
@@ -38,9 +38,9 @@ class Calls:
         parts = ("%s", "{%s}:fence", "{%s}:queue", "{%s}:heard")
         self._keys = [(part % name).encode() for part in parts]
         self._px = b"%d" % lease
-        count = len(b"0123456789abcdef:0123456789abcde:") + len(self._px)
+        self.length = len(b"0123456789abcdef:0123456789abcde:") + len(self._px)
         #: a packed token, for `%` with the wire's channel and count: nobody guesses the channel
-        self.word = b"$%d\r\n%%b:%%015d:%d\r\n" % (count, lease)
+        self.word = b"$%d\r\n%%b:%%015d:%d\r\n" % (self.length, lease)
         self.acquire = ScriptCall(ACQUIRE, self._keys, b"first", self._px)
         self.delete = Call(b"DELIFEQ", self._keys[0])  # releases, if nobody waited: a '+' makes it unequal
         self.busy = False  # at the last release of this process somebody waited: probably it is held now

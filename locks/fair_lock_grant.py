@@ -13,6 +13,7 @@ from typing import Any
 
 from locks.call import unpacked
 from locks.fair_lock_attempt import Calls
+from locks.wire import REST
 
 _log = logging.getLogger(__name__)
 
@@ -25,11 +26,12 @@ class Terms:
     ) -> None:
         self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
         self.calls, self.lease, self.cap, self.on_lost = calls, lease, cap, on_lost
+        self.half = lease / 2
 
 
-class Grant(tuple[bytes, int, float, Terms, threading.Thread, bytes]):
-    """(packed token, fencing number, since when, terms, thread, packed command that gives it back). Times: seconds
-    on `time.monotonic()`'s clock.
+class Grant(tuple[bytes, int | bytes, float, Terms, threading.Thread, bytes]):
+    """(packed token, fencing number or what it was told by, since when, terms, thread, packed command that gives it
+    back). Times: seconds on `time.monotonic()`'s clock.
 
     A tuple, because between two switches of the process each attribute that is set costs a third of a
     microsecond: only what is not as usual is an attribute.
@@ -43,9 +45,15 @@ class Grant(tuple[bytes, int, float, Terms, threading.Thread, bytes]):
 
     __hash__, __eq__ = object.__hash__, object.__eq__
     word: bytes = property(itemgetter(0))  # type: ignore[assignment]
-    number: int = property(itemgetter(1))  # type: ignore[assignment]
     terms: Terms = property(itemgetter(3))  # type: ignore[assignment]
     thread: threading.Thread = property(itemgetter(4))  # type: ignore[assignment]
+
+    @property
+    def number(self) -> int:
+        told = self[1]
+        if isinstance(told, int):
+            return told
+        return int(told[1:] if told[:1] == b":" else told[-REST:])  # a reply, or a message
 
     @property
     def deletes(self) -> bool:

@@ -35,8 +35,9 @@ local function grant(token)
 end
 
 -- Gives the lock to the first waiter that can be reached; frees it if there is none. Returns the new holder.
-local function hand_over()
-    local token = redis.call('LPOP', KEYS[3])
+-- `heir`: the first waiter, if it was taken from the queue already.
+local function hand_over(heir)
+    local token = heir or redis.call('LPOP', KEYS[3])
     while token do
         if grant(token) then
             return token

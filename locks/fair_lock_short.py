@@ -20,12 +20,15 @@ from redis.connection import AbstractConnection
 
 from locks.base import Lock
 from locks.call import Call
-from locks.fair_lock_attempt import SILENT, Calls
+from locks.fair_lock_attempt import Calls
 from locks.fair_lock_grant import Grant, Grants, Terms, here
+from locks.fair_lock_heard import understood
 from locks.fair_lock_home import Begun, Home
-from locks.wire import INCOMPLETE, Wire
+from locks.wire import ENOUGH, INCOMPLETE, REST, Wire
 
 _class: Any = AbstractConnection
+
+ANSWERS = FREED, HANDED_OVER = b":1\r\n", b":2\r\n"
 
 
 class ShortWay(Lock):
@@ -49,45 +52,45 @@ class ShortWay(Lock):
         """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
         it while `reentrant` is off."""
         home, grants, calls = self._home, self._grants, self._calls
-        client = home.client
+        client, wire = home.client, None
         if timeout is not None or grants or home.abandoned or _class.send_packed_command is not client.sender:
             return self._acquire(timeout)
         try:
-            wire: Any = client.idle.pop()
-        except IndexError:
-            return self._acquire(None)
-        try:
-            question, word = wire.ready[calls].pop()
+            wire = client.idle.pop()
+            question, is_quiet, word, told = wire.ready[calls].pop()
         except LookupError:
-            client.idle.append(wire)
+            if wire is not None:
+                client.idle.append(wire)
             return self._acquire(None)
-        reply: Any = SILENT
-        giver: Call = calls.delete if client.deletes else calls.release
+        quiet, terms, thread = calls.busy and client.quiet, self._terms, here.thread
+        if is_quiet is not quiet:
+            question = (calls.quiet if quiet else calls.acquire).packed + word
         try:
             since = monotonic()  # the lease counts from before the question
             try:
-                if calls.busy and client.quiet:
-                    wire.put(calls.quiet.packed + word)
-                else:
-                    wire.put(question)
-                    reply = wire.get()
+                wire.put(question)
             except OSError:
-                wire.disconnect()
-                reply = INCOMPLETE
-            if type(reply) is int and reply < 0 and client.direct:
-                reply, giver = self._woken(wire, word, since, reply), calls.release
-            if type(reply) is int and reply > 0:
-                thread = here.thread
-                grants[thread] = Grant((word, reply, since, self._terms, thread, giver.packed))
+                wire.disconnect()  # so nothing is heard either
+            try:
+                heard: Any = wire.hear(ENOUGH)
+            except OSError:
+                heard = b""
+            giver: Call = calls.release
+            if not quiet and heard[:1] == b":" and heard[-1:] == b"\n" and heard[1:-2].isdigit():
+                giver = calls.delete if client.deletes else giver
+            elif not quiet or heard[:-REST] != told or monotonic() - since > terms.half:
+                heard = understood(client, wire, word, heard, quiet=quiet, until=since + terms.half)
+            if type(heard) is bytes or (heard is not INCOMPLETE and heard > 0):
+                grants[thread] = Grant((word, heard, since, terms, thread, giver.packed))
                 if not grants.watched:
                     client.renewal.watch(grants)
                 client.idle.append(wire)
                 return True
         except BaseException:
-            grants.pop(here.thread, None)
+            grants.pop(thread, None)
             home.give_up(wire, word, ask=True)
             raise
-        return self._acquire(None, (wire, word, since, reply))
+        return self._acquire(None, (wire, word, since, heard))
 
     def release(self) -> None:
         """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
@@ -108,29 +111,16 @@ class ShortWay(Lock):
                 wire.disconnect()
                 client.give_back(wire)
                 return self._give_back(grant)
-            reply = wire.get()
-            if type(reply) is int and reply > 0:
+            try:
+                heard = wire.hear(ENOUGH)
+            except OSError:
+                heard = b""
+            if heard in ANSWERS:
                 client.idle.append(wire)
-                self._calls.busy = reply == 2
+                self._calls.busy = heard == HANDED_OVER
                 return None
+            wire.keep(heard)
         except BaseException:
             self._home.give_up(wire, grant.word, ask=False)
             raise
-        return self._give_back(grant, (wire, reply))
-
-    def _woken(self, wire: Wire, word: bytes, since: float, reply: int) -> Any:
-        """Return the number that came with the hand-over; else what the long way has to know: -1, to ask again at
-        once."""
-        told = wire.get()
-        if told is INCOMPLETE:
-            return reply
-        if not isinstance(told, list):  # an error, perhaps with another reply on its way
-            wire.disconnect()
-            self._home.client.quiet = False
-            return INCOMPLETE
-        if told[0] == b"message":
-            token, _, number = told[2].partition(b" ")
-            # A process that was paused reads an old message: its lease may be over.
-            if word.endswith(token + b"\r\n") and monotonic() - since < self._terms.lease / 2:
-                return int(number)
-        return -1
+        return self._give_back(grant, (wire, INCOMPLETE))

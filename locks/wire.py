@@ -19,11 +19,18 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from locks.call import Call, Questions, ScriptCall
+from locks.call import Call, Questions, ScriptCall, unpacked
 
 INCOMPLETE = object()
+ENOUGH = 256  # bytes: a number, or a message
 BATCH = 64  # questions that are packed at once
 NAMES = 16  # locks for which a wire keeps some
+DIGITS = 16  # of a number: it began with a clock that counts microseconds
+REST = DIGITS + len(b"\r\n")  # of a message, behind its token
+MESSAGE = b">3\r\n$7\r\nmessage\r\n$16\r\n%b\r\n$%d\r\n"  # channel, length of the rest
+
+#: a packed question, is it quiet?, its packed token, and how the message of its hand-over begins
+Ready = tuple[bytes, bool, bytes, bytes]
 PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
 
 
@@ -37,8 +44,7 @@ class Wake(NamedTuple):
 class Wire:
     """Used by one thread at a time. Raises what redis-py raises; after an error it connects anew by itself."""
 
-    direct = False  # does it hear messages by `get` too?
-    _unread: Any = INCOMPLETE  # what `get` read and could not use
+    _unread: Any = INCOMPLETE  # what was kept
 
     def __init__(self, pool: ConnectionPool) -> None:
         settings = pool.connection_kwargs
@@ -61,8 +67,8 @@ class Wire:
         self.channel = secrets.token_hex(8).encode()
         self._attempts = 0
         self._wake: Wake | None = None
-        #: for the short way: questions that are packed already, and their tokens
-        self.ready: dict[Questions, list[tuple[bytes, bytes]]] = {}
+        #: for the short way, see `prepare`
+        self.ready: dict[Questions, list[Ready]] = {}
 
     def put(self, command: bytes) -> None:
         """Raises OSError when it was certainly not sent as a whole: disconnect then."""
@@ -73,22 +79,36 @@ class Wire:
         except (ConnectionError, RedisTimeoutError) as error:
             raise OSError(str(error)) from error
 
-    def get(self) -> Any:
-        """What came of `put`: a number, an error, a message; INCOMPLETE: nothing yet, or the connection broke."""
+    def hear(self, most: int) -> bytes:
+        """What came of `put`, as it stood on the wire, if it is a number. Whatever is not of use has to be kept.
+        Raises OSError when nothing came yet, or the connection broke. `most`: bytes, where they are counted."""
+        del most
         try:
-            return self._read(self._timeout)
+            reply = self._read(self._timeout)
         except ResponseError as error:
-            return error
-        except (ConnectionError, RedisTimeoutError):
+            reply = error
+        except (ConnectionError, RedisTimeoutError) as error:
             self.disconnect()
-            return INCOMPLETE
+            raise OSError(str(error)) from error
+        if type(reply) is int:
+            return b":%d\r\n" % reply
+        self._unread = reply
+        return b""
+
+    def keep(self, heard: bytes) -> None:
+        """It is read again: `finish` has to understand it."""
+        if heard:
+            self._unread = int(heard[1:])
+
+    def first(self) -> Any:
+        """Of what was kept, if it can be told: a number, an error, a message. Else INCOMPLETE."""
+        return INCOMPLETE
 
     def finish(self, call: Call, word: bytes, reply: Any) -> Any:
-        """As `ask`, after `put` and `get`."""
-        if type(reply) is int:
+        """As `ask`, after `put` and `hear`. `reply`: the number that was heard, else INCOMPLETE."""
+        if reply is not INCOMPLETE:
             self._wake = None
             return reply
-        self._unread = reply
         try:
             return self._reply(self._timeout)
         except NoScriptError:
@@ -127,8 +147,13 @@ class Wire:
                 self.ready.clear()
             self.ready[calls] = []
         elif not self.ready[calls]:
+            quiet = calls.busy
+            question = (calls.quiet if quiet else calls.acquire).packed
+            told = MESSAGE % (self.channel, calls.length + 1 + DIGITS)
             words = [self.new_word(calls) for _ in range(BATCH)]
-            self.ready[calls] = [(calls.acquire.packed + word, word) for word in words]
+            self.ready[calls] = [
+                (question + word, quiet, word, told + unpacked(word) + b" ") for word in words
+            ]
 
     def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
         """Make one round trip and return the reply; a server that forgot a script is brought its text.

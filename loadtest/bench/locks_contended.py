@@ -14,8 +14,10 @@ from loadtest.bench.counted import counted
 from loadtest.bench.locks_contenders import command, contender
 from loadtest.bench.locks_servers import Servers, bare_connection
 from loadtest.bench.spread import percentile
+from locks.call import packed
 
 COUNTER = b"bench:counter"
+SET = b"*3\r\n" + packed(b"SET", COUNTER) + b"$%d\r\n%b\r\n"  # length, value
 HEAD_START = 0.05  # seconds, so that all begin at the same moment
 
 
@@ -69,7 +71,8 @@ class Section:
         value = int(connection.read_response() or 0)
         if work:
             time.sleep(work)
-        connection.send_packed_command(command(b"SET", COUNTER, b"%d" % (value + 1)))
+        text = b"%d" % (value + 1)
+        connection.send_packed_command((SET % (len(text), text),))
         connection.read_response()
 
 

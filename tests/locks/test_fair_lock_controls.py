@@ -34,7 +34,7 @@ def queue_up(actors, redis):
 
 
 def test_without_a_look_at_who_is_reached_a_killed_waiter_gets_the_lock(without, redis_client, actor):
-    without("RELEASE", "message) > 0", "message) >= 0")
+    without("RELEASE", "number)) > 0", "number)) >= 0")
     holder = FairLock("x", redis=redis_client)
     holder.acquire()
     dead, alive = actor(lease=60), actor(lease=60)
@@ -74,7 +74,7 @@ def test_without_the_queue_first_a_newcomer_barges_in(without, redis_client, act
 
 
 def test_without_the_owner_a_late_release_takes_the_next_ones_lock(without, redis_client):
-    without("RELEASE", "if holds(ARGV[1], redis.call('GET', KEYS[1])) then", "if true then")
+    without("RELEASE", "if mine or holds(me, redis.call('GET', KEYS[1])) then", "if true then")
     lock = FairLock("x", redis=redis_client)
     lock.acquire()
     redis_client.set("x", "another's", px=60_000)

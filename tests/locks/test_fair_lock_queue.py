@@ -247,3 +247,18 @@ def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
         queued(2)
         holder.release()
         assert following.result(60)
+
+
+def test_a_hand_over_without_a_fence_begins_it_anew(holder, actor, queued, redis_client):
+    first, second = actor(), actor()
+    ask([first, second], queued)
+    before = holder.fencing_token
+    redis_client.delete("{x}:fence")
+    holder.release()
+    numbers = [before]
+    for each in (first, second):
+        said, _, number, _ = each.answer()
+        assert said is True
+        numbers.append(number)
+        each.tell("release").answer()
+    assert numbers == sorted(set(numbers)), "above what was given before the loss"

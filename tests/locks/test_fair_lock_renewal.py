@@ -31,7 +31,8 @@ def passes(monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + now.ahead)
     for module in ("renewal", "fair_lock", "fair_lock_attempt", "fair_lock_grant", "fair_lock_home"):
         monkeypatch.setattr(f"locks.{module}.time", clock)
-    monkeypatch.setattr("locks.fair_lock_short.monotonic", clock.monotonic)
+    for module in ("fair_lock_short", "fair_lock_heard"):
+        monkeypatch.setattr(f"locks.{module}.monotonic", clock.monotonic)
 
     def passes(seconds):
         now.ahead += seconds

@@ -1,0 +1,16 @@
+-- The usual hand-over, first of all, so that the server need not build what only the rarer ways use.
+-- KEYS, ARGV, reply: see fair_lock_queue.lua and fair_lock_release.lua
+local me = ARGV[1]
+local mine = redis.call('GET', KEYS[1]) == me .. '+'
+local heir = mine and redis.call('LPOP', KEYS[3])
+if heir then
+    redis.call('SET', KEYS[1], heir .. '+', 'PX', string.sub(heir, 34))
+    local number = redis.call('HINCRBY', KEYS[2], 'number', 1)
+    if number == 1 then
+        redis.call('DEL', KEYS[2]) -- the fence is gone: next_number() begins it anew
+    elseif redis.call('PUBLISH', string.sub(heir, 1, 16), string.format('%s %.0f', heir, number)) > 0 then
+        return 2
+    else
+        heir = false -- nobody was reached
+    end
+end
