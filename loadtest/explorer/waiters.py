@@ -26,6 +26,8 @@ def watch_waiters(stage: Stage) -> dict[bytes, int]:
     watched: dict[bytes, int] = {}
     stage.looks = looks = False
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
+        if stage.recording:
+            stage.recording.begin_anew()
         stage.longest = max(stage.longest, stage.run(_quietest, {}).longest)
     for index in range(stage.bounds.workers):
         for steps in range(1, MOST_STEPS):
