@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -54,6 +54,9 @@ class AccountSubject:
     def settle(self, index: int) -> None:
         pass
 
+    def remembers(self, contents: Mapping[str, bytes]) -> bool:
+        return False  # the balance is asked of the server
+
     def leave(self, index: int) -> None:
         for client in vars(self.own).values():
             client.close()
@@ -70,7 +73,7 @@ class CaseSubject(AccountSubject):
         self.case.deposit(self.sql, self.redis, AMOUNTS[index])
         return "ok"
 
-    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         row = self.admin.execute(READ).fetchone()
         balance = row[0] if row else 0
         done = sum(amount for e, amount in zip(endings, AMOUNTS, strict=False) if e.result == "ok")

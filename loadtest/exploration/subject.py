@@ -15,12 +15,13 @@ from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Books, Operation, Outcome
-from ledger.reconciliation import books_of
 from ledger.strategies import find
 from loadtest.exploration.clients import OwnClients
+from loadtest.exploration.remembered import Remembered
 from loadtest.exploration.restore import Opening, empty
 from loadtest.exploration.workloads import Workload
 from loadtest.explorer.gates.clocks import EPOCH
+from loadtest.explorer.servers.postgres import NAME as POSTGRES
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from loadtest.laws import Breach, books_law, floor_law
 from loadtest.words import Word
@@ -28,6 +29,7 @@ from locks import fair_lock_client
 from locks.renewal_service import RenewalServiceLock
 
 DEADLOCK = "40P01"
+REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
 class LedgerSubject:
@@ -55,6 +57,8 @@ class LedgerSubject:
         self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
         self._books: dict[Any, Books] = {}
+        #: by what the store that keeps the accounts held
+        self._remembered: dict[bytes, Remembered] = {}
 
     def _central_rows(self) -> None:
         """Those of the migration that this strategy's locks will look for: each one more would be looked at in each
@@ -97,22 +101,31 @@ class LedgerSubject:
 
     # -- what one schedule came to -------------------------------------------------------------------------------------
 
-    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
-        """The same contents and the same answers come to the same: it is worked out once."""
+    def remembers(self, contents: Mapping[str, bytes]) -> bool:
+        return self._accounts_in(contents) in self._remembered
+
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
+        """The same books and the same answers come to the same: it is worked out once."""
+        accounts = self._accounts_in(contents)
         key = (
-            contents,
+            accounts,
             stuck,
             tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _sqlstate(e)) for e in endings),
         )
         if key not in self._judged:
-            self._judged[key] = self._judge(endings, stuck, self._books_of(endings, contents))
+            self._judged[key] = self._judge(endings, stuck, self._books_of(endings, accounts))
         return self._judged[key]
 
-    def _books_of(self, endings: Sequence[Ending], contents: bytes) -> Books:
+    def _accounts_in(self, contents: Mapping[str, bytes]) -> bytes:
+        return contents[REDIS if self.book.store == "redis" else POSTGRES]
+
+    def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
         """For the books it does not matter who was struck, or why somebody was refused."""
-        key = contents, tuple(self._outcome(each)[0] for each in endings)
+        if accounts not in self._remembered:
+            self._remembered[accounts] = Remembered.of(self.book)
+        key = accounts, tuple(self._outcome(each)[0] for each in endings)
         if key not in self._books:
-            self._books[key] = books_of(self.book, self._operations(endings))
+            self._books[key] = self._remembered[accounts].books(self._operations(endings))
         return self._books[key]
 
     def _judge(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Judgement:

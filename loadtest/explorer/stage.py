@@ -149,12 +149,12 @@ class Stage:
             worker.sessions.clear()
 
     def judge(self, run: Run) -> Judgement:
-        """What it came to. Raises Unanswered if it was composed, and none that was executed came to the same."""
-        contents = timeline.shared(run)
+        """What it came to. Raises Unanswered if it was composed, and none that was executed left the same behind."""
         endings = tuple(map(told_of, run.endings))
-        found = self._judged.get(key := (contents, run.stuck, endings))
+        found = self._judged.get(key := (timeline.shared(run), run.stuck, endings))
         if found is None:
-            if isinstance(run, Composed):
+            contents = {name: server.contents() for name, server in run.servers.items()}
+            if isinstance(run, Composed) and not self.subject.remembers(contents):
                 raise Unanswered
             found = self._judged[key] = self.subject.judge(run.endings, run.stuck, contents)
         return found

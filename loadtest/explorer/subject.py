@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,10 +67,14 @@ class Subject(Protocol):
     def leave(self, index: int) -> None:
         """Runs in the worker's thread when the stage is taken down: close its clients."""
 
-    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
-        """What one finished run came to, from what the servers hold now (`contents`: the same, as a digest's
-        source). `stuck`: no worker could go on, or all that could did nothing but poll in vain. Of a result it may look
-        at the type, or at the value of a text or a number: states differ by no more than that."""
+    def remembers(self, contents: Mapping[str, bytes]) -> bool:
+        """Can a run that left this on the servers be judged when they hold something else by now?"""
+
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
+        """What one finished run came to, from what the servers hold now (`contents`: the same, of each server as a
+        digest's source), or held when the subject looked (`remembers`). `stuck`: no worker could go on, or all that
+        could did nothing but poll in vain. Of a result it may look at the type, or at the value of a text or a number:
+        states differ by no more than that."""
 
     def show(self) -> dict[str, Any]:
         """What to show beside each step, besides the keys of the servers: the balances. It is called in the middle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -39,7 +39,7 @@ class Bank(AccountSubject):
     def work(self, index: int) -> Any:
         return self.deposit(self, 10 * (index + 1))
 
-    def judge(self, endings: Sequence[Ending], stuck: bool, contents: bytes) -> Judgement:
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         balance = self.admin.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
         amounts = {e.worker: 10 * (ord(e.worker) - 64) for e in endings}
         done = sum(amounts[e.worker] for e in endings if e.result == "ok")

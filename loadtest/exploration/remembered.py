@@ -1,0 +1,43 @@
+"""The books of contents that were read once: how a schedule's answers fit to them needs no server any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ledger.models import Book
+from ledger.reconcile import AccountRow, Books, EntryRow, Leg, Operation, reconcile_book
+from ledger.stores import store_of
+from ledger.stores.segments import SEGMENT, spread
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """All that `books_of` asks a store: the accounts with their entries, and what is wrong with the book as a whole."""
+
+    accounts: Sequence[tuple[AccountRow, Sequence[EntryRow]]]
+    forgotten: Sequence[str]
+    problems: Sequence[str]
+
+    @classmethod
+    def of(cls, book: Book) -> Self:
+        """Read the store as it is now."""
+        store = store_of(book)
+        with store.at_one_moment():
+            accounts = [(row, [each.whole() for each in links]) for row, links in store.everything()]
+            return cls(accounts, list(store.forgotten()), list(store.problems()))
+
+    def books(self, operations: Mapping[str, Sequence[Operation]]) -> Books:
+        """What `books_of` would return, `operations` being what the clients saw."""
+        if any(SEGMENT in row.number for row, _ in self.accounts):
+            operations = spread(operations, [(leg.key, leg.account, leg.amount) for leg in self._legs()])
+        return reconcile_book(
+            iter(self.accounts), operations, self._legs, lambda: self.forgotten, lambda: self.problems
+        )
+
+    def _legs(self, keys: Collection[str] | None = None) -> Iterable[Leg]:
+        """Of these postings, or of all; in the order in which they were written."""
+        entries = [(row.number, each) for row, its in self.accounts for each in its]
+        entries.sort(key=lambda found: found[1].written_at)
+        return [Leg(e.key, number, e.amount) for number, e in entries if keys is None or e.key in keys]

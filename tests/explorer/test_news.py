@@ -1,0 +1,30 @@
+"""What will surely tell a worker something new is executed at once; what tells nobody anything is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loadtest.explorer.options import Kind, Option
+from loadtest.explorer.path import Branch, Noted
+from loadtest.explorer.recording import Node, Told
+
+KNOWN, UNKNOWN = Node({(0, b"OK", ("redis",)): Told(False)}), Node({(0, b"OK", ()): Told(False)})
+
+
+@pytest.mark.parametrize(
+    ("places", "number"),
+    [
+        ([(KNOWN, (), {"redis"}), (UNKNOWN, (), {"redis"})], 1),
+        ([(KNOWN, (), {"redis"}), (KNOWN, (), {"redis"})], None),
+        ([(KNOWN, (), {"redis"}), (None, (), {"redis"})], None),  # it is at its end
+        ([(KNOWN, (), {"redis"}), (UNKNOWN, (), {"postgres"})], None),  # it has no connection there
+    ],
+)
+def test_a_failover_is_news_to_whom_it_cuts_off_for_the_first_time(
+    places: list[Any], number: int | None
+) -> None:
+    noted = Noted(0, (), False, frozenset(), tuple((node, cuts, frozenset(of)) for node, cuts, of in places))
+    branch = Branch((Option(Kind.FAILOVER, "redis"),), 0, 0, {}, {}, noted)
+    assert branch.leads_to_news() == number
