@@ -84,7 +84,11 @@ class Branch:
         if option.kind is Kind.FAILOVER:
             for number, (node, cuts, uses) in enumerate(self.noted.places):
                 then = (*cuts, option.who)
-                if node and option.who in uses and not any(times[: len(then)] == then for _, _, times in node.told):
+                if (
+                    node
+                    and option.who in uses
+                    and not any(times[: len(then)] == then for _, _, times in node.told)
+                ):
                     return number
         return None
 

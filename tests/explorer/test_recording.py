@@ -13,7 +13,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
 from loadtest.exploration.clients import connect_beside
-from loadtest.explorer import recording
+from loadtest.explorer import offering, recording, search
 from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.playing import Event, Unknown
@@ -114,6 +114,32 @@ def impatient(own: bank.Bank, amount: int) -> str:
         return "ok"
     time.sleep(0.08)
     return bank.select_for_update(own, amount)
+
+
+@pytest.mark.parametrize("deposit", [bank.no_lock, bank.select_for_update, bank.locked_by(naive)])
+def test_a_path_that_was_walked_is_followed_by_real_code_too(explore: Explore, deposit: Any) -> None:
+    bounds = {"patience": SECOND, "reduction": Reduction.NONE, "recorded": False}
+    followed, worked_out = explore(deposit, **bounds, followed=True), explore(deposit, **bounds)
+    assert told(followed) == told(worked_out)
+    assert (followed.exhausted, followed.played) == (True, 0)
+
+
+def test_a_path_that_is_followed_is_looked_at_now_and_then(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it begins, the options come in another order each time. The search comes back there after three schedules,
+    and sees it before: one schedule in so many works out what may happen on its whole way."""
+    known, seen = offering.options, list[Run]()
+
+    def restless(run: Run) -> list[Any]:
+        seen.extend([run] if run.decisions == 1 else [])
+        return known(run)[:: -1 if run.decisions == 1 and len(seen) % 2 else 1]
+
+    monkeypatch.setattr(offering, "options", restless)
+    monkeypatch.setattr(search, "LOOK_EVERY", 2)
+    found = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False, followed=True)
+    assert "not repeatable" in found.cause
+    assert found.schedules == 2
 
 
 def forgets_replies(run: Run, task: Task, what: Hashable) -> None:
