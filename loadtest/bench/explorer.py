@@ -1,8 +1,9 @@
 """`bench explorer`: schedules a second, what the reductions save, and the same small cases under frontrun.
 
 All in one run on the same servers, case by case in turns; without a fault, because frontrun has none. What is
-compared is the search alone: no start of a process, no schema, no replays; and no schedule from a recording, because
-frontrun runs each by real code.
+compared is the search alone: no start of a process, no connecting, no schema, no replays; and no schedule from a
+recording, because frontrun runs each by real code. Both run in one process there. What all cores come to is measured
+besides (explorer_cores.py), on cases that are large enough.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from loadtest.bench import explorer_peer, neighbours
+from loadtest.bench import explorer_cores, explorer_peer, neighbours
 from loadtest.bench.explorer_cases import CASES, Case
+from loadtest.bench.explorer_cores import LARGE
 from loadtest.bench.explorer_rates import rates
-from loadtest.bench.explorer_subject import CONTENTS, CaseSubject
+from loadtest.bench.explorer_search import FULL, REAL, stage_for
 from loadtest.bench.measured import Measured, Row, failed
-from loadtest.explorer.bounds import SECOND, Bounds, Reduction
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.subject import UNBROKEN
 from loadtest.machine import machine
@@ -32,20 +31,22 @@ ORM = "naive-lock"
 REPLAYS = 10
 #: as `manage.py explore` searches; and with neither reduction nor recording: each schedule by real code, as a peer does
 USUAL, UNREDUCED, LEDGER = "explorer", "explorer, no reduction", "explorer, all cores"
-HOW = {USUAL: (Reduction.FULL, True), UNREDUCED: (Reduction.NONE, False)}
+HOW = {USUAL: FULL, UNREDUCED: REAL}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds: for each case under the peer, and for each lane of the ledger's strategy."""
+    """Seconds: for each case under the peer, for each lane of the ledger's strategy, and of the large cases."""
 
     cases: tuple[str, ...] = tuple(CASES)
+    large: tuple[str, ...] = LARGE
     peer: float = 12.0
     ledger: float = 20.0
+    cores: float = 20.0
     install: bool = True
 
 
-QUICK = Plan(peer=5.0, ledger=5.0, install=False)
+QUICK = Plan(large=LARGE[-1:], peer=5.0, ledger=5.0, cores=3.0, install=False)
 
 
 def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
@@ -58,25 +59,21 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
             told(f"{case.name}, {explorer_peer.PEER}")
             theirs = explorer_peer.measure(case, plan.peer, plan.install, postgres.url, valkey.url)
             found.results.append(theirs)
+        for name in plan.large:
+            for how in explorer_cores.HOW:
+                told(f"{name}, {how}")
+                found.results.append(explorer_cores.measure(how, name, postgres, plan.cores))
     told(f"{ORM} through Django and redis-py")
     found.results.append(ledger(plan))
 
 
 def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
     """A row for each way to search. `played`: schedules that came from the recording."""
-    for name, (reduction, recorded) in HOW.items():
-        subject = CaseSubject(case, database, redis_url)
-        servers = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
-        bounds = Bounds(faults=0, patience=SECOND, reduction=reduction, budget=60.0, recorded=recorded)
-        try:
-            with Stage(subject, servers, bounds) as stage:
-                search = Search(stage)
-                found = search.explore()
-                again = _replayed(stage, search)
-        finally:
-            for server in servers:
-                server.close()
-            subject.close()
+    for name, how in HOW.items():
+        with stage_for(case, database, redis_url, how) as stage:
+            search = Search(stage)
+            found = search.explore()
+            again = _replayed(stage, search)
         word = "kept" if found.exhausted and found.worst == UNBROKEN else found.worst
         unknown = word == UNBROKEN
         yield {

@@ -1,8 +1,8 @@
 """Small cases that every explorer of schedules should judge rightly. Nothing of this project is imported: the same
 file runs in the environment of a peer.
 
-Each case is the deposit of one worker: read, add, write, with something around it. `right` says what the true
-answer is: two deposits of 10 and 20 on 100 make 130 in every order ("kept"), or in some order do not ("lost").
+Each case is what one worker deposits: read, add, write, with something around it. `right` says what the true
+answer is: deposits of 10 and 20 on 100 make 130 in every order ("kept"), or in some order do not ("lost").
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ INSERT INTO account VALUES (1, 100);
 RESET = "UPDATE account SET balance = 100 WHERE id = 1"
 READ = "SELECT balance FROM account WHERE id = 1"
 WRITE = "UPDATE account SET balance = %s WHERE id = 1"
-AMOUNTS = (10, 20)
-EXPECTED = 130
+OPENING = 100
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 
@@ -39,6 +38,17 @@ class Case:
     name: str
     right: str
     deposit: Callable[[Any, Any, int], None]
+    #: a worker for each; how often each deposits
+    amounts: tuple[int, ...] = (10, 20)
+    times: int = 1
+
+    def work(self, sql: Any, redis: Any, worker: int) -> None:
+        for _ in range(self.times):
+            self.deposit(sql, redis, self.amounts[worker])
+
+    @property
+    def expected(self) -> int:
+        return OPENING + self.times * sum(self.amounts)
 
 
 def _add(sql: Any, amount: int, query: str = READ) -> None:
@@ -96,5 +106,10 @@ CASES = {
         Case("FOR UPDATE inside a function", "kept", hidden_for_update),
         Case("lease of 30 s, no work", "kept", lease_that_fits),
         Case("lease of 30 s, 60 s of work", "lost", lease_overrun),
+        Case("no lock, two deposits each", "lost", no_lock, times=2),
+        Case("no lock, three deposits each", "lost", no_lock, times=3),
+        Case("no lock, three workers", "lost", no_lock, (10, 20, 30)),
+        Case("no lock, four workers", "lost", no_lock, (10, 20, 30, 40)),
+        Case("lease of 30 s, two deposits each", "kept", lease_that_fits, times=2),
     )
 }

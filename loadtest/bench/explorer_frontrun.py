@@ -43,14 +43,14 @@ def explorer(case: Any, database: str, address: str, seconds: float) -> Any:
     import frontrun
     import psycopg
     import redis
-    from explorer_cases import AMOUNTS, DEPOSIT, EXPECTED, READ, RESET, SCHEMA
+    from explorer_cases import DEPOSIT, READ, RESET, SCHEMA
 
     admin = psycopg.connect(database, autocommit=True)
     admin.execute(SCHEMA)
     admin.execute(DEPOSIT)
     store = redis.Redis.from_url(address)
     clients: list[tuple[Any, Any]] = [
-        (psycopg.connect(database, autocommit=True), redis.Redis.from_url(address)) for _ in AMOUNTS
+        (psycopg.connect(database, autocommit=True), redis.Redis.from_url(address)) for _ in case.amounts
     ]
 
     def setup() -> None:
@@ -60,13 +60,13 @@ def explorer(case: Any, database: str, address: str, seconds: float) -> Any:
         store.flushall()
 
     def worker(place: int) -> Any:
-        return lambda _: case.deposit(*clients[place], AMOUNTS[place])
+        return lambda _: case.work(*clients[place], place)
 
     return partial(
         frontrun.explore,
         setup=setup,
-        workers=[worker(place) for place in range(len(AMOUNTS))],
-        invariant=lambda _: bool(admin.execute(READ).fetchone()[0] == EXPECTED),
+        workers=[worker(place) for place in range(len(case.amounts))],
+        invariant=lambda _: bool(admin.execute(READ).fetchone()[0] == case.expected),
         clock="virtual",
         preemption_bound=None,
         lock_timeout=2000,

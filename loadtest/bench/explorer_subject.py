@@ -11,12 +11,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.bench.explorer_cases import AMOUNTS, DEPOSIT, READ, RESET, SCHEMA, Case
+from loadtest.bench.explorer_cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks import fair_lock_client
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
-OPENING = 100
 
 
 class AccountSubject:
@@ -70,13 +69,14 @@ class CaseSubject(AccountSubject):
         self.case = case
 
     def work(self, index: int) -> str:
-        self.case.deposit(self.sql, self.redis, AMOUNTS[index])
+        self.case.work(self.sql, self.redis, index)
         return "ok"
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         row = self.admin.execute(READ).fetchone()
         balance = row[0] if row else 0
-        done = sum(amount for e, amount in zip(endings, AMOUNTS, strict=False) if e.result == "ok")
+        amounts = zip(endings, self.case.amounts, strict=True)
+        done = sum(amount * self.case.times for ending, amount in amounts if ending.result == "ok")
         if stuck:
             return Judgement("stalled", ("nobody could go on",))
         if balance != OPENING + done:

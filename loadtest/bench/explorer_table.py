@@ -14,7 +14,7 @@ from loadtest.bench.tables import blank, fill
 
 def tables(rows: Sequence[Row]) -> Iterator[Table]:
     heads = ("verdict", "schedules", "from the recording", "schedules/s", "steps/s", "replayed")
-    table = blank("The same cases, two workers, no fault, side by side", "case, by", *heads)
+    table = blank("The same cases, no fault, side by side", "case, by", *heads)
     yield fill(table, rows, lambda row: f"{row['case']}, {row['strategy']}", figures)
     yield factors(rows)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django_redis.pool import ConnectionFactory
 
 from ledger import resources
 from loadtest.explorer.gates import clocks
-from loadtest.explorer.gates.here import anywhere
+from loadtest.explorer.gates.here import anywhere, beside
 from loadtest.explorer.gates.patch import Patches
 
 #: modules of the ledger that write down when something was read and written, and decide nothing by it
@@ -50,6 +51,7 @@ class OwnClients:
                 pool.disconnect()
 
     def install(self, patches: Patches) -> None:
+        connect_beside(patches)
         patches.method(clocks, "DIARIES", (*clocks.DIARIES, *DIARIES))
         patches.everywhere(resources.redis_client, self.redis_client)
 
@@ -57,3 +59,15 @@ class OwnClients:
             return self.pool(factory, params)
 
         patches.method(ConnectionFactory, "get_or_create_connection_pool", get_or_create_connection_pool)
+
+
+def connect_beside(patches: Patches) -> None:
+    """What Django does when it connects (it looks at a clock, and sets the time zone) is part of the handshake, and
+    no step: it is done once, by whichever schedule comes there first."""
+    real: Any = BaseDatabaseWrapper.connect
+
+    def connect(wrapper: Any) -> None:
+        with beside():
+            real(wrapper)
+
+    patches.method(BaseDatabaseWrapper, "connect", connect)

@@ -102,6 +102,11 @@ class Recording:
             worker.node = task.rested[0]
         task.rested = worker.node, meanwhile
 
+    def begin_anew(self) -> None:
+        """What was seen until now was done by cold clients: one that connects, or greets its server, does not do so
+        again. A place that no later run has passed before the search would keep it."""
+        self.roots = [Node() for _ in self.roots]
+
     def read(self, worker: Worker, raw: bytes, how: Any) -> None:
         """The client has read the reply to this command."""
         key = worker.index, raw

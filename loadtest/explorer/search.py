@@ -109,7 +109,7 @@ class Search(Choosing):
             return self._one()
         result = self.result
         result.counted(run)
-        if run.wall_clock_read and not self.stage.looks:
+        if run.wall_clock_read and not self.stage.looks and self.bounds.faults:
             raise Broken(
                 "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
             )
@@ -164,7 +164,8 @@ class Search(Choosing):
         """Execute it, by what is known of the workers as far as that goes."""
         recorded = self.stage.recording and not self.stage.recording.useless
         beaten = (max(len(self.path) - 1, 0), self._follow)
-        follows = beaten if recorded and self.result.schedules % LOOK_EVERY else None
+        followed = recorded if self.bounds.followed is None else self.bounds.followed
+        follows = beaten if followed and self.result.schedules % LOOK_EVERY else None
         seen = next((b.checkpoint.ways_here() for b in reversed(self.path) if follows and b.checkpoint), {})
         some: tuple[int, ...] = () if self.news is None else (self.news,)
         for real in (some, None) if recorded else (None,):

@@ -216,12 +216,15 @@ class Stage:
                 self.hands[task.worker.index].finish()
             elif task.thread:
                 task.thread.join(END_WITHIN)
+        used: dict[str, list[Any]] = {}
         for worker in run.workers:
             if self.recording and run.recorder:
                 self.recording.keep_connections(worker)
             for name, sessions in worker.sessions.items():
-                self._settle(name, list(sessions))
+                used.setdefault(name, []).extend(sessions)
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
+        for name, all_of_them in used.items():
+            self._settle(name, all_of_them)
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if not worker.main.steps and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,24 @@ import psutil
 import pytest
 from django.core.management import call_command
 
-from loadtest.bench import explorer, explorer_frontrun, explorer_goals, explorer_peer, explorer_table
+from loadtest.bench import (
+    explorer,
+    explorer_cores,
+    explorer_frontrun,
+    explorer_goals,
+    explorer_peer,
+    explorer_table,
+)
 from loadtest.bench.explorer_cases import CASES
 from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.explorer_search import REAL, stage_for
 from loadtest.bench.parts import PARTS
 from loadtest.bench.peer_python import NotInstalled
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found
+from loadtest.explorer.search import Search
 from loadtest.explorer.subject import UNBROKEN, Judgement
+from loadtest.servers import Postgres
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -37,6 +47,51 @@ def test_the_rows_that_are_compared_with_a_peer_run_real_code(explorer_urls: tup
     usual, unreduced = explorer.ours(CASES["no lock"], *explorer_urls)
     assert usual["played"] > 0, "what `manage.py explore` does, and says"
     assert (unreduced["played"], unreduced["right"]) == (0, True)
+
+
+def test_a_search_that_executes_every_poll_has_nothing_to_watch_before(
+    explorer_urls: tuple[str, str],
+) -> None:
+    with stage_for(CASES["no lock"], *explorer_urls, REAL) as stage:
+        connecting = stage.runs
+        found = Search(stage).explore()
+        assert (connecting, found.schedules, stage.runs) == (1, 6, 1 + 2 + 6), (
+            "two, until its clients are warm"
+        )
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with Postgres(settings=explorer.SETTINGS) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", explorer_cores.HOW)
+def test_each_core_searches_the_whole_case_on_servers_of_its_own(postgres: Postgres, name: str) -> None:
+    row = explorer_cores.measure(name, "no lock", postgres, 20.0)
+    assert row["schedules"] == 6 * (os.cpu_count() or 1), row
+    assert (row["verdict"], row["right"]) == ("lost", True)
+    assert (row["played"] > 0) is (name == explorer_cores.PLAYED_CORES)
+
+
+def test_a_process_that_fails_is_no_figure(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explorer_cores, "_database", lambda postgres, name: postgres.url + "&dbname=nowhere")
+    row = explorer_cores.measure(explorer_cores.REAL_CORES, "no lock", postgres, 20.0)
+    assert row["verdict"] == "inconclusive"
+    assert "nowhere" in row["reason"]
+    assert "schedules_per_s" not in row
+
+
+def test_the_goal_for_raw_commands_pools_the_large_cases() -> None:
+    """Schedules of all by the seconds of all: a small fast one does not outweigh a large slow one."""
+    rows = [
+        {"strategy": explorer_cores.REAL_CORES, "case": case, "schedules": schedules, "seconds": seconds}
+        for case, schedules, seconds in (("a", 100, 1), ("b", 4900, 9))
+    ]
+    rows.append({"strategy": explorer_cores.PLAYED_CORES, "case": "a", "schedules": 10**6, "seconds": 1})
+    goal = next(iter(explorer_goals.judge(rows)))
+    assert (goal["measured"], goal["met"]) == (500, False)
+    assert next(iter(explorer_goals.judge(rows[2:])))["measured"] is None
 
 
 def test_a_peer_that_cannot_be_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +183,7 @@ def test_a_case_that_the_peer_does_not_finish_says_nothing_of_its_speed() -> Non
     ratio = next(goal for name, goal in goals.items() if "÷" in name)
     assert ratio["measured"] == 4.5, "the median of 3 and 6"
     left_out = [goal for goal in goals.values() if goal["measured"] is None]
-    assert len(left_out) == 3
+    assert len(left_out) == 4
     assert all(goal["reason"] and not goal["met"] for goal in left_out)
 
 
@@ -137,12 +192,14 @@ def test_bench_explorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     part = PARTS["explorer"]
-    tiny = explorer.Plan(cases=("no lock",), peer=1.0, ledger=1.0, install=False)
+    tiny = explorer.Plan(
+        cases=("no lock",), large=("no lock",), peer=1.0, ledger=1.0, cores=5.0, install=False
+    )
     monkeypatch.setitem(PARTS, "explorer", replace(part, plans=(tiny, tiny)))
     call_command("bench", "explorer", "--quick", "--output", str(tmp_path))
     report = json.loads((tmp_path / "bench.json").read_text())
     rows = {row["strategy"]: row for row in report["results"]}
-    assert set(rows) == {explorer.USUAL, explorer.UNREDUCED, explorer.LEDGER, PEER}
+    assert set(rows) == {explorer.USUAL, explorer.UNREDUCED, explorer.LEDGER, PEER, *explorer_cores.HOW}
     assert rows[explorer.LEDGER]["schedules"] >= rows[explorer.LEDGER]["played"] >= 0
     assert len(report["goals"]) == 5
     assert "Goals, in this run" in capsys.readouterr().out

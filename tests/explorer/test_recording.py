@@ -8,11 +8,16 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import pytest
+from django.db import connections
+from django.db.backends.postgresql.base import DatabaseWrapper
+from environ import Env
 
-from loadtest.explorer import recording
+from loadtest.exploration.clients import connect_beside
+from loadtest.explorer import offering, recording, search
 from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.playing import Event, Unknown
+from loadtest.explorer.replay import exactly
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.search import Search
@@ -111,6 +116,32 @@ def impatient(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
+@pytest.mark.parametrize("deposit", [bank.no_lock, bank.select_for_update, bank.locked_by(naive)])
+def test_a_path_that_was_walked_is_followed_by_real_code_too(explore: Explore, deposit: Any) -> None:
+    bounds = {"patience": SECOND, "reduction": Reduction.NONE, "recorded": False}
+    followed, worked_out = explore(deposit, **bounds, followed=True), explore(deposit, **bounds)
+    assert told(followed) == told(worked_out)
+    assert (followed.exhausted, followed.played) == (True, 0)
+
+
+def test_a_path_that_is_followed_is_looked_at_now_and_then(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it begins, the options come in another order each time. The search comes back there after three schedules,
+    and sees it before: one schedule in so many works out what may happen on its whole way."""
+    known, seen = offering.options, list[Run]()
+
+    def restless(run: Run) -> list[Any]:
+        seen.extend([run] if run.decisions == 1 else [])
+        return known(run)[:: -1 if run.decisions == 1 and len(seen) % 2 else 1]
+
+    monkeypatch.setattr(offering, "options", restless)
+    monkeypatch.setattr(search, "LOOK_EVERY", 2)
+    found = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False, followed=True)
+    assert "not repeatable" in found.cause
+    assert found.schedules == 2
+
+
 def forgets_replies(run: Run, task: Task, what: Hashable) -> None:
     task.heard = ""
     if run.recorder:
@@ -150,3 +181,59 @@ def test_who_does_something_else_though_told_the_same_is_noticed(explore: Explor
     result = explore(by_chance)
     assert not result.exhausted
     assert "not repeatable" in result.cause
+
+
+def overtaken(own: bank.Bank) -> bool:
+    """Did the other one come in between? No run before a search sees that."""
+    return (own.redis.incr("first"), own.redis.incr("second")) == (1, 2)
+
+
+def connects_late(own: bank.Bank, amount: int) -> str:
+    """Its connection is made in the middle of the search, where it was never told this before."""
+    return bank.add(own, amount) if overtaken(own) else "nothing"
+
+
+def connects_late_by_django(own: bank.Bank, amount: int) -> str:
+    """Django looks at a clock besides, and sets the time zone of its session."""
+    if overtaken(own):
+        if not hasattr(own.own, "django"):
+            address = Env.db_url_config(own.database)
+            own.own.django = DatabaseWrapper(
+                {**connections.settings["default"], **address, "CONN_MAX_AGE": 60}
+            )
+        with own.own.django.cursor() as cursor:
+            cursor.execute("UPDATE account SET balance = %s WHERE id = 1", [100 + amount])
+    return "nothing"
+
+
+def greets_once(own: bank.Bank, amount: int) -> str:
+    """The first one's client sends something more where it is used for the first time."""
+    if overtaken(own) and amount == 10 and not vars(own).setdefault("greeted", False):
+        vars(own)["greeted"] = bool(own.redis.ping())
+    own.redis.set("done", amount)
+    return "nothing"
+
+
+LOST = {
+    "faults": 1,
+    "kinds": frozenset({Fault.LOST_REPLY}),
+}  # whoever is told of one runs its real code once more
+
+
+@pytest.mark.parametrize("late", [connects_late, connects_late_by_django])
+def test_a_connection_that_is_made_in_the_search_is_no_step_of_it(
+    stage: Callable[..., Any], late: Any, django_db_blocker: Any
+) -> None:
+    made = stage(late, **LOST)
+    connect_beside(made.patches)
+    with django_db_blocker.unblock():  # of this test's own servers
+        found = Search(made).explore()
+    assert found.exhausted, found.cause
+    assert found.played > 0, "the control: something was known"
+
+
+def test_what_cold_clients_did_before_the_search_is_not_taken_for_known(stage: Callable[..., Any]) -> None:
+    made = stage(greets_once, **LOST)
+    run = made.run(exactly((0, 1, 0)), {})  # as when it is found out whether a lock asks for replicas
+    assert any(step.command == "PING" for step in run.steps)
+    assert (found := Search(made).explore()).exhausted, found.cause

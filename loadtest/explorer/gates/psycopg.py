@@ -72,7 +72,8 @@ def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, name: str,
     try:
         return run.live(task, execute(place, connection, op, gen, result))
     finally:
-        event.send = event.send or how_to_send(connection, op, name, given)
+        if run.recorder:
+            event.send = event.send or how_to_send(connection, op, name, given)
 
 
 def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:

@@ -7,14 +7,15 @@ from typing import Any
 
 import psycopg
 
-from loadtest.explorer.gates.here import connecting
+from loadtest.explorer.gates.here import beside, connecting
 
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 _made: set[int] = set()
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
-    with connecting():
+    """The handshake is no step, and no clock that it looks at is the worker's: it is made once, and kept."""
+    with connecting(), beside():
         connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
     _made.add(connection.info.backend_pid)
     return connection

@@ -1,0 +1,80 @@
+"""Raw psycopg on all cores: a process for each, with a database and a Valkey of its own, each with the whole search."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+
+from loadtest.bench.explorer_cases import CASES
+from loadtest.bench.explorer_rates import rates
+from loadtest.bench.explorer_search import PLAYED, REAL, stage_for
+from loadtest.bench.measured import Row, failed
+from loadtest.explorer.search import Search
+from loadtest.explorer.subject import UNBROKEN
+from loadtest.servers import Postgres, Valkey
+
+#: every schedule by real code, and from the recording
+REAL_CORES, PLAYED_CORES = "explorer, no reduction, all cores", "explorer, no reduction, recorded, all cores"
+HOW = {REAL_CORES: REAL, PLAYED_CORES: PLAYED}
+#: of a few thousand schedules: connecting and watching decide nothing there
+LARGE = ("no lock, three deposits each", "no lock, four workers")
+MARGIN = 60.0  # seconds beyond the budget
+
+
+def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
+    """The row of a case, searched so (`name`: one of HOW) by as many processes as there are cores, all at once."""
+    cores = os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    row: Row = {"strategy": name, "case": f"{case}, {cores} processes"}
+    with ExitStack() as stack:
+        all_there, told = context.Barrier(cores), context.SimpleQueue()
+        lanes = []
+        for number in range(cores):
+            address = _database(postgres, f"cores_{number}"), stack.enter_context(Valkey()).url
+            given = (told, all_there, name, case, *address, budget)
+            lanes.append(context.Process(target=_explore, args=given, daemon=True))
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join(budget + MARGIN)
+            lane.kill()
+        answers: list[dict[str, Any]] = []
+        while not told.empty():
+            answers.append(told.get())
+    if broken := [answer["error"] for answer in answers if "error" in answer]:
+        return row | failed(broken[0])
+    if len(answers) < cores:
+        return row | failed("a process did not come to its end")
+    schedules, steps, played = (
+        sum(each[figure] for each in answers) for figure in ("schedules", "steps", "played")
+    )
+    measured = rates(schedules, steps, max(each["seconds"] for each in answers))
+    word = "kept" if answers[0]["worst"] == UNBROKEN else answers[0]["worst"]
+    about = {"played": played, "verdict": word, "right": word == CASES[case].right, "replayed": ""}
+    return {**row, **measured, **about, "cause": answers[0]["cause"]}
+
+
+def _database(postgres: Postgres, name: str) -> str:
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {name}")
+        admin.execute(f"CREATE DATABASE {name}")
+    return postgres.url.replace("/lab?", f"/{name}?")
+
+
+def _explore(
+    told: Any, all_there: Any, name: str, case: str, database: str, redis_url: str, budget: float
+) -> None:
+    """Runs in a process of its own; it begins when all of them are ready."""
+    try:
+        with stage_for(CASES[case], database, redis_url, HOW[name], budget) as stage:
+            all_there.wait(MARGIN)
+            found = Search(stage).explore()
+        figures = ("schedules", "steps", "seconds", "played", "worst", "cause")
+        told.put({figure: getattr(found, figure) for figure in figures})
+    except Exception as error:  # noqa: BLE001  (told to the bench)
+        all_there.abort()
+        told.put({"error": f"{type(error).__name__}: {error}"})
