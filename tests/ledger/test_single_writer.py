@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,13 +20,15 @@ import psycopg
 import pytest
 from django.db import connection, connections
 
+from ledger.arrays import plain, quoted
 from ledger.books import open_book, post
 from ledger.models import Account, Book, BookOwner, Entry
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.strategies import find
 from ledger.writer import Answer, Owner, ask
-from ledger.writer.group import plain, quoted
+from ledger.writer.clients import Client
+from ledger.writer.owner import ENOUGH
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 LONG = 60.0  # a lease that does not end by itself during a test
@@ -252,6 +255,26 @@ def test_callers_that_come_back_at_once_share_a_commit(book: Book, owners: tuple
             owner.hear(5)
         assert one.result()
         assert two.result()
+
+
+def test_nobody_is_waited_for_beside_a_window(book: Book, owners: tuple[Owner, Owner]) -> None:
+    owner, _ = owners
+    owner.take_over()
+    assert owner.clients is not None
+    owner.clients.awaited.add(Client(socket.socket(), 0.0))
+    owner.clients.patience = time.monotonic() + LONG
+    with ThreadPoolExecutor(1) as pool:
+        window = [Posting(f"k{n}", (Line("A", 1),)) for n in range(ENOUGH)]
+        answers = pool.submit(ask, book, window, 20.0, LONG)
+        while not owner.clients.asked:
+            owner.hear(5)
+        assert owner.clients.awaited
+        owner.serve()
+        assert owner.group is not None
+        assert len(owner.group.id) == ENOUGH
+        while owner.group:
+            owner.hear(5)
+        assert all(each.word == "stored" for each in answers.result())
 
 
 def test_who_does_not_come_back_is_waited_for_once(book: Book, owners: tuple[Owner, Owner]) -> None:
