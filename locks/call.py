@@ -39,13 +39,7 @@ class ScriptCall(Call):
 
 
 class Questions(Protocol):
-    """What a lock asks: how its tokens are packed (`%` of a wire's channel and count), how long they are, and its
-    first question in both forms. `busy`: will it probably have to wait?"""
+    """What a lock asks: how its tokens are packed (`%` of a wire's channel and count), how long they are."""
 
     word: bytes
     length: int
-    busy: bool
-    acquire: ScriptCall
-
-    @property
-    def quiet(self) -> ScriptCall: ...

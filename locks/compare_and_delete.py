@@ -12,7 +12,8 @@
 
 Guarantees   what `token` does.
 Breaks when  what breaks `token`. A server older than Valkey 9 lacks the commands: LockUnsupported, at the
-             first acquire of a client, before anything is locked.
+             first acquire of a client, before anything is locked. While the server's memory is full, it refuses
+             SET, also one that extends (`token`'s script can): LockUnavailable, and the lease runs out.
 Costs        1 round trip to acquire, 1 to release, 1 to extend; one more, once for each client, to ask the
              server for the commands. DELIFEQ runs some 15 % faster than the script.
 Source       Valkey: SET … IFEQ (8.1), DELIFEQ (9.0).

@@ -26,7 +26,9 @@ Breaks when  the holder is paused past its lease and nobody checks the number (s
 Costs        1 round trip to acquire, 1 to release; contended too, where CLIENT REPLY SKIP is a third command: who
              has to queue is woken by the hand-over alone. While it waits or holds, one more each third of the
              lease, and one after 0.1 s in the queue. One connection for each thread that waits. The first
-             waiter costs the holder of that moment a second round trip. Needs RESP3 and `SET … NX GET`
+             waiter costs the holder of that moment a second round trip. A holder that dies together with all its
+             waiters leaves their queue until the name is used again: an expiry would be a command more for each
+             of them. Needs RESP3 and `SET … NX GET`
              (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
 Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
              Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0010-fair-lock.md.

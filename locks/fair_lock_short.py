@@ -57,14 +57,13 @@ class ShortWay(Lock):
             return self._acquire(timeout)
         try:
             wire = client.idle.pop()
-            question, is_quiet, word, told = wire.ready[calls].pop()
+            word, told = wire.ready[calls].pop()
         except LookupError:
             if wire is not None:
                 client.idle.append(wire)
             return self._acquire(None)
         quiet, terms, thread = calls.busy and client.quiet, self._terms, here.thread
-        if is_quiet is not quiet:
-            question = (calls.quiet if quiet else calls.acquire).packed + word
+        question = (calls.quiet if quiet else calls.acquire).packed + word
         try:
             since = monotonic()  # the lease counts from before the question
             try:

@@ -129,6 +129,10 @@ def typed_errors(name: str) -> Iterator[None]:
             ) from error
         if str(error).startswith("WRONGTYPE "):
             raise LockError(f"{name}: this key holds something else; give the lock another name") from error
+        if "user_script" in str(error):  # it could do nothing with what it found
+            raise LockError(
+                f"{name}: one of its keys holds something else; give the lock another name ({error})"
+            ) from error
         raise
 
 

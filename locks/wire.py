@@ -23,14 +23,14 @@ from locks.call import Call, Questions, ScriptCall, unpacked
 
 INCOMPLETE = object()
 ENOUGH = 256  # bytes: a number, or a message
-BATCH = 64  # questions that are packed at once
+BATCH = 64  # tokens that are packed at once
 NAMES = 16  # locks for which a wire keeps some
 DIGITS = 16  # of a number: it began with a clock that counts microseconds
 REST = DIGITS + len(b"\r\n")  # of a message, behind its token
 MESSAGE = b">3\r\n$7\r\nmessage\r\n$16\r\n%b\r\n$%d\r\n"  # channel, length of the rest
 
-#: a packed question, is it quiet?, its packed token, and how the message of its hand-over begins
-Ready = tuple[bytes, bool, bytes, bytes]
+#: a packed token, and how the message of its hand-over begins
+Ready = tuple[bytes, bytes]
 PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
 
 
@@ -138,8 +138,8 @@ class Wire:
         return calls.word % (self.channel, self._attempts)
 
     def prepare(self, calls: Questions) -> None:
-        """Pack questions to the last byte, for the next acquires: at once they cost a tenth of what each costs
-        alone. Not at the first call for a lock: it may be the last one."""
+        """Pack tokens for the next acquires: at once they cost a tenth of what each costs alone. Not at the first
+        call for a lock: it may be the last one."""
         if not self._connection.is_connected:
             return
         if calls not in self.ready:
@@ -147,13 +147,9 @@ class Wire:
                 self.ready.clear()
             self.ready[calls] = []
         elif not self.ready[calls]:
-            quiet = calls.busy
-            question = (calls.quiet if quiet else calls.acquire).packed
             told = MESSAGE % (self.channel, calls.length + 1 + DIGITS)
             words = [self.new_word(calls) for _ in range(BATCH)]
-            self.ready[calls] = [
-                (question + word, quiet, word, told + unpacked(word) + b" ") for word in words
-            ]
+            self.ready[calls] = [(word, told + unpacked(word) + b" ") for word in words]
 
     def ask(self, call: Call, word: bytes, timeout: float | None = None) -> Any:
         """Make one round trip and return the reply; a server that forgot a script is brought its text.

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis import Redis
 
-from locks.errors import LockUnavailable
+from locks.errors import LockError, LockUnavailable
 from locks.fair_lock import FairLock
 
 from .actor import eventually
@@ -262,3 +262,20 @@ def test_a_hand_over_without_a_fence_begins_it_anew(holder, actor, queued, redis
         numbers.append(number)
         each.tell("release").answer()
     assert numbers == sorted(set(numbers)), "above what was given before the loss"
+
+
+def test_a_strangers_list_in_the_place_of_the_queue_is_told_at_the_acquire(redis_client):
+    redis_client.rpush("{x}:queue", "a stranger's")
+    with pytest.raises(
+        LockError, match="x: one of its keys holds something else; give the lock another name"
+    ):
+        FairLock("x", redis=redis_client).acquire()
+
+
+def test_a_strangers_list_in_the_place_of_the_queue_is_told_at_the_release(holder, redis_client):
+    redis_client.append("x", "+")  # somebody waited
+    redis_client.rpush("{x}:queue", "a stranger's")
+    with pytest.raises(
+        LockError, match="x: one of its keys holds something else; give the lock another name"
+    ):
+        holder.release()
