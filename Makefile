@@ -55,12 +55,12 @@ soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 15 strikes: 
 UNDECIDED = { code=$$?; [ $$code = 3 ] && echo "Some claims were left open (manage.py explore ended with 3)." || exit $$code; }
 
 .PHONY: explore
-explore: $(VENV)/base.stamp  ## every schedule of 2 workers with 1 fault, all strategies: make explore ARGS="--strategy token"
+explore: $(VENV)/base.stamp  ## every claim of every strategy, 2 workers, 1 fault; one to its end: make explore ARGS="--strategy token"
 	@$(PY) manage.py explore $(ARGS) || $(UNDECIDED)
 
 .PHONY: explore-deep
-explore-deep: $(VENV)/base.stamp  ## the same with 3 workers, up to 10 minutes for each strategy
-	@$(PY) manage.py explore --workers 3 --budget 600 $(ARGS) || $(UNDECIDED)
+explore-deep: $(VENV)/base.stamp  ## every schedule of 3 workers, up to 10 minutes for each strategy
+	@$(PY) manage.py explore --workers 3 --budget 600 --until exhausted $(ARGS) || $(UNDECIDED)
 
 .PHONY: bench
 bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and the limit: make bench ARGS="--quick"

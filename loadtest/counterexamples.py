@@ -19,6 +19,7 @@ from loadtest.exploration.brief import brief
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.job import Job
+from loadtest.exploration.matrix import ended
 from loadtest.reference import textbook_file
 from loadtest.words import Word
 
@@ -126,13 +127,16 @@ def _searched(result: Result) -> str:
     if result["exhausted"]:
         needs_a_fault = result["under"][str(HAZARDS[None])] == Word.KEPT
         return f"Exhausted: {seen}." + (f" Kept under {', '.join(kept)}." if needs_a_fault else "")
-    return f"Cut short after {seen}: there may be more."
+    return f"{ended(result).capitalize()} after {seen}: there may be more."
 
 
 def _bounds(result: Result) -> str:
     """What differs from the usual bounds, which the page's head tells."""
     usual = Job(strategy="").as_json()
-    told = [f"{name} {result[name]}" for name in usual if name != "budget" and result[name] != usual[name]]
+    given = {
+        name: result.get(name, value) for name, value in usual.items() if name not in ("budget", "until")
+    }
+    told = [f"{name} {value}" for name, value in given.items() if value != usual[name]]
     return f" ({', '.join(told)})" if told else ""
 
 

@@ -45,7 +45,7 @@ class Explored:
 
     job: Job
     exhausted: bool
-    settled: bool
+    settled: bool = False
     decided: frozenset[str]
     cause: str
     remedy: str
@@ -57,6 +57,11 @@ class Explored:
     fired: Mapping[str, str]
     not_applicable: Mapping[str, str]
     counterexamples: Mapping[str, dict[str, Any]]
+
+    @property
+    def ended(self) -> bool:
+        """Was it not cut short?"""
+        return self.exhausted or self.settled
 
 
 def explored(

@@ -64,12 +64,12 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "remedy": verdict.remedy,
         **job.as_json(),
         "exhausted": explored.exhausted,
-        "cut_short": "" if explored.settled else explored.cause,
+        "cut_short": "" if explored.ended else explored.cause,
         **explored.figures,
         "words": dict(explored.words),
         "under": under,
         "claims": sorted(map(str, strategy.withstands)),
-        "agrees": _agreement(strategy.withstands, under, explored.settled, examples),
+        "agrees": _agreement(strategy.withstands, under, explored.ended, examples),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
         "counterexample": _shown(examples.values(), str(verdict.word)),
@@ -80,7 +80,7 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
 def _agreement(
     withstands: frozenset[Hazard],
     under: Mapping[str, str],
-    settled: bool,
+    ended: bool,
     examples: Mapping[str, Mapping[str, Any]],
 ) -> bool | None:
     """Does the claim agree with what was found under each hazard that was tried, and under several of them together?
@@ -91,7 +91,7 @@ def _agreement(
     opinions += [agrees(withstands >= set(each["faults"]), Word(each["verdict"])) for each in together]
     if False in opinions:
         return False
-    return True if settled and None not in opinions else None
+    return True if ended and None not in opinions else None
 
 
 def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:

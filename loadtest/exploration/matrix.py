@@ -36,7 +36,13 @@ ABBREVIATED = {"inconclusive": "?"}
 
 
 TITLE = "Every schedule: claim × finding"
-SIGNS = {"!": "contradicts the claim", "?": "inconclusive", "·": "not touched", "–": "not tried"}
+SIGNS = {
+    "!": "contradicts the claim",
+    "?": "inconclusive",
+    "·": "not touched",
+    "–": "not tried",
+    "decided": "every claim is; what is not claimed was left at its first loss",
+}
 
 
 def tables(results: Sequence[Mapping[str, Any]], width: int) -> list[RenderableType]:
@@ -70,11 +76,19 @@ def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Ca
         cells = [_cell(result, str(hazard), short) for hazard in HAZARDS.values()]
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
-        done = "exhausted" if result["exhausted"] else "cut short" if result["cut_short"] else ""
-        if not done and result["schedules"]:
-            done = "decided"
-        drawn.add_row(escape(result["strategy"]), f"[{STYLE[word]}]{so_far(result)}[/]", *cells, seen, done)
+        drawn.add_row(
+            escape(result["strategy"]), f"[{STYLE[word]}]{so_far(result)}[/]", *cells, seen, ended(result)
+        )
     return drawn
+
+
+def ended(result: Mapping[str, Any]) -> str:
+    """How its search ended; "": there was none."""
+    if result["exhausted"]:
+        return "exhausted"
+    if result["cut_short"]:
+        return "cut short"
+    return "decided" if result["schedules"] else ""
 
 
 def so_far(result: Mapping[str, Any]) -> str:

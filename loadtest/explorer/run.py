@@ -54,7 +54,7 @@ class Run(Baton):
         self.touched = set(servers)  # where something has happened since faults were last offered
         self.collapsed = False  # a poll in vain was taken for the one before
         self.beyond = False  # … when nobody else was due: from then on not each of them branches
-        self.steps: list[Step] = []
+        self.steps = list[Step]()
         self.trace: Callable[[Run, Step], None] | None = None
         self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
         self.last: Task | None = None
@@ -62,8 +62,7 @@ class Run(Baton):
         self.longest = 0  # lease or wait, in µs: as far as is known
         self.patience = bounds.patience  # for how much longer polls in vain are watched
         self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
-        self.wall_clock_read = False
-        self.looks = False  # did a worker look at a wall clock in the runs before the search?
+        self.wall_clock_read = self.looks = False  # by a worker; in the runs before the search
         self.applicable: set[Fault] = set()
         self.deadlock: list[Task] = []
         self.stuck = self.cut = False

@@ -52,12 +52,9 @@ class Stage:
         self.subject, self.bounds, self.gates = subject, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
-        self.until = inf
-        self.runs = 0
-        #: does a worker look at a wall clock? Before a search this is found out (waiters.py)
-        self.looks = False
-        #: the longest lease or wait of the runs before the search, in µs
-        self.longest = 0
+        self.until, self.runs = inf, 0
+        #: found out before a search (waiters.py): does a worker look at a wall clock? The longest lease or wait, in µs
+        self.looks, self.longest = False, 0
         self.recording = Recording(bounds.workers) if bounds.recorded else None
         #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
         self.learns = False
@@ -138,8 +135,8 @@ class Stage:
         return run.copy()
 
     def _know(self, run: Run) -> None:
-        run.until, run.looks, run.longest = self.until, self.looks, self.longest
-        run.recording = self.recording
+        run.until, run.looks = self.until, self.looks
+        run.longest, run.recording = self.longest, self.recording
 
     def compose_end(self, run: Composed) -> None:
         """It is over. Raises Unanswered if it has to be executed to be judged."""
@@ -233,9 +230,8 @@ class Stage:
     def _settle(self, name: str, sessions: list[Any]) -> None:
         server = self.servers[name]
         if isinstance(server, PostgresServer):
-            server.end_sessions(
-                sessions
-            )  # whoever has returned may have left a lock behind, or a transaction
+            # whoever has returned may have left a lock behind, or a transaction
+            server.end_sessions(sessions)
             mend(sessions)
             server.prove_idle(sessions)
         elif isinstance(server, RedisServer):

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from loadtest.exploration.explored import HAZARDS
-from loadtest.exploration.matrix import SHORT, breaks_claim, so_far
+from loadtest.exploration.matrix import SHORT, breaks_claim, ended, so_far
 from loadtest.explorer.diagram import cell
 from loadtest.explorer.picture import rows, seconds, workers
 from loadtest.report import lanes
@@ -34,7 +34,12 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     hazards = list(map(str, HAZARDS.values()))
     anchors = {(e["strategy"], e["hazard"]): e["id"] for e in drawn}
     lines = [
-        {**result, "so_far": so_far(result), "cells": [_cell(result, hazard, anchors) for hazard in hazards]}
+        {
+            **result,
+            "so_far": so_far(result),
+            "ended": ended(result),
+            "cells": [_cell(result, hazard, anchors) for hazard in hazards],
+        }
         for result in report["results"]
     ]
     heads = [{"hazard": hazard, "short": SHORT[hazard]} for hazard in hazards]

@@ -12,7 +12,7 @@ from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
 from loadtest.exploration.job import Job
-from loadtest.exploration.matrix import remarks, so_far
+from loadtest.exploration.matrix import ended, remarks, so_far
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.subject import UNBROKEN
 from loadtest.words import Word
@@ -123,6 +123,37 @@ def test_a_broken_law_is_told_however_far_the_search_came() -> None:
     assert so_far(found) == "lost so far"
     assert "token (claims not decided: contention)" in remarks([found])[-1]
     assert so_far(finding(replace(lost, exhausted=True), Word.LOST)) == "lost"
+
+
+def test_a_search_that_left_what_is_not_claimed_has_decided_the_claims() -> None:
+    """`token` claims nothing of a pause, nor of a clock that jumps; of the latter nothing was found."""
+    left = replace(
+        SOUND,
+        exhausted=False,
+        settled=True,
+        decided=frozenset({"contention", "crash-holding"}),
+        came_to={
+            **SOUND.came_to,
+            "": ("lost", "10 lost"),
+            "pause": ("lost", "10 lost"),
+            "clock-jump": (UNBROKEN, ""),
+        },
+    )
+    found = finding(left, Word.LOST)
+    assert (found["verdict"], found["exhausted"], found["cut_short"]) == ("lost", False, "")
+    assert found["under"] == {
+        "contention": "kept",
+        "crash-holding": "kept",
+        "pause": "lost",
+        "clock-jump": "inconclusive",
+    }
+    assert (found["agrees"], so_far(found), ended(found)) == (True, "lost", "decided")
+    assert remarks([found]) == []
+    unbroken = replace(
+        left, came_to={k: v for k, v in left.came_to.items() if k in ("contention", "clock-jump")}
+    )
+    unbroken = replace(unbroken, came_to={"": (UNBROKEN, ""), **unbroken.came_to})
+    assert verdict_on(unbroken, Word.LOST).word == "inconclusive"
 
 
 def test_what_can_be_repeated_is_shown_first() -> None:

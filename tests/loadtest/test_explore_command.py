@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
-from loadtest.management.commands.explore import Command
+from loadtest.management.commands.explore import Command, _jobs
 from loadtest.words import STOPPED
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
@@ -164,3 +164,18 @@ def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
     ]
     assert "Stopped: not run: naive-lock." in told
     assert "was stopped before its end" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "until"),
+    [
+        ({}, "decided"),
+        ({"strategy": ["token"]}, "exhausted"),
+        ({"until": "exhausted"}, "exhausted"),
+        ({"strategy": ["token"], "until": "decided"}, "decided"),
+    ],
+)
+def test_who_names_a_strategy_gets_every_schedule(asked: dict[str, Any], until: str) -> None:
+    parser = Command().create_parser("manage.py", "explore")
+    options = {**vars(parser.parse_args([])), **asked}
+    assert {job.until for job in _jobs(options)} == {until}

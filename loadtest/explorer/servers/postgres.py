@@ -14,7 +14,7 @@ from loadtest.explorer.servers.known import Seen, Who
 from loadtest.explorer.servers.postgres_hidden import FUNCTIONS, RELATIONS, Hidden
 from loadtest.explorer.servers.postgres_known import ENDS, Answers, KnownPostgres, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
-from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, Edges, edges, holds, in_circle, wrote
+from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
 from loadtest.explorer.servers.postgres_way import USUAL, Way
 from loadtest.explorer.tasks import Task
@@ -42,7 +42,7 @@ class PostgresServer:
         self.version, self._proving, self._unproved = 0, False, 0
         self._strangers = Strangers(self.admin)
         self._ask = self.changed = True
-        self._blockers: Edges = {}
+        self._blockers: dict[int, set[int]] = {}
         self._line = Line(self.admin, self._blockers_of)
         self.learns = False
         self.answers, self.way = Answers(), Way()
@@ -122,8 +122,8 @@ class PostgresServer:
             self.answers.free.setdefault(place, _who(free))
         return free
 
-    def _blockers_of(self, pids: list[int]) -> Edges:
-        return edges(self.ask(b"blockers", _array(pids)))
+    def _blockers_of(self, pids: list[int]) -> dict[int, set[int]]:
+        return edges(self.ask(b"blockers", array(pids)))
 
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
@@ -164,7 +164,7 @@ class PostgresServer:
         connection.explorer_wrote = not idle and (writes or getattr(connection, "explorer_wrote", False))
         connection.explorer_calls = calls or getattr(connection, "explorer_calls", False)
         if connection.explorer_calls and idle:
-            connection.explorer_holds = bool(self.ask(b"held", _array([connection.info.backend_pid])))
+            connection.explorer_holds = bool(self.ask(b"held", array([connection.info.backend_pid])))
 
     def cancel(self, pid: int) -> None:
         self._proved()
@@ -184,10 +184,9 @@ class PostgresServer:
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
-        """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked
-        something, because the answer comes while the opening state is put back. That none is inside of a transaction,
-        the server has said with its last answer. To look for what outlasts one costs it as much as several commands:
-        it is done where a function was called, and else in one run of so many."""
+        """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked something.
+        That none is inside of a transaction, the server has said. To look for what outlasts one costs it as much as
+        several commands: it is done where a function was called, and else in one run of so many."""
         sessions = [session for session in sessions if not session.closed]
         self._unproved += 1
         surely = self._unproved >= PROVE_EVERY or any(getattr(s, "explorer_calls", False) for s in sessions)
@@ -198,13 +197,11 @@ class PostgresServer:
             connection.explorer_isolation = None
             connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
         self._proved()
-        if not surely:
-            return
-        self._unproved = 0
-        pids = [_array([session.info.backend_pid for session in sessions])]
-        self.admin.pgconn.send_query_prepared(b"held", pids)
-        self.admin.pgconn.flush()
-        self._proving = True
+        if surely:
+            self._unproved, self._proving = 0, True
+            pids = [array([session.info.backend_pid for session in sessions])]
+            self.admin.pgconn.send_query_prepared(b"held", pids)
+            self.admin.pgconn.flush()
 
     def _proved(self) -> None:
         held, self._proving = self._proving, False
@@ -241,7 +238,3 @@ class PostgresServer:
 
 def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:
     return tuple(task.session.explorer_who for task in tasks)
-
-
-def _array(numbers: Sequence[int]) -> bytes:
-    return b"{%s}" % ",".join(map(str, numbers)).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 Rows = list[tuple[bytes | None, ...]]
@@ -44,3 +45,8 @@ def holds(connection: Any) -> bool:
 def wrote(connection: Any) -> bool:
     """May it hold a lock, of its transaction or beyond? One that only read holds none that anybody runs into."""
     return holds(connection) or bool(getattr(connection, "explorer_wrote", False))
+
+
+def array(numbers: Sequence[int]) -> bytes:
+    """As the parameter of a question."""
+    return b"{%s}" % ",".join(map(str, numbers)).encode()

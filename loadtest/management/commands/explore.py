@@ -40,6 +40,26 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
+        self._add_bounds(parser)
+        parser.add_argument(
+            "--lanes",
+            type=whole_number(MOST_LANES),
+            default=None,
+            help="how many explorations at once (all cores)",
+        )
+        parser.add_argument(
+            "--gate",
+            action="append",
+            default=[],
+            metavar="MODULE:CALLABLE",
+            help="the gate of another client library (docs/explorer.md); may be repeated, --replay needs it too",
+        )
+        parser.add_argument(
+            "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
+        )
+
+    @staticmethod
+    def _add_bounds(parser: ArgumentParser) -> None:
         parser.add_argument("--workers", type=int, default=2, help="how many workers (2)")
         parser.add_argument("--faults", type=int, default=1, help="at most so many faults in a schedule (1)")
         parser.add_argument(
@@ -67,22 +87,6 @@ class Command(BaseCommand):
             choices=(DECIDED, EXHAUSTED),
             help="decided: what a strategy does not claim to withstand is left at the first schedule that breaks a law "
             "(usual where all strategies are explored); exhausted: every schedule (usual where some are named)",
-        )
-        parser.add_argument(
-            "--lanes",
-            type=whole_number(MOST_LANES),
-            default=None,
-            help="how many explorations at once (all cores)",
-        )
-        parser.add_argument(
-            "--gate",
-            action="append",
-            default=[],
-            metavar="MODULE:CALLABLE",
-            help="the gate of another client library (docs/explorer.md); may be repeated, --replay needs it too",
-        )
-        parser.add_argument(
-            "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
