@@ -37,7 +37,7 @@ class Explored:
     """Plain values: they cross processes.
 
     `settled`: the search came to its end; of hazards that are not claimed perhaps only to the first schedule that
-    breaks a law. `decided`: the hazards of which alone every schedule was executed, however the search ended.
+    loses money. `decided`: the hazards of which alone every schedule was executed, however the search ended.
     `came_to`: for each hazard that fired alone, for contention, and for all ("") the gravest word of the
     schedules, with its proof. `words`: how many schedules came to which. `acknowledged`: the most operations
     that one schedule acknowledged. `overlapping`: schedules in which one worker came between another's steps.

@@ -19,7 +19,7 @@ _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explor
 class Job:
     """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule;
     `until`: EXHAUSTED, or DECIDED: what the strategy does not claim to withstand is left at the first schedule that
-    breaks a law. `gates`: of client libraries that the explorer does not know, as module:callable."""
+    loses money. `gates`: of client libraries that the explorer does not know, as module:callable."""
 
     strategy: str
     workload: str = "deposits"

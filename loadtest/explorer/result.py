@@ -67,7 +67,7 @@ class Result:
 
     bounds: Bounds
     exhausted: bool = False
-    #: it came to its end; of faults that are not claimed perhaps only to the first schedule that breaks a law
+    #: it came to its end; of faults that are not claimed perhaps only to the first schedule that loses money
     settled: bool = False
     cause: str = ""
     remedy: str = ""

@@ -31,7 +31,7 @@ LOOK_EVERY = 50  # schedules: one looks at each decision what the options are, a
 
 class Search(Choosing):
     """Explores all schedules of the stage's subject. `unclaimed`: faults that it does not claim to withstand, of which
-    the first schedule that breaks a law is enough (leaving.py)."""
+    the first schedule that loses money is enough (leaving.py)."""
 
     def __init__(self, stage: Stage, unclaimed: frozenset[Fault] = frozenset()) -> None:
         self.stage, self.bounds, self.result = stage, stage.bounds, Result(stage.bounds)

@@ -85,7 +85,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--until",
             choices=(DECIDED, EXHAUSTED),
-            help="decided: what a strategy does not claim to withstand is left at the first schedule that breaks a law "
+            help="decided: what a strategy does not claim to withstand is left at the first schedule that loses money "
             "(usual where all strategies are explored); exhausted: every schedule (usual where some are named)",
         )
 
