@@ -35,8 +35,9 @@ from loadtest.explorer.waiters import watch_waiters
 from loadtest.explorer.witness import witnessed
 from loadtest.words import Word
 
-#: seconds between two looks at a lock table: each look is five commands, and who looks more often sees nothing else
-TABLE_POLL = 0.5
+#: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
+#: lock table, or at several servers, is five commands and more
+POLL, DEAR_POLL = 0.5, 2.0
 
 
 def explore(job: Job) -> Explored:
@@ -86,12 +87,15 @@ def _gloss(stage: Stage) -> Gloss:
 
 def _patience(strategy: type[Strategy]) -> dict[str, Any]:
     """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
-    its lease is cut."""
+    its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
     known = inspect.signature(strategy.factory).parameters if issubclass(strategy, Locked) else {}
-    wait, lease = (known[name].default if name in known else None for name in ("wait", "lease"))
+    wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
     if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
         return {"lease": wait / 3}
-    return {"poll": TABLE_POLL} if "sql" in known else {}
+    least = DEAR_POLL if {"sql", "redis_nodes"} & known.keys() else POLL
+    if isinstance(poll, float):
+        return {"poll": max(poll, least)}
+    return {"poll": least} if "sql" in known else {}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from loadtest.explorer import deciding
+from loadtest.explorer.attempts import copied
 from loadtest.explorer.options import Option
 from loadtest.explorer.playing import do
 from loadtest.explorer.recording import Recording
@@ -88,6 +89,7 @@ class Composed(Run):
 
 def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
     twin = _shallow(worker)
+    twin.attempt, twin.chance = copied(worker)
     twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
     twin.sessions = {
         name: {session: tasks[task] for session, task in used.items()}

@@ -6,6 +6,7 @@ from collections.abc import Generator, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from loadtest.explorer import attempts
 from loadtest.explorer.ops import Op
 from loadtest.explorer.tasks import Task
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]
 #: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, draw a
-#: random number, …
+#: random number (and which: attempts.py), …
 LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start", "notify"
 CLOCKS = frozenset({LOOK, WALL, STAMP})
 #: who waits for this sleeps: nobody else will wake it
@@ -144,7 +145,7 @@ def do(run: Run, task: Task, kind: str, *details: Any) -> Task | None:
         run.wall_clock_read |= kind == WALL
         task.history.look(run.now)
     elif kind == DRAW:
-        task.worker.draws += 1
+        attempts.draw(task, *details)
     elif kind == START:
         return run.new_thread(task.worker)
     elif kind == NOTIFY:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loadtest.explorer.endless import NotTheSame
-from loadtest.explorer.playing import CLOCKS, DRAW, LOOK, NOBODY, NOTIFY, Event, Unknown
+from loadtest.explorer.playing import CLOCKS, LOOK, NOBODY, NOTIFY, Event, Unknown
 from loadtest.explorer.tasks import Task, Worker
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MONOTONIC = frozenset({LOOK})
 #: what is noted once between two gates
-_ONCE = CLOCKS | {DRAW}
+_ONCE = CLOCKS
 
 
 class Segment(NamedTuple):
@@ -97,7 +97,7 @@ class Recording:
         """It is about to wait. `again`: it was watched doing nothing else than what it did since it waited last. If no
         other thread had its turn meanwhile, and no number was drawn, it is back where it was."""
         worker = task.worker
-        meanwhile = worker.turns - task.turns, worker.draws
+        meanwhile = worker.turns - task.turns, worker.chance.draws
         if again and self.merges and task.rested and task.rested[1] == meanwhile:
             worker.node = task.rested[0]
         task.rested = worker.node, meanwhile

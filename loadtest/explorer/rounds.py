@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import timeline
+from loadtest.explorer import attempts, timeline
 from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.tasks import Task
 
@@ -26,6 +26,7 @@ def until(run: Run, task: Task, seconds: float | None) -> None:
 def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
+    attempts.close(task)
     ends, before, task.leases = timeline.leases(run), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
     beyond = run.full and not timeline.held_back(

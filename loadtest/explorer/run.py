@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import TypeVar
 
-from loadtest.explorer import deciding, rounds, timeline
+from loadtest.explorer import attempts, deciding, rounds, timeline
 from loadtest.explorer.baton import Baton
 from loadtest.explorer.bounds import Bounds, Fault, Reduction
 from loadtest.explorer.ops import Op, Step
@@ -135,10 +135,10 @@ class Run(Baton):
         rounds.close(self, task, seconds)
 
     def waited(self, task: Task) -> bool:
-        woken = task.notified
-        task.history.add(b"woken" if woken else b"time")
-        self.heard(task, woken)
-        return woken
+        what = "woken" if task.notified else "again" if attempts.again(self, task) else "time"
+        task.history.add(what.encode())
+        self.heard(task, what)
+        return task.notified
 
     def blocked(self, task: Task, seconds: float | None = None, polls: bool = False) -> Standing:
         """The server lets this task's command wait. Ends when it may look for its reply again. `polls`: it will do
@@ -157,6 +157,7 @@ class Run(Baton):
     def heard(self, task: Task, what: Hashable) -> None:
         """The task was told this. Whatever it does until its next gate follows from it, and from the clocks."""
         task.heard = what
+        attempts.hear(self, task, what)
         if self.recorder:
             self.recorder.heard(task)
 
@@ -166,11 +167,9 @@ class Run(Baton):
 
     def key(self, worker: Worker, name: tuple[str, int]) -> object:
         """What a recorded name stands for in this run."""
-        return (
-            worker.tasks[name[1]]
-            if name[0] == "task"
-            else self._keys.setdefault((worker.index, name), object())
-        )
+        if name[0] == "task":
+            return worker.tasks[name[1]]
+        return self._keys.setdefault((worker.index, name), object())
 
     def begin_to_look(self, task: Task) -> None:
         """A thread is about to look at a clock. Before its first command, when that is is a decision of its own."""
@@ -199,8 +198,9 @@ class Run(Baton):
     def finished(self, task: Task) -> None:
         """The thread's code is at its end: hand the baton on."""
         if self.recorder and not self.ending:
-            answer = (task.worker.result, task.worker.error) if task.main else ()
-            self.recorder.arrives(task, Ended(*answer))
+            self.recorder.arrives(
+                task, Ended(*((task.worker.result, task.worker.error) if task.main else ()))
+            )
         self.ended(task)
         if not self.ending:
             self._pass_on(task)
@@ -224,11 +224,11 @@ class Run(Baton):
     def told(self, task: Task, op: Op, reply: str) -> None:
         """Write down a step for those who read the schedule."""
         task.history.sent.append(op.text)
+        attempts.send(task, op.identity)
         self.record(task.worker.name, task.name, "step", op.text, reply)
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:
-        step = Step(self.now, worker, task, kind, command, reply, len(self.spent))
-        self.steps.append(step)
+        self.steps.append(step := Step(self.now, worker, task, kind, command, reply, len(self.spent)))
         if self.trace:
             self.trace(self, step)
 

@@ -96,7 +96,8 @@ def shape(run: Run) -> bytes:
 def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
     tasks = [_task(task, time, now, _put_off(run, task)) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == run.now)
-    return worker.paused, offered, worker.offset, worker.cuts, _outcome(run, worker), tasks
+    told = worker.attempt.told
+    return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(run, worker), tasks
 
 
 def _outcome(run: Run, worker: Worker) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from loadtest.explorer.attempts import Attempt, Chance, Moderate
 from loadtest.explorer.history import History
 from loadtest.explorer.ops import Op
 
@@ -105,8 +106,9 @@ class Worker:
     alone: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
-    #: its random numbers, by where they are asked for
-    chances: dict[str, random.Random] = field(default_factory=dict)
+    #: how far it is in its random numbers, and what it has made of them since it waited last
+    chance: Chance = field(default_factory=Chance)
+    attempt: Attempt = field(default_factory=Attempt)
     result: Any = None
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them
@@ -114,10 +116,9 @@ class Worker:
     #: the servers whose faults have cut off its connections, and the threads of its that a fault has ended, in that
     #: order: its code may notice at any time
     cuts: tuple[str, ...] = ()
-    #: where it is in the recording, how many turns it took to there, and after how many draws of random numbers
+    #: where it is in the recording, and how many turns it took to there
     node: Any = None
     turns: int = 0
-    draws: int = 0
 
     @property
     def main(self) -> Task:
@@ -127,12 +128,12 @@ class Worker:
     def finished(self) -> bool:
         return not self.main.alive
 
-    def chance(self, place: str) -> random.Random:
-        """Where its random numbers come from, at this place of its code. Each has its own: else how often a waiter has
-        drawn the length of its sleep would decide what is called how afterwards, and make a state of each number."""
-        if place not in self.chances:
-            self.chances[place] = random.Random(f"{self.index} {place}")  # noqa: S311
-        return self.chances[place]
+    def draws(self, place: str) -> random.Random:
+        """Where its next random number comes from, at this place of its code. Each place has its own: else how often a
+        waiter has drawn the length of its sleep would decide what is called how afterwards, and make a state of each
+        number."""
+        number = self.chance.places[place] = self.chance.places.get(place, 0) + 1
+        return Moderate(f"{self.index} {place} {number}")
 
     @property
     def pid(self) -> int:

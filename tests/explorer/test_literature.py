@@ -123,7 +123,7 @@ CASES: dict[str, tuple[Story, str]] = {
             (
                 ("C", "SETNX"),
                 ("C", "crash"),
-                *[("A", "GET")] * 52,
+                *[("A", "GET")] * 12,
                 ("B", "GET"),
                 ("B", "SELECT"),
                 ("A", "SELECT"),

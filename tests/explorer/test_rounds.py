@@ -140,7 +140,7 @@ def test_the_turns_of_a_renewal_count_if_it_was_not_watched(
 def test_how_often_a_worker_has_drawn_here_changes_nothing_there() -> None:
     often, seldom = Worker("A", 0), Worker("A", 0)
     for _ in range(3):
-        often.chance("sleep").random()
-    assert often.chance("name").random() == seldom.chance("name").random()
-    assert often.chance("sleep").random() != seldom.chance("sleep").random()
-    assert Worker("B", 1).chance("name").random() != Worker("A", 0).chance("name").random()
+        often.draws("sleep").random()
+    assert often.draws("name").random() == seldom.draws("name").random()
+    assert often.draws("sleep").random() != seldom.draws("sleep").random()
+    assert Worker("B", 1).draws("name").random() != Worker("A", 0).draws("name").random()

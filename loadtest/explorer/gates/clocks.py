@@ -9,12 +9,15 @@ import sys
 import time
 import uuid
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
+from loadtest.explorer import attempts
 from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.playing import DRAW, LOOK, NOBODY, STAMP, WALL
+
+T = TypeVar("T")
 
 #: what the clocks show at the start of every run
 EPOCH = 1_900_000_000.0
@@ -124,7 +127,7 @@ def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
 
 def urandom(size: int) -> bytes:
     place = anywhere()
-    return _chance(place, sys._getframe(1)).randbytes(size) if place else _urandom(size)
+    return _noted_draw(place, _chance(place, sys._getframe(1)).randbytes(size)) if place else _urandom(size)
 
 
 def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
@@ -132,7 +135,7 @@ def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
     place = anywhere()
     if place is None:
         return _uuid1(node, clock_seq)
-    return UUID(int=_chance(place, sys._getframe(1)).getrandbits(128), version=1)
+    return UUID(int=_noted_draw(place, _chance(place, sys._getframe(1)).getrandbits(128)), version=1)
 
 
 def getpid() -> int:
@@ -143,22 +146,28 @@ def getpid() -> int:
 def _drawn(name: str, original: Any) -> Any:
     def draw(*args: Any, **keywords: Any) -> Any:
         place = anywhere()
-        source = original if place is None else getattr(_chance(place, sys._getframe(1)), name)
-        return source(*args, **keywords)
+        if place is None:
+            return original(*args, **keywords)
+        return _noted_draw(place, getattr(_chance(place, sys._getframe(1)), name)(*args, **keywords))
 
     return draw
 
 
 def _chance(place: Here, frame: FrameType | None) -> random.Random:
     """The worker's random numbers for whoever asks there."""
-    place.task.worker.draws += 1
-    if place.run.recorder:
-        place.run.recorder.effect(place.task, DRAW)
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
-    return place.task.worker.chance(
+    return place.task.worker.draws(
         f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
     )
+
+
+def _noted_draw(place: Here, value: T) -> T:
+    drawn = attempts.forms(value)
+    attempts.draw(place.task, drawn)
+    if place.run.recorder:
+        place.run.recorder.effect(place.task, DRAW, drawn)
+    return value
 
 
 def install(patches: Patches) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.servers.postgres_known import ENDS, GOES_ON, Answer, Session
+from loadtest.explorer.servers.postgres_known import GOES_ON, Answer, Session
 from loadtest.explorer.servers.postgres_locks import holds
+from loadtest.explorer.servers.postgres_way import ENDS
 
 
 def ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
@@ -47,6 +48,7 @@ def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> 
         op,
         connection.explorer_isolation,
         server.answers.strict,
+        server.answers.counts(op),
         *how,
     )
 
@@ -73,7 +75,10 @@ def learn(
         connection.closed,
     )
     told = reply or error.encode()
-    server.way.went(connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside)
+    counts = server.answers.counts(op)
+    server.way.went(
+        connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside, counts
+    )
     if asked and run.decisions > run.beaten and not server.answers.closed:
         held = server.contents(), server.everything()
         server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

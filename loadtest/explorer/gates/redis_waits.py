@@ -25,6 +25,7 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
     sure = op is not None and _will_be_confirmed(place, gated.server, op.text)
     if connection._parser.can_read(CONFIRMED_WITHIN if sure else NEWS_WITHIN):
         return
+    gated.asked = None  # when its reply comes is up to others
     gated.server.barrier()
     over: list[bool] = []
     subscription = gated.op is None

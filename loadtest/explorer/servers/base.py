@@ -39,6 +39,9 @@ class Server(Protocol):
     def contents(self) -> bytes:
         """All that a new client could see there now, without the time that leases have left."""
 
+    def traces(self) -> bytes:
+        """All that anybody could still find there, also of what makes no state."""
+
     def known(self) -> Known:
         """The same as it is known, as it is now: between two runs."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from loadtest.explorer.ops import Op
+from loadtest.explorer.servers.plain import Plain
 from loadtest.explorer.tasks import Task
 
 #: a session, as the number of its worker, and which of the worker's connections it is
@@ -29,11 +30,11 @@ class Seen(NamedTuple):
             at = at.before
 
 
-class Known:
+class Known(Plain):
     """What every server is asked in a composed schedule, in which nobody waits in a server: where somebody would,
     the schedule is executed."""
 
-    fails_over = lags = learns = False
+    lags = learns = False
     name = ""
 
     def __init__(self, contents: bytes, leases: Mapping[str, int], everything: bytes = b"") -> None:
@@ -63,26 +64,14 @@ class Known:
     def contents(self) -> bytes:
         return self.seen
 
+    def traces(self) -> bytes:
+        return self.everything or self.contents() + self.hidden()
+
     def known(self) -> Known:
         return self.copy()
 
-    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
-        return ()
-
-    def leases(self) -> Mapping[str, int]:
-        return {}
-
-    def advance(self, now: int) -> list[str]:
-        return []
-
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
         return []
-
-    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
-        return []
-
-    def abort(self, task: Task) -> None:
-        raise AssertionError("nobody waits for anybody")
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         raise NotImplementedError
@@ -92,18 +81,6 @@ class Known:
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         raise NotImplementedError
-
-    def lag(self) -> None:
-        raise NotImplementedError
-
-    def fail_over(self) -> str:
-        raise NotImplementedError
-
-    def jump(self, ahead: int) -> str:
-        raise NotImplementedError
-
-    def hidden(self) -> bytes:
-        return b""
 
     def watch(self) -> None:
         pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, LiteralString
 
 import psycopg
@@ -11,12 +11,13 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.known import Seen, Who
-from loadtest.explorer.servers.postgres_hidden import FUNCTIONS, RELATIONS, Hidden
-from loadtest.explorer.servers.postgres_known import ENDS, Answers, KnownPostgres, asks_for_more
+from loadtest.explorer.servers.plain import Plain
+from loadtest.explorer.servers.postgres_hidden import COUNTING, FUNCTIONS, RELATIONS, Hidden
+from loadtest.explorer.servers.postgres_known import Answers, KnownPostgres, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
 from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
-from loadtest.explorer.servers.postgres_way import USUAL, Way
+from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way
 from loadtest.explorer.tasks import Task
 
 NAME = "postgres"
@@ -25,18 +26,19 @@ PROVE_EVERY = 20
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 
 
-class PostgresServer:
+class PostgresServer(Plain):
     """`contents_sql`: one query whose rows are all that the subject keeps there. `besides`: its last column is what
     makes no state, but can be read, as times of day."""
 
     name = NAME
-    fails_over = lags = False
+    lags = False
 
     def __init__(self, url: str, contents_sql: LiteralString, besides: bool = False) -> None:
         self._columns = -1 if besides else None
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
-        for name, query in (questions | {b"relations": RELATIONS, b"functions": FUNCTIONS}).items():
+        questions |= {b"relations": RELATIONS, b"functions": FUNCTIONS, b"counting": COUNTING}
+        for name, query in questions.items():
             self.admin.pgconn.prepare(name, query.encode())
         self._seen: dict[int, tuple[bytes, bytes]] = {}
         self.version, self._proving, self._unproved = 0, False, 0
@@ -63,6 +65,8 @@ class PostgresServer:
         self._seen |= {s.version: (s.contents, s.everything) for s in (seen.all() if seen else ())}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
         self.way = Way()
+        if self.answers.counting is None:
+            self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
@@ -81,6 +85,8 @@ class PostgresServer:
         """The contents, with what makes no state."""
         return self._look()[1]
 
+    traces = everything
+
     def _look(self) -> tuple[bytes, bytes]:
         """Once for each version."""
         if self.version not in self._seen:
@@ -96,15 +102,6 @@ class PostgresServer:
     def known(self) -> KnownPostgres:
         """The same as it is known, as it is now: nobody is inside."""
         return KnownPostgres(self.name, self.answers, *self._look())
-
-    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
-        return ()
-
-    def leases(self) -> Mapping[str, int]:
-        return {}
-
-    def advance(self, now: int) -> list[str]:
-        return []
 
     # -- who is blocked: asked of the server, never guessed from the SQL ----------------------------------------
 
@@ -211,18 +208,6 @@ class PostgresServer:
                 raise RuntimeError(
                     f"sessions still hold locks after the run: {rows or result.error_message!r}"
                 )
-
-    def lag(self) -> None:
-        raise NotImplementedError
-
-    def fail_over(self) -> str:
-        raise NotImplementedError
-
-    def jump(self, ahead: int) -> str:
-        raise NotImplementedError
-
-    def hidden(self) -> bytes:
-        return b""
 
     def watch(self) -> None:
         self._strangers.watch()

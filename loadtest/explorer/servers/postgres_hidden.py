@@ -14,6 +14,13 @@ FUNCTIONS = (
     "SELECT proname, prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "
     "WHERE nspname NOT IN ('pg_catalog', 'information_schema')"
 )
+#: an insert into one of these draws a number from a sequence; or it may, by a trigger
+COUNTING = (
+    "SELECT DISTINCT relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
+    "LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE a.attidentity <> '' "
+    "OR pg_get_expr(d.adbin, d.adrelid) LIKE '%(%' "
+    "OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)"
+)
 _WORD = re.compile(r"\w+")
 
 

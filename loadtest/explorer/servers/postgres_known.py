@@ -3,7 +3,7 @@ committed and the sessions that are inside of a transaction have come there by t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from psycopg import IsolationLevel
@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Unanswered
 from loadtest.explorer.servers.known import Known, Who
-from loadtest.explorer.servers.postgres_way import USUAL, Way
+from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way, changes_nothing, draws_number
 from loadtest.explorer.tasks import Task
 
 
@@ -55,8 +55,17 @@ class Answers:
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
+        #: the tables into which an insert draws a number
+        self.counting: Collection[str] | None = None
+        self._counts: dict[str, bool] = {}
         #: nothing is known any more: something was written that no look shows
         self.closed = False
+
+    def counts(self, op: Op) -> bool:
+        """Does it draw a number?"""
+        if op.text not in self._counts:
+            self._counts[op.text] = not op.reads and draws_number(op.text, self.counting or ())
+        return self._counts[op.text]
 
     def close(self) -> None:
         self.closed = True
@@ -93,7 +102,8 @@ class KnownPostgres(Known):
         """Execute it; or, where it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
         how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
-        asked = self.way.question(self.everything, who, op, before.isolation, self.answers.strict, *how)
+        counts, strict = self.answers.counts(op), self.answers.strict
+        asked = self.way.question(self.everything, who, op, before.isolation, strict, counts, *how)
         if asked is None or asked not in self.answers.known:
             raise Unanswered
         answer = self.answers.known[asked]
@@ -103,9 +113,10 @@ class KnownPostgres(Known):
             return None
         self.sessions[who] = answer.session
         told, failed = answer.reply or answer.error.encode(), bool(answer.error)
-        self.way.went(self.everything, who, op, told, failed, answer.session.inside)
+        self.way.went(self.everything, who, op, told, failed, answer.session.inside, counts)
         self.changed |= not op.reads
-        self.seen, self.everything = answer.contents, answer.everything
+        if not changes_nothing(op):
+            self.seen, self.everything = answer.contents, answer.everything
         if answer.touched:
             self.touched()
         return answer
@@ -159,7 +170,6 @@ class KnownPostgres(Known):
 
 #: what distinguishes the answer to a command that has waited from the command itself
 GOES_ON = ("goes on",)
-ENDS = frozenset({"COMMIT", "ROLLBACK"})
 
 
 def asks_for_more(op: Op) -> bool:

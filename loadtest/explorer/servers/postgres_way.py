@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from psycopg import IsolationLevel
 
@@ -18,9 +19,12 @@ _LASTING = re.compile(
     re.IGNORECASE,
 )
 #: a function's name, or what could be one, and its bracket
-CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE)\b)\w+|")\s*\(""", re.IGNORECASE)
+CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE|CONFLICT)\b)\w+|")\s*\(""", re.IGNORECASE)
 #: takes no number from a sequence, unless it calls a function
-_UNCOUNTED = re.compile(r"\s*(?:UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+_UNCOUNTED = re.compile(r"\s*(?:SELECT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+#: a table, and what comes behind the first bracket
+_INSERT = re.compile(r"""\s*INSERT\s+INTO\s+"?(\w+)"?\s*\((.*)""", re.IGNORECASE | re.DOTALL)
+ENDS = frozenset({"COMMIT", "ROLLBACK"})
 #: may meet those who only read
 _TABLES = re.compile(
     r"\s*(?:LOCK|TRUNCATE|ALTER|DROP|CREATE|VACUUM|REINDEX|CLUSTER|REFRESH|DO|CALL)\b", re.IGNORECASE
@@ -29,15 +33,16 @@ _TABLES = re.compile(
 
 class Way:
     """Under READ COMMITTED each command sees what is committed then, so of a transaction only what it wrote or locked
-    matters, each with what it found; between transactions only who waits for whom, in which order. Under a stricter
-    isolation (`strict`: somebody has asked for one) every command matters, in the order of all."""
+    matters, each with what it found; between transactions only who waits for whom, in which order. Who only reads, or
+    ends its own transaction, meets nobody else's. Under a stricter isolation (`strict`: somebody has asked for one)
+    every command matters, in the order of all."""
 
     def __init__(self) -> None:
         #: no longer, once something is done of which too little is known: until nobody is inside
         self.known = True
         self.strict = False
-        #: what sessions remember, and how many numbers were drawn from sequences
-        self.lasting = b""
+        #: what sessions remember, and how numbers were drawn from sequences
+        self.lasting = self.numbers = b""
         #: of each session that is inside of a transaction, or holds a lock
         self.inside: dict[Who, bytes] = {}
         self.line: tuple[Who, ...] = ()
@@ -47,11 +52,10 @@ class Way:
         """All of it, as a digest. None: it is not known."""
         if not self.known:
             return None
+        remembered = digest(self.lasting, self.numbers)
         if strict or self.strict:
-            return digest(
-                self.order or contents, self.lasting, repr((sorted(self.inside), self.line)).encode()
-            )
-        return digest(contents, self.lasting, repr((sorted(self.inside.items()), self.line)).encode())
+            return digest(self.order or contents, remembered, repr((sorted(self.inside), self.line)).encode())
+        return digest(contents, remembered, repr((sorted(self.inside.items()), self.line)).encode())
 
     def question(
         self,
@@ -60,21 +64,29 @@ class Way:
         op: Op,
         isolation: IsolationLevel | None,
         strict: bool,
+        counts: bool,
         *how: object,
     ) -> bytes | None:
-        """What an answer to `op` depends on. None: it is not known."""
+        """What an answer to `op` depends on; `counts`: it draws a number. None: it is not known."""
         self.strict = self.strict or isolation not in USUAL
         place = self.place(contents, strict)
         if place is None or _TABLES.match(op.text):
             return None
+        if not (strict or self.strict):
+            own = self.inside.get(who)
+            seen = b"" if changes_nothing(op) else contents
+            met = (own,) if op.reads or op.text in ENDS else (sorted(self.inside.items()), self.line)
+            place = digest(self.lasting, self.numbers if counts else b"", seen, repr(met).encode())
         return digest(place, repr((who, how)).encode(), op.identity)
 
-    def went(self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool) -> None:
+    def went(
+        self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
+    ) -> None:
         """The session has executed it, while that was committed, and is inside of a transaction now, or not."""
         if _LASTING.search(op.text):
             self.lasting = digest(self.lasting, repr(who).encode(), op.identity)
-        elif not op.reads and (CALL.search(op.text) or not _UNCOUNTED.match(op.text)):
-            self.lasting = digest(self.lasting, b"a number")
+        elif counts:
+            self.numbers = digest(self.numbers, op.identity)
         self.known = self.known and not _TABLES.match(op.text)
         self.line = tuple(other for other in self.line if other != who)
         before = self.inside.get(who, b"")
@@ -106,3 +118,16 @@ class Way:
         twin = Way()
         vars(twin).update(vars(self))
         return twin
+
+
+def changes_nothing(op: Op) -> bool:
+    """Whatever is committed, it is answered in the same way, and that is committed afterwards."""
+    return op.local or op.text == "ROLLBACK"
+
+
+def draws_number(text: str, counting: Collection[str]) -> bool:
+    """Does a command that writes take a number from a sequence, where inserts into the tables `counting` do?"""
+    statement = text.partition(" ← ")[0]
+    if insert := _INSERT.match(statement):
+        return insert[1].lower() in counting or bool(CALL.search(insert[2]))
+    return bool(CALL.search(statement)) or not _UNCOUNTED.match(statement)

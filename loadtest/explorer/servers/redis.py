@@ -22,6 +22,7 @@ from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers import redis_sessions
 from loadtest.explorer.servers.known import Seen
+from loadtest.explorer.servers.plain import Plain
 from loadtest.explorer.servers.redis_known import Answers, KnownRedis, name_of
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
@@ -31,7 +32,7 @@ from loadtest.explorer.tasks import Task
 _perf = time.perf_counter
 
 
-class RedisServer:
+class RedisServer(Plain):
     """`url`: a server of the explorer's own; its contents are dropped by FLUSHALL before each run."""
 
     def __init__(self, url: str, name: str = "redis") -> None:
@@ -97,6 +98,9 @@ class RedisServer:
     def contents(self) -> bytes:
         self._look()
         return self._contents
+
+    def traces(self) -> bytes:
+        return self.contents() + self.hidden()
 
     def listing(self) -> list[tuple[str, str, str, int | None]]:
         leases = self.leases()
@@ -180,12 +184,6 @@ class RedisServer:
         self._ask = False
         self.barrier()
         return [task for task in waiting if readable(task.session)]
-
-    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
-        return []
-
-    def abort(self, task: Task) -> None:
-        raise NotImplementedError
 
     def unblock(self, client: int) -> None:
         """The time-out of a blocking command has come."""

@@ -13,6 +13,8 @@ from loadtest.explorer.servers.known import Known, Seen, Who
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 #: what these two answer is worked out, each time, of when the lease ends
 COUNTED = frozenset({b"TTL", b"PTTL"})
+#: answered at once while every replica follows
+CONFIRMS = frozenset({b"WAIT", b"WAITAOF"})
 _CLOCK = b"\r\nTIME\r\n"
 
 
@@ -32,6 +34,8 @@ class Holding(Protocol):
 
     ahead: int
 
+    @property
+    def lags(self) -> bool: ...
     def contents(self) -> bytes: ...
     def leases(self) -> Mapping[str, int]: ...
 
@@ -49,10 +53,11 @@ class Answers:
         self, of: Holding, now: int, who: Who, queued: bytes | None, words: Sequence[bytes], sent: bytes
     ) -> Hashable | None:
         """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
-        if queued is None or words[0].upper() in self.blocking:
+        name = words[0].upper()
+        if queued is None or (name in self.blocking and (name not in CONFIRMS or of.lags)):
             return None
         data, leases = (queued + sent).upper(), of.leases()
-        timed = not (words[0].upper() in COUNTED and not queued) and any(word in data for word in _TIMED)
+        timed = not (name in COUNTED and not queued) and any(word in data for word in _TIMED)
         left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
         clock = now + of.ahead if _CLOCK in data else 0
         return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock

@@ -1,0 +1,38 @@
+"""What a server answers (base.py) that has neither leases, nor a replica, nor deadlocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loadtest.explorer.tasks import Task
+
+
+class Plain:
+    fails_over = False
+
+    def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
+        return ()
+
+    def leases(self) -> Mapping[str, int]:
+        return {}
+
+    def advance(self, now: int) -> list[str]:
+        return []
+
+    def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
+        return []
+
+    def abort(self, task: Task) -> None:
+        raise NotImplementedError
+
+    def lag(self) -> None:
+        raise NotImplementedError
+
+    def fail_over(self) -> str:
+        raise NotImplementedError
+
+    def jump(self, ahead: int) -> str:
+        raise NotImplementedError
+
+    def hidden(self) -> bytes:
+        return b""
