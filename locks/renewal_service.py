@@ -5,15 +5,22 @@
     service: HGETALL register → lock 30000, PEXPIRE lock 30000       … every 10 s, for ever
     B:                                  SET lock … → nil, … for ever
 
-    and a release is two commands:
+    each end of a section is two commands. Between those of an acquire nobody renews:
+    A: SET lock a7f3 NX PX 30000 → OK, (paused for 30 s)
+    B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000, read 100
+    A: HSET register lock 30000, read 100                      both are inside
+
+    and between those of a release somebody else may take it:
     A: compare-and-delete lock → 1
     B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000
     A: HDEL register lock               nobody renews B's lock: its section outlasts the lease, C is inside too
 
-Guarantees   mutual exclusion while the service runs: neither overrun nor a paused holder loses the lock.
+Guarantees   mutual exclusion while the service runs: neither overrun nor a holder that is paused in its section loses
+             the lock.
 Breaks when  the holder dies: the service does not know, and its lock lives for ever. That is the price of a
-             renewal apart from what it stands for: the lease no longer says that anyone is alive. A release that is
-             slow between its two commands takes its successor out of the register.
+             renewal apart from what it stands for: the lease no longer says that anyone is alive. A holder that is
+             paused before it is registered loses the lock; a release that is slow between its two commands takes its
+             successor out of the register.
 Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
 Source       published as "a renewal service for business that takes long".
 """
@@ -49,14 +56,13 @@ class RenewalServiceLock(Lock):
     slug = "renewal-service"
     title = "Lease renewed by a service of its own"
     source = 'published as "a renewal service for business that takes long"'
-    guarantees = "mutual exclusion while the service runs, also for a paused holder"
-    breaks_when = "the holder dies: its lock lives for ever; a slow release ends its successor's renewal"
+    guarantees = "mutual exclusion while the service runs, also for a holder paused in its section"
+    breaks_when = "the holder dies: its lock lives for ever; it is paused before it is registered"
     round_trips = "2 + 2, and 1 each look"
     lease_step = 0.001
     renews = True
     withstands = BESIDE_THE_LOCK | {
         Hazard.CONTENTION,
-        Hazard.PAUSE,
         Hazard.OVERRUN,
         Hazard.FOREIGN_RELEASE,
         Hazard.WAITER_INTERRUPTED,

@@ -117,6 +117,22 @@ CASES: dict[str, tuple[Story, str]] = {
         Story("renewal-service", (("A", "SELECT"), ("A", "crash")), faults=1),
         "stalled",
     ),
+    "renewal-service: paused before it is registered": (
+        Story(
+            "renewal-service",
+            (
+                ("A", "SET"),
+                ("A", "pause"),
+                ("B", "HSET"),
+                ("A", "resume"),
+                ("A", "SELECT"),
+                ("B", "COMMIT"),
+                ("A", "COMMIT"),
+            ),
+            faults=1,
+        ),
+        "lost",
+    ),
     "timestamp: both delete the dead lock, both win": (
         Story(
             "timestamp",
