@@ -1,8 +1,7 @@
 """When claims are to be decided: which kinds of faults need not be searched to their end?
 
 A fault that the subject does not claim to withstand is decided by the first schedule with it alone that loses money.
-Where none is found soon, or only one that stalls, no claim depends on it: such a kind gets as much time as all before
-it has taken.
+Where none is found soon, or only one that stalls, no claim depends on it: such a kind is left after some seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from loadtest.explorer.bounds import Fault
 from loadtest.explorer.result import Faults, Result
 
 _now = time.perf_counter
-LEAST = 2.0  # seconds for a fault that is not claimed
+WITHIN = 3.0  # seconds for a fault that is not claimed
 #: there is hardly a graver word left to be found
 _MONEY = frozenset({"created", "lost", "oversold"})
 
@@ -24,7 +23,7 @@ class Leaving:
     def __init__(self, unclaimed: frozenset[Fault], result: Result) -> None:
         self.unclaimed, self.result = unclaimed, result
         self._kind: Faults = ()
-        self._start = self._began = _now()
+        self._began = _now()
 
     def order(self, kind: Faults) -> tuple[int, bool, Faults]:
         """Which kind is searched before which."""
@@ -37,4 +36,4 @@ class Leaving:
         mine = self.unclaimed.intersection(kind)
         if any(self.result.under(fault) in _MONEY for fault in mine):
             return True
-        return bool(mine) and _now() - self._began > max(LEAST, self._began - self._start)
+        return bool(mine) and _now() - self._began > WITHIN

@@ -10,7 +10,7 @@ from loadtest.explorer import timeline
 from loadtest.explorer.ops import Step
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.playing import Unknown
-from loadtest.explorer.result import Found
+from loadtest.explorer.result import Found, Size, size_of
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 
@@ -115,9 +115,10 @@ def play(
     return noted.found(stage, run), run
 
 
-def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser) -> Found:
-    """The same without any server, where every step is known (composed.py). Raises Unknown."""
-    noted = _Noted(choose)
+def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser, below: Size | None = None) -> Found:
+    """The same without any server, where every step is known (composed.py). Raises Unknown; and NotSmaller, as soon as
+    it will not be smaller than `below`."""
+    noted = _Noted(choose, below)
     run = stage.composed(noted)
     if run is None:
         raise Unknown
@@ -127,11 +128,15 @@ def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser) -> Found:
     return noted.found(stage, run)
 
 
-class _Noted:
-    """A chooser that writes down what another one takes."""
+class NotSmaller(Exception):
+    """A schedule cannot come to less any more."""
 
-    def __init__(self, choose: Chooser) -> None:
-        self.choose = choose
+
+class _Noted:
+    """A chooser that writes down what another one takes. Raises NotSmaller."""
+
+    def __init__(self, choose: Chooser, below: Size | None = None) -> None:
+        self.choose, self.below = choose, below
         self.options: list[Option] = []
         self.choices: list[int] = []
         self.begun: list[Run] = []
@@ -144,6 +149,8 @@ class _Noted:
         if not run.stuck:
             self.choices.append(choice)
             self.options.append(offered[choice])
+            if self.below and size_of(run.spent, self.options) >= self.below:
+                raise NotSmaller
         return choice
 
     def found(self, stage: Stage, run: Run) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
+
+
+#: faults, changes of worker, decisions: the smaller, the easier to read
+Size = tuple[int, int, int]
+
+
+def size_of(faults: Sequence[Fault], options: Sequence[Option]) -> Size:
+    """Of a schedule, or of its beginning: it only grows."""
+    return len(faults), switches_of(options), len(options)
+
+
+def switches_of(options: Sequence[Option]) -> int:
+    """How often another worker goes on."""
+    who = [option.who for option in options if option.kind in STEPS]
+    return sum(1 for before, after in pairwise(who) if before != after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +52,7 @@ class Found:
 
     @property
     def switches(self) -> int:
-        """How often another worker goes on."""
-        who = [option.who for option in self.options if option.kind in STEPS]
-        return sum(1 for before, after in pairwise(who) if before != after)
+        return switches_of(self.options)
 
     def overlaps(self, workers: int) -> bool:
         """Did one worker come between two steps of another? An operation of a single command has no between: it
@@ -53,9 +66,8 @@ class Found:
         return (self.word, self.faults) == (other.word, other.faults)
 
     @property
-    def size(self) -> tuple[int, int, int]:
-        """The smaller, the easier to read."""
-        return len(self.faults), self.switches, len(self.options)
+    def size(self) -> Size:
+        return size_of(self.faults, self.options)
 
 
 @dataclass

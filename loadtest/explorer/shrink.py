@@ -13,7 +13,7 @@ from time import perf_counter as _now
 
 from loadtest.explorer.options import STEPS, Kind, Option
 from loadtest.explorer.playing import Unknown
-from loadtest.explorer.replay import Diverged, compose, exactly, play, roughly
+from loadtest.explorer.replay import Diverged, NotSmaller, compose, exactly, play, roughly
 from loadtest.explorer.result import Found
 from loadtest.explorer.stage import Stage
 
@@ -37,8 +37,8 @@ def shrink(stage: Stage, watched: dict[bytes, int], found: Found, until: float =
             if tries >= MOST_TRIES or _now() > until:
                 break
             tries += 1
-            smaller = _tried(stage, watched, candidate)
-            if smaller.same_as(found) and smaller.size < best.size:
+            smaller = _tried(stage, watched, candidate, best)
+            if smaller and smaller.same_as(found) and smaller.size < best.size:
                 best, better = smaller, True
                 break
     return best
@@ -50,10 +50,13 @@ def again(stage: Stage, watched: dict[bytes, int], found: Found) -> Found | None
     return same if same.same_as(found) else None
 
 
-def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option]) -> Found:
-    """By what is known, if that is enough; what comes out at last is confirmed by real code."""
+def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option], best: Found) -> Found | None:
+    """By what is known, if that is enough; what comes out at last is confirmed by real code. None: not smaller."""
     with suppress(Unknown):
-        return compose(stage, watched, roughly(candidate))
+        try:
+            return compose(stage, watched, roughly(candidate), best.size)
+        except NotSmaller:
+            return None
     if stage.recording and not stage.recording.useless:
         with suppress(Unknown):
             return play(stage, watched, roughly(candidate), played=True)[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import psycopg
 
+from loadtest.explorer.gates.existing import existing
 from loadtest.explorer.gates.here import beside, connecting
 
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
@@ -24,8 +24,7 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
 def made(look: bool = False) -> set[int]:
     """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
     `look` for those that were there before."""
-    for thing in gc.get_objects() if look else ():
-        # of its type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for
-        if issubclass(type(thing), psycopg.Connection) and not thing.closed:
-            _made.add(thing.info.backend_pid)
+    for connection in existing(psycopg.Connection) if look else ():
+        if not connection.closed:
+            _made.add(connection.info.backend_pid)
     return _made

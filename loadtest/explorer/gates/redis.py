@@ -14,7 +14,14 @@ from redis.connection import AbstractConnection
 from loadtest.explorer.gates.here import Active, Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import split
-from loadtest.explorer.gates.redis_connections import Gated, connect_check_health, gate_of, known, server_of
+from loadtest.explorer.gates.redis_connections import (
+    Gated,
+    connect_check_health,
+    gate_of,
+    known,
+    look_around,
+    server_of,
+)
 from loadtest.explorer.gates.redis_step import RedisCommand, deliver, receive
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
@@ -105,6 +112,7 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
 
 
 def install(patches: Patches) -> None:
+    look_around()
     patches.method(AbstractConnection, "send_packed_command", send_packed_command)
     patches.method(AbstractConnection, "read_response", read_response)
     patches.method(AbstractConnection, "can_read", can_read)

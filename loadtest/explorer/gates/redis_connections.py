@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gc
+import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from redis.connection import AbstractConnection
 
+from loadtest.explorer.gates.existing import existing
 from loadtest.explorer.gates.here import Here, beside, connecting
 from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis import RedisServer
@@ -23,6 +24,8 @@ _connect: Any = AbstractConnection.connect_check_health
 
 #: address of a server → numbers of the connections that were made to it
 _made: dict[str, set[int]] = {}
+#: those that were there before the gates
+_before: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @dataclass(slots=True)
@@ -69,13 +72,16 @@ def _note(connection: Any) -> None:
 def made(target: str, look: bool = False) -> set[int]:
     """The numbers of all connections to this server that redis-py has in this process, or had since the gates
     were put up; `look` for those that were there before. Connections to other servers are left alone."""
-    for thing in gc.get_objects() if look else ():
-        if not issubclass(type(thing), AbstractConnection):  # see gates/psycopg.py
-            continue
-        known: Any = thing
-        if known._sock and not hasattr(known, "explorer_number") and address(known) == target:
-            _note(known)
+    for connection in _before if look else ():
+        if connection._sock and not hasattr(connection, "explorer_number") and address(connection) == target:
+            _note(connection)
     return _made.setdefault(target, set())
+
+
+def look_around() -> None:
+    """The gates are being put up: which connections are there?"""
+    _before.clear()
+    _before.update(existing(AbstractConnection))
 
 
 def connect_again(connection: Any, gate: Gated) -> None:
