@@ -1,7 +1,7 @@
 """Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
-For programs that load in bulk. A file that is uploaded goes line by line instead (apply.py): each line by its book's
-strategy, under a key and with an outcome of its own.
+For programs that load in bulk; side_by_side.py does it by several sessions at once. A file that is uploaded goes line
+by line instead (apply.py): each line by its book's strategy, under a key and with an outcome of its own.
 
     SELECT accounts FOR UPDATE; are keys known?; COPY entries (balances run along here); UPDATE accounts; COMMIT
 

@@ -13,7 +13,9 @@ Guarantees   what post_lines guarantees, for each chunk: it is applied as a whol
 Breaks when  never for the money. Sessions of one load cannot wait for each other in a circle: they share no account,
              and no key, for a key that comes twice refuses the load before its first line. Another program can be part
              of a circle: the database ends it, and the chunk that it rolled back is Busy.
+             After Ctrl-C the chunks under way are rolled back, unless they were committing; those before stay.
 Costs        a connection for each session, opened for the load and closed at its end, also after an error and Ctrl-C.
+             As many sessions as the server has cores is enough; the client's Python is one core's work for all of them.
 Source       PostgreSQL, "Populating a Database" (COPY); "Deadlocks".
 """
 
@@ -35,21 +37,21 @@ from ledger.posting import Busy
 from ledger.stores import KeyTaken
 from ledger.strategies.sql import START_AGAIN, code_of
 
-__all__ = ["Incomplete", "load_lines"]
+__all__ = ["Incomplete", "deal", "load_lines"]
 
 SESSIONS = 2
 #: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
-CHUNK = 25_000
+CHUNK = 50_000
 PAUSE = 0.05  # seconds until a session that has not ended is told again
 
 
 class Incomplete(Exception):
-    """Some chunks are applied, and some are not. `done`: what is in the books, or was there before. `causes`: what ended
-    each of the groups that did not come to their end.
+    """At least one chunk is not applied; others are, or may be. `done`: the lines that are in the books, and those that
+    were there before. `causes`: what ended each of the groups that did not come to their end.
 
-    A cause says of its chunk what it says of post_lines: after Refused, KeyReused, KeyTaken and Busy it is certainly not
-    applied. After any other one (the connection broke during the commit) its last chunk may be. Load the same lines once
-    more, without those that are refused: what is there by then is left out.
+    After Refused, KeyReused, KeyTaken and Busy the chunk is certainly not applied. After any other cause it may be (the
+    connection broke during the commit), and is not counted in `done`. Load the same lines once more, without those that
+    are refused: what is there by then is left out.
     """
 
     def __init__(self, done: Posted, causes: Sequence[Exception]) -> None:
@@ -70,7 +72,8 @@ class Session(Thread):
         self.posted = self.known = 0
         self.cause: Exception | None = None
         self.over = False
-        #: Not join(), which takes a thread for ended that Ctrl-C came in the way of waiting for (CPython 3.11)
+        #: waited for instead of join(): after a join() that Ctrl-C interrupts, CPython 3.11 takes a thread that runs
+        #: for one that has ended
         self.ended = Event()
         self._raw: Any = None
 
@@ -146,7 +149,7 @@ def load_lines(
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:
     """Yield a group and some `size` of its lines, in the order of the load, so that all groups soon have work."""
-    group_of = _deal(lines, groups)
+    group_of = deal(lines, groups)
     for start in range(0, len(lines), size * groups):
         shares: list[list[BulkLine]] = [[] for _ in range(groups)]
         for line in lines[start : start + size * groups]:
@@ -154,7 +157,7 @@ def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple
         yield from ((place, share) for place, share in enumerate(shares) if share)
 
 
-def _deal(lines: Sequence[BulkLine], groups: int) -> dict[str, int]:
+def deal(lines: Sequence[BulkLine], groups: int) -> dict[str, int]:
     """Return the group of each account: those with the most lines first, each to the group that has the fewest."""
     dealt, held = {}, [0] * groups
     for number, count in Counter(line.account for line in lines).most_common():

@@ -14,8 +14,8 @@ from django.db import DatabaseError, connection, connections, transaction
 
 from ledger.books import KeyReused, open_book, post
 from ledger.imports.set_based import BulkLine, Posted
-from ledger.imports.side_by_side import Incomplete, _deal, load_lines
-from ledger.models import Account, Book, Entry
+from ledger.imports.side_by_side import Incomplete, deal, load_lines
+from ledger.models import Book, Entry
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.stores import KeyTaken
@@ -100,11 +100,11 @@ def by_account(book: Book) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield number, list(some)
 
 
-def test_the_accounts_with_the_most_lines_are_dealt_out_first() -> None:
+def test_the_accounts_with_the_most_lines_aredealt_out_first() -> None:
     lines = [BulkLine("", number, 1) for number in "cabbbaacaddd"]
-    assert _deal(lines, 2) == {"a": 0, "b": 1, "d": 1, "c": 0}
-    assert _deal(lines, 9) == {"a": 0, "b": 1, "d": 2, "c": 3}
-    assert _deal([], 2) == {}
+    assert deal(lines, 2) == {"a": 0, "b": 1, "d": 1, "c": 0}
+    assert deal(lines, 9) == {"a": 0, "b": 1, "d": 2, "c": 3}
+    assert deal([], 2) == {}
 
 
 def test_a_load_posts_what_is_missing(book: Book) -> None:
