@@ -1,7 +1,7 @@
 """Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
-For programs that load in bulk. A file that is uploaded goes line by line instead (apply.py): each line by its book's
-strategy, under a key and with an outcome of its own.
+For programs that load in bulk; side_by_side.py does it by several sessions at once. A file that is uploaded goes line
+by line instead (apply.py): each line by its book's strategy, under a key and with an outcome of its own.
 
     SELECT accounts FOR UPDATE; are keys known?; COPY entries (balances run along here); UPDATE accounts; COMMIT
 
@@ -56,6 +56,13 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
     The book's accounts must be rows of their own on PostgreSQL, under a strategy that the row's lock excludes.
     Raises Refused, KeyReused and KeyTaken (a key twice in the chunk): nothing is applied then.
     """
+    if len({line.key for line in lines}) < len(lines):
+        raise KeyTaken("a key comes twice in the chunk")
+    return post_distinct(book, lines)
+
+
+def post_distinct(book: Book, lines: Sequence[BulkLine]) -> Posted:
+    """post_lines, where it is known that no key comes twice: else the server says so, and takes longer."""
     if not lines:
         return Posted(0, 0)
     with transaction.atomic(), connection.cursor() as cursor:
@@ -91,8 +98,6 @@ def write_accounts(cursor: Any, accounts: Iterable[Running]) -> None:
 def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequence[BulkLine]:
     """Leave out the lines whose key came before. A fresh range of keys costs one look at the index."""
     keys = [line.key for line in lines]
-    if len(set(keys)) < len(keys):
-        raise KeyTaken("a key comes twice in the chunk")
     cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
     if not cursor.fetchone()[0]:
         return lines
