@@ -21,7 +21,7 @@ WITH owner AS (
     WHERE book_id = $1::uuid AND fence = $2::bigint RETURNING book_id
 ), account AS (
     UPDATE ledger_account SET balance = a.balance, version = a.version, head = a.head
-    FROM owner, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[]) AS a (pk, balance, version, head)
+    FROM owner, unnest((SELECT $5::bigint[]), $6::bigint[], $7::bigint[], $8::uuid[]) AS a (pk, balance, version, head)
     WHERE id = a.pk RETURNING id
 ), entry AS (
     INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amount, balance_before,
