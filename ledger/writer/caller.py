@@ -46,7 +46,8 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
     Raises TimeoutError when there is no answer after `timeout` seconds: whether they were applied is unknown. Raises
     Refused when they cannot be asked for, and Busy when no owner was found: certainly not applied.
     """
-    window = urandom(12)
+    # by the second first: with ids out of nowhere each entry changes another page of the index
+    window = (int(time.time()) & 0xFFFFFFFF).to_bytes(4, "big") + urandom(8)
     message = _packed(window.hex(), postings)
     deadline, connections = time.monotonic() + timeout, _connections()
     connection = connections.pop(book.id, None)

@@ -112,17 +112,6 @@ class Clients:
         client.worker = hello.worker
         self.strangers.discard(client)
 
-    def take(self, most: int) -> list[Asked]:
-        """Return the oldest orders, up to `most` requests; one order alone may have more."""
-        self.awaited.clear()
-        taken: list[Asked] = []
-        while self.asked:
-            most -= len(self.asked[0].order.requests)
-            if most < 0 and taken:
-                break
-            taken.append(self.asked.popleft())
-        return taken
-
     def expect(self, answered: Sequence[Asked], seconds: float) -> None:
         """Callers that have their answers will ask again, perhaps soon: who did so last time is waited for."""
         self.patience = soon = time.monotonic() + seconds
@@ -131,10 +120,10 @@ class Clients:
             if client.prompt:
                 self.awaited.add(client)
 
-    def wait(self, enough: int) -> float:
-        """Return for how many seconds the next group is worth waiting for. Not with `enough` requests, nor once all
-        who are expected have come."""
-        if not self.awaited or sum(len(order.requests) for _, order in self.asked) >= enough:
+    def wait(self, missing: int) -> float:
+        """Return for how many seconds the next group is worth waiting for. Not when no requests are `missing`, nor
+        once all who are expected have come."""
+        if not self.awaited or missing <= 0:
             return 0.0
         return max(0.0, self.patience - time.monotonic())
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, socket
+from select import POLLIN, poll
+from socket import SO_SNDTIMEO, SOL_SOCKET, socket
 from struct import Struct
 
 from ledger.posting import worker
@@ -21,17 +22,16 @@ class Connection:
         self.greeting = wire.frame(wire.Hello(found.secret, worker()))
         self.received: bytes | bytearray = b""
         self.socket: socket = address.connect(found.address, timeout)
-        self.socket.settimeout(
-            None
-        )  # the kernel's own time-out: Python's would take a call more for each call
+        self.socket.settimeout(None)  # Python's time-out would take a call more for each call
+        self.arrived = poll()
+        self.arrived.register(self.socket, POLLIN)
         self.patience = 0.0
 
     def wait(self, timeout: float) -> None:
         """From now on, give up after so many seconds."""
         if timeout != self.patience:
             whole, micro = divmod(max(1, round(timeout * 1_000_000)), 1_000_000)
-            for option in (SO_RCVTIMEO, SO_SNDTIMEO):
-                self.socket.setsockopt(SOL_SOCKET, option, TIMEVAL.pack(whole, micro))
+            self.socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, TIMEVAL.pack(whole, micro))
             self.patience = timeout
 
     def ask(self, message: bytes, timeout: float) -> bytes | bytearray | None:
@@ -45,15 +45,20 @@ class Connection:
         return self.receive()
 
     def receive(self) -> bytes | bytearray | None:
-        """Return the answer. None: there was none in time, or there will be none, and the connection is closed."""
+        """Return the answer. None: there was none in time, or there will be none, and the connection is closed.
+
+        Who waits in `recv` on a socket file is also woken when the other side has read what it was sent, and waits
+        again; `poll` wakes for the answer alone.
+        """
         try:
-            while received := self.socket.recv(wire.RECEIVE):
+            while self.arrived.poll(self.patience * 1000):
+                if not (received := self.socket.recv(wire.RECEIVE)):
+                    return self.close()
                 self.received = self.received + received if self.received else received
                 body, _ = wire.cut(self.received)
                 if body is not None:
                     return body
-        except BlockingIOError:  # the time is over
-            return None
+            return None  # the time is over
         except (OSError, wire.TooLong):
             pass
         return self.close()

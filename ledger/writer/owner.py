@@ -12,13 +12,14 @@ from django.db import DatabaseError, connections
 
 from ledger.models import Book
 from ledger.writer import lease
-from ledger.writer.clients import Asked, Clients
-from ledger.writer.group import COMMIT, Books, Group
+from ledger.writer.books import Books
+from ledger.writer.clients import Clients
+from ledger.writer.group import COMMIT, Group
 from ledger.writer.statement import Statement
 
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
-GROUP = 512  # requests in one transaction
-ENOUGH = 128  # requests for which no further ones are waited for: their work is more than a commit's
+GROUP = 512  # entries in one transaction; one order alone may have more
+ENOUGH = 128  # entries for which no further ones are waited for: their work is more than a commit's
 LOOK = 0.2  # seconds that it waits for callers at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
 TROUBLES = (psycopg.Error, DatabaseError, OSError)
@@ -35,7 +36,7 @@ class Owner:
         self.clients: Clients | None = None
         self.fence: int | None = None
         self.group: Group | None = None  # on its way to the disk
-        self._asked: list[Asked] = []  # what the group answers
+        self.ahead = Group()  # computed meanwhile
         self._heard: Any = None  # the session whose socket the selector has
         self._socket = -1
         self._repeated = False
@@ -70,23 +71,39 @@ class Owner:
         return bool(events)
 
     def serve(self, timeout: float = 0.0) -> bool:
-        """One turn: hear, and begin the next group if the one before is on the disk, and is worth beginning."""
-        if self.group is None and self.clients is not None and self.clients.asked:
-            timeout = min(timeout, self.clients.wait(ENOUGH))
+        """One turn: hear, compute, and begin the next group if the one before is on the disk, and is worth it."""
+        if self.group is None and self.ahead.asked and self.clients is not None:
+            timeout = min(timeout, self.clients.wait(ENOUGH - self.ahead.size))
         heard = self.hear(timeout)
-        clients = self.clients
-        if self.group is None and clients is not None and clients.asked and not clients.wait(ENOUGH):
-            self.begin(clients.take(GROUP))
+        if self.clients is not None:
+            self.prepare()
+            if self.group is None and self.ahead.asked and not self.clients.wait(ENOUGH - self.ahead.size):
+                self.begin()
         return heard
 
-    def begin(self, asked: list[Asked]) -> None:
-        """Compute a group and send it to the database, without waiting."""
-        self._asked, self._repeated, self._begun = asked, False, time.monotonic()
-        self._send(self.books.compute(asked))
+    def prepare(self) -> None:
+        """Compute the next group, also while the database has the one before: it is sent when that is on the disk,
+        and not at all if it never is. Meanwhile the session is busy: an order that needs an account which is not in
+        memory has to wait, with all that came after it."""
+        assert self.clients is not None
+        asked, ahead = self.clients.asked, self.ahead
+        if asked and self.group is None:
+            self.books.load(asked)
+        while asked and (self.group is None or self.books.ready(asked[0])):
+            if ahead.asked and ahead.size + len(asked[0].order.requests) > GROUP:
+                break
+            self.books.add(asked.popleft(), ahead)
+
+    def begin(self) -> None:
+        """Send what was computed to the database, without waiting."""
+        assert self.clients is not None
+        ahead, self.ahead, self._repeated = self.ahead, Group(), False
+        self.clients.awaited.clear()
+        self._send(ahead)
 
     def _send(self, group: Group) -> None:
         assert self.fence is not None
-        self.group = group
+        self.group, self._begun = group, time.monotonic()
         socket = self.statement.send(group.values(self.book, self.fence, self.lease))
         assert self.selector is not None
         if self.statement.session is not self._heard:
@@ -103,9 +120,7 @@ class Owner:
         except psycopg.IntegrityError:
             if self._repeated:
                 raise
-            self._repeated = True  # some were committed before, by an owner that died before it could answer
-            self.books.forget()
-            self._send(self.books.compute(self._asked, self.books.known(self._asked)))
+            self._repeat()
             return
         if owned is None or self.group is None:
             return
@@ -114,11 +129,28 @@ class Owner:
             self.let_go()
             return
         self._renewed = time.monotonic()
-        self.books.look_again(self._asked, group)
-        for (client, _order), answers in zip(self._asked, group.answers, strict=True):
+        took = self._renewed - self._begun
+        self.books.look_again(group)
+        if self.ahead.size >= ENOUGH:
+            self.begin()
+        for (client, _order), answers in zip(group.asked, group.answers, strict=True):
             self.clients.answer(client, answers)
         # waiting for longer than a commit takes costs more than it saves
-        self.clients.expect(self._asked, self._renewed - self._begun)
+        self.clients.expect(group.asked, took)
+
+    def _repeat(self) -> None:
+        """Some were committed before, by an owner that died before it could answer: compute the group again, and what
+        came on top of it after it."""
+        assert self.group is not None
+        asked, self._repeated = self.group.asked, True
+        self._give_up_ahead()
+        self.books.forget()
+        self._send(self.books.compute(asked, self.books.known(asked)))
+
+    def _give_up_ahead(self) -> None:
+        if self.clients is not None:
+            self.clients.asked.extendleft(reversed(self.ahead.asked))
+        self.ahead = Group()
 
     def renew(self) -> None:
         """Keep the ownership through a quiet time: start the lease anew once a third of it is over."""
@@ -131,6 +163,7 @@ class Owner:
     def let_go(self) -> None:
         """Own nothing and know nobody. Callers whose connection ends ask the next owner."""
         self.fence = self.group = self._heard = None
+        self.ahead = Group()
         if self.clients is not None:
             self.clients.close()
             self.clients = None
@@ -141,6 +174,7 @@ class Owner:
     def finish_group(self) -> None:
         """Hear what becomes of the group that is on its way, and answer it: for half a lease at most, so that whoever
         waits for this owner to end sees it end."""
+        self._give_up_ahead()
         until = time.monotonic() + self.lease / 2
         while self.group is not None and (left := until - time.monotonic()) > 0:
             self.hear(left)

@@ -4,8 +4,9 @@
     caller → owner    Order(window, [Request(key, fingerprint, [(account, amount), …]), …])
     owner → caller    [[balance after, …] or "why it was refused" or None (its key was taken), …]
 
-The entries of an order have the ids `window` + 0, 1, 2, … in the order of its lines. An order that is asked again
-has the same window, so the owner that had it, and its successor, know it from another one with the same keys.
+The entries of an order have the ids `window` + 0, 1, 2, … in the order of its lines; `window` is the second in which
+it was asked and 8 bytes of chance. An order that is asked again has the same window, so the owner that had it, and its
+successor, know it from another one with the same keys.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LONGEST = 16_000_000
 LONGEST_HELLO = 1_000
 LONGEST_KEY = 100  # characters
 HEADER = 4
-RECEIVE = 262_144  # bytes at a time
+RECEIVE = 65_536  # bytes at a time; a buffer of 128 KiB or more, malloc gets from the kernel each time
 
 Told = list[int] | str | None
 

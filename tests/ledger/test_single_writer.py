@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,9 +28,9 @@ from ledger.strategies import find
 from ledger.writer import Answer, Owner, ask
 from ledger.writer.clients import Client
 from ledger.writer.owner import ENOUGH
+from tests.ledger.owners import LONG, Caller, begun, committed, end_lease, heard
 
 pytestmark = pytest.mark.usefixtures("committed_db")
-LONG = 60.0  # a lease that does not end by itself during a test
 
 
 @pytest.fixture
@@ -46,49 +45,6 @@ def owners(book: Book) -> Iterator[tuple[Owner, Owner]]:
     yield both
     for each in both:
         each.let_go()
-
-
-class Caller(threading.Thread):
-    """Somebody who asks, and waits for the answers."""
-
-    def __init__(self, book: Book, *postings: Posting) -> None:
-        super().__init__()
-        self.book, self.postings = book, postings
-        self.answers: list[Answer] = []
-        self.start()
-
-    def run(self) -> None:
-        self.answers = ask(self.book, self.postings, 20.0, LONG)
-
-    def served_by(self, owner: Owner) -> list[Answer]:
-        while self.is_alive():
-            owner.serve(0.05)
-        self.join()
-        return self.answers
-
-
-def heard(owner: Owner) -> None:
-    """The owner has received an order, and has not begun with it."""
-    assert owner.clients is not None
-    while not owner.clients.asked:
-        owner.hear(5)
-
-
-def begun(owner: Owner) -> None:
-    assert owner.clients is not None
-    owner.begin(owner.clients.take(512))
-
-
-def committed(owner: Owner) -> int:
-    """The group is on the disk, and its callers have not been answered. Returns whether it was written: 1 or 0."""
-    assert owner.selector is not None
-    while (written := owner.statement.result()) is None:
-        owner.selector.select(5)
-    return written
-
-
-def end_lease(book: Book) -> None:
-    BookOwner.objects.filter(book=book).update(until="2000-01-01T00:00Z")
 
 
 def test_everyone_gets_its_own_answer(book: Book) -> None:
@@ -117,6 +73,15 @@ def test_a_window_larger_than_any_buffer(book: Book) -> None:
         Entry.objects.filter(book=book).values_list("id", flat=True)
     )
     assert books_of(book).final == 100 + sum(range(6000))
+
+
+def test_entries_of_the_same_time_have_ids_beside_each_other(book: Book) -> None:
+    """In the index, that is: what is written together changes few of its pages."""
+    before = int(time.time())
+    applied = post(book, Posting("k", (Line("A", -1), Line("B", 1))))
+    first, second = sorted(each.entry.int for each in applied.entries)
+    assert before <= first >> 96 <= time.time()
+    assert second == first + 1
 
 
 def test_a_refused_transfer_leaves_nothing(book: Book) -> None:
@@ -194,9 +159,9 @@ def test_what_a_dead_owner_had_committed_is_answered_by_its_successor(
     heard(first)
     begun(first)
     assert committed(first) == 1
-    first.let_go()  # it dies before it answers
     end_lease(book)
-    second.take_over()
+    assert second.take_over()  # before the caller's own process looks for an owner
+    first.let_go()  # it dies before it answers
     answers = caller.served_by(second)
     assert [(each.word, each.balances) for each in answers] == [("stored", [105]), ("stored", [10, 95])]
     assert {stored.entry for each in answers for stored in each.entries} == set(
@@ -215,9 +180,9 @@ def test_a_dead_owners_withdrawal_of_everything_is_not_refused_by_its_successor(
     heard(first)
     begun(first)
     assert committed(first) == 1
-    first.let_go()
     end_lease(book)
-    second.take_over()
+    assert second.take_over()  # before the caller's own process looks for an owner
+    first.let_go()
     assert [(each.word, each.balances) for each in caller.served_by(second)] == [("stored", [0])]
     other = Caller(book, Posting("k1", (Line("A", -100),)), Posting("k2", (Line("A", -100),)))
     assert [each.word for each in other.served_by(second)] == ["taken", "refused"]
@@ -299,11 +264,12 @@ def test_an_order_that_comes_twice_into_one_group_is_applied_once(
     caller = Caller(book, Posting("k1", (Line("A", 10),)))
     heard(first)
     assert first.clients is not None
-    (asked,) = first.clients.take(512)
+    (asked,) = first.clients.asked
     other = asked._replace(
         order=type(asked.order)("0" * 24, asked.order.requests)
     )  # somebody else with this key
-    first.begin([asked, asked, other])
+    first.clients.asked.extend([asked, other])
+    begun(first)
     assert first.group is not None
     assert first.group.answers == [[[110]], [[110]], [None]]
     assert [each.balances for each in caller.served_by(first)] == [[110]]

@@ -1,0 +1,55 @@
+"""An owner that the test conducts step by step, and its callers in threads of their own."""
+
+from __future__ import annotations
+
+import threading
+
+from ledger.models import Book, BookOwner
+from ledger.posting import Posting
+from ledger.writer import Answer, Owner, ask
+
+LONG = 60.0  # a lease that does not end by itself during a test
+
+
+class Caller(threading.Thread):
+    """Somebody who asks, and waits for the answers."""
+
+    def __init__(self, book: Book, *postings: Posting) -> None:
+        super().__init__()
+        self.book, self.postings = book, postings
+        self.answers: list[Answer] = []
+        self.start()
+
+    def run(self) -> None:
+        self.answers = ask(self.book, self.postings, 20.0, LONG)
+
+    def served_by(self, owner: Owner) -> list[Answer]:
+        while self.is_alive():
+            owner.serve(0.05)
+        self.join()
+        return self.answers
+
+
+def heard(owner: Owner) -> None:
+    """The owner has received an order, and has not begun with it."""
+    assert owner.clients is not None
+    while not owner.clients.asked:
+        owner.hear(5)
+
+
+def begun(owner: Owner) -> None:
+    assert owner.clients is not None
+    owner.prepare()
+    owner.begin()
+
+
+def committed(owner: Owner) -> int:
+    """The group is on the disk, and its callers have not been answered. Returns whether it was written: 1 or 0."""
+    assert owner.selector is not None
+    while (written := owner.statement.result()) is None:
+        owner.selector.select(5)
+    return written
+
+
+def end_lease(book: Book) -> None:
+    BookOwner.objects.filter(book=book).update(until="2000-01-01T00:00Z")
