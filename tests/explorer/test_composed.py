@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from loadtest.explorer import search
@@ -50,6 +51,19 @@ def queued(own: bank.Bank, amount: int) -> str:
     return bank.add(own, amount)
 
 
+def gives_way(own: bank.Bank, amount: int) -> str:
+    """Who meets a locked row ends its transaction, and reads what it may read meanwhile."""
+    for _ in range(3):
+        try:
+            with own.sql.transaction():
+                row = own.sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE NOWAIT").fetchone()
+                own.write(row[0] + amount)
+            return "ok"
+        except psycopg.errors.LockNotAvailable:
+            own.read()
+    raise bank.GaveUp
+
+
 def told(result: Result) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
@@ -62,6 +76,8 @@ def told(result: Result) -> tuple[Any, ...]:
         (in_a_transaction, frozenset({Fault.LOST_REPLY, Fault.PAUSE})),
         (bank.select_for_update, frozenset({Fault.CRASH, Fault.LOST_REPLY})),
         (bank.opposite_order, frozenset({Fault.CRASH})),
+        (gives_way, frozenset({Fault.LOST_REPLY})),
+        (gives_way, frozenset({Fault.CRASH, Fault.PAUSE})),
         (queued, frozenset({Fault.CRASH, Fault.FAILOVER, Fault.CLOCK_JUMP})),
         (bank.locked_by(naive), frozenset({Fault.CRASH, Fault.FAILOVER})),
         (bank.locked_by(token), frozenset({Fault.PAUSE, Fault.CLOCK_JUMP})),

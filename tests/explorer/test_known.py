@@ -16,12 +16,46 @@ from loadtest.explorer.bounds import SECOND
 from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers.postgres import PostgresServer
+from loadtest.explorer.servers.postgres_way import draws_number
 from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.stage import Stage
 from tests.explorer import bank
 from tests.explorer.test_composed import told
 
 Explore = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    ("statement", "draws"),
+    [
+        ("UPDATE account SET balance = %s WHERE id IN (%s)", False),
+        ("SELECT balance FROM account WHERE (id = %s) FOR UPDATE NOWAIT", False),
+        ("SELECT nextval('numbers')", True),
+        ('INSERT INTO "account" ("id", "balance") VALUES (%s, %s)', False),
+        ("INSERT INTO account (id) VALUES (%s) ON CONFLICT (id) DO NOTHING", False),
+        ("INSERT INTO account (id) VALUES (nextval('numbers'))", True),
+        ('INSERT INTO "numbered" ("name") VALUES (%s)', True),
+        ("INSERT INTO account SELECT 1", True),
+        ("WITH made AS (INSERT INTO numbered DEFAULT VALUES) SELECT 1", True),
+    ],
+)
+def test_which_commands_draw_a_number(statement: str, draws: bool) -> None:
+    assert draws_number(f"{statement} ← [1]", {"numbered"}) == draws
+
+
+def test_a_table_with_a_sequence_or_a_trigger_counts(explorer_urls: tuple[str, str]) -> None:
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute(
+            "CREATE TABLE plain (id int, made int DEFAULT 7); CREATE TABLE counted (id serial);"
+            "CREATE TABLE counted_too (id int GENERATED ALWAYS AS IDENTITY); CREATE TABLE watched (id int);"
+            "CREATE TRIGGER t BEFORE UPDATE ON watched EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+        )
+        server = PostgresServer(explorer_urls[0], bank.CONTENTS)
+        server.begin()
+        found = {"plain", "counted", "counted_too", "watched"} & set(server.answers.counting or ())
+        server.close()
+        admin.execute("DROP TABLE plain, counted, counted_too, watched")
+    assert found == {"counted", "counted_too", "watched"}
 
 
 @pytest.fixture
