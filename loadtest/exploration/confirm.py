@@ -10,7 +10,7 @@ from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
 
-REPLICA = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 1}
+REPLICA = {"repl-ping-replica-period": 1}
 
 
 @contextmanager
@@ -24,6 +24,7 @@ def confirming(stage: Stage, port: int) -> Iterator[None]:
             primary.ask("CONFIG", "SET", "appendonly", "yes")
             stack.callback(primary.ask, "CONFIG", "SET", "appendonly", "no")
         if "WAIT" in primary.confirming:
+            primary.ask("CONFIG", "SET", "repl-diskless-sync-delay", 0)  # else it waits 5 s for a second replica
             replica = stack.enter_context(Valkey(config={**REPLICA, "replicaof": ("127.0.0.1", port)}))
             with replica.client() as client:
                 while client.info("replication")["master_link_status"] != "up":
