@@ -126,7 +126,7 @@ def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: No
     one whose id was altered to the quiet schedule (A to its end, then B) does not."""
     cheap = shortest(read(COMMITTED), 5)
     assert len({each.strategy for each in cheap}) == 5
-    cheap += [each for each in read(COMMITTED) if each.id == "reentrant/s/1d"]
+    cheap += [each for each in read(COMMITTED) if each.id.startswith("reentrant/s/")]
     assert len(cheap) == 6
     [lost] = [each for each in read(COMMITTED) if each.strategy == "no-lock"]
     quiet, mistold = lost._replace(id="no-lock/l/"), lost._replace(told=(*lost.told[:-1], "30 lost."))
