@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
+from ledger.books import open_book
 from ledger.models import Book, BookOwner
 from ledger.posting import Posting
 from ledger.writer import Answer, Owner, ask
 
 LONG = 60.0  # a lease that does not end by itself during a test
+
+
+def opened() -> Book:
+    return open_book("single-writer", [("A", 100, 0), ("B", 0, None)])
+
+
+def candidates(book: Book) -> Iterator[tuple[Owner, Owner]]:
+    """Two, conducted by the test."""
+    both = Owner(book, LONG), Owner(book, LONG)
+    yield both
+    for each in both:
+        each.let_go()
 
 
 class Caller(threading.Thread):
@@ -30,10 +44,10 @@ class Caller(threading.Thread):
         return self.answers
 
 
-def heard(owner: Owner) -> None:
-    """The owner has received an order, and has not begun with it."""
+def heard(owner: Owner, orders: int = 1) -> None:
+    """The owner has received so many orders, and has not begun with them."""
     assert owner.clients is not None
-    while not owner.clients.asked:
+    while len(owner.clients.asked) < orders:
         owner.hear(5)
 
 

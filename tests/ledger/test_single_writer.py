@@ -20,7 +20,7 @@ import pytest
 from django.db import connection, connections
 
 from ledger.arrays import plain, quoted
-from ledger.books import open_book, post
+from ledger.books import post
 from ledger.models import Account, Book, BookOwner, Entry
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconciliation import books_of
@@ -28,23 +28,13 @@ from ledger.strategies import find
 from ledger.writer import Answer, Owner, ask
 from ledger.writer.clients import Client
 from ledger.writer.owner import ENOUGH
-from tests.ledger.owners import LONG, Caller, begun, committed, end_lease, heard
+from tests.ledger.owners import LONG, Caller, begun, candidates, committed, end_lease, heard, opened
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
-@pytest.fixture
-def book() -> Book:
-    return open_book("single-writer", [("A", 100, 0), ("B", 0, None)])
-
-
-@pytest.fixture
-def owners(book: Book) -> Iterator[tuple[Owner, Owner]]:
-    """Two candidates, conducted by the test."""
-    both = Owner(book, LONG), Owner(book, LONG)
-    yield both
-    for each in both:
-        each.let_go()
+book = pytest.fixture(opened)
+owners = pytest.fixture(candidates)
 
 
 def test_everyone_gets_its_own_answer(book: Book) -> None:

@@ -17,23 +17,13 @@ from ledger.posting import Line, Posting
 from ledger.reconciliation import books_of
 from ledger.writer import Owner
 from ledger.writer.owner import ENOUGH, GROUP
-from tests.ledger.owners import LONG, Caller, begun, committed, end_lease, heard
+from tests.ledger.owners import LONG, Caller, begun, candidates, committed, end_lease, heard, opened
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
-@pytest.fixture
-def book() -> Book:
-    return open_book("single-writer", [("A", 100, 0), ("B", 0, None)])
-
-
-@pytest.fixture
-def owners(book: Book) -> Iterator[tuple[Owner, Owner]]:
-    """Two candidates, conducted by the test."""
-    both = Owner(book, LONG), Owner(book, LONG)
-    yield both
-    for each in both:
-        each.let_go()
+book = pytest.fixture(opened)
+owners = pytest.fixture(candidates)
 
 
 @contextmanager
@@ -48,10 +38,12 @@ def window(account: str, number: int = ENOUGH) -> list[Posting]:
     return [Posting(f"{account}{n}", (Line(account, 1),)) for n in range(number)]
 
 
-def all_heard(owner: Owner, orders: int) -> None:
-    assert owner.clients is not None
-    while len(owner.clients.asked) < orders:
-        owner.hear(5)
+def one_and_a_window(book: Book, owner: Owner) -> tuple[Caller, Caller]:
+    one = Caller(book, Posting("one", (Line("A", 10),)))
+    heard(owner, 1)
+    many = Caller(book, *window("A"))
+    heard(owner, 2)
+    return one, many
 
 
 def begun_with_the_first(owner: Owner) -> None:
@@ -97,10 +89,7 @@ def test_it_is_not_sent_when_the_one_before_it_was_not_written(
 ) -> None:
     first, second = owners
     first.take_over()
-    one = Caller(book, Posting("one", (Line("A", 10),)))
-    all_heard(first, 1)
-    many = Caller(book, *window("A"))
-    all_heard(first, 2)
+    one, many = one_and_a_window(book, first)
     end_lease(book)
     assert second.take_over()
     begun_with_the_first(first)
@@ -129,9 +118,9 @@ def test_it_is_computed_again_when_the_one_before_it_was_in_the_books_already(
     end_lease(book)
     assert second.take_over()  # before the caller's own process looks for an owner
     first.let_go()  # it dies before it answers
-    all_heard(second, 1)
+    heard(second, 1)
     many = Caller(book, *window("A"))
-    all_heard(second, 2)
+    heard(second, 2)
     begun_with_the_first(second)
     assert second.ahead.answers[0][0] == [
         121
@@ -148,7 +137,7 @@ def test_an_order_for_an_account_that_has_to_be_read_waits_and_so_does_what_came
     callers = []
     for n, account in enumerate("ABA", 1):
         callers.append(Caller(book, Posting(f"k{n}", (Line(account, n),))))
-        all_heard(owner, n)
+        heard(owner, n)
     begun_with_the_first(owner)
     assert owner.clients is not None
     assert (owner.ahead.size, len(owner.clients.asked)) == (0, 2)
@@ -161,7 +150,7 @@ def test_it_does_not_grow_beyond_a_group(book: Book, owners: tuple[Owner, Owner]
     callers = []
     for n, size in enumerate((1, 1, GROUP, 1), 1):
         callers.append(Caller(book, *(Posting(f"{n}-{k}", (Line("A", 1),)) for k in range(size))))
-        all_heard(owner, n)
+        heard(owner, n)
     begun_with_the_first(owner)
     assert owner.clients is not None
     assert (owner.ahead.size, len(owner.clients.asked)) == (1, 2)
@@ -173,10 +162,7 @@ def test_an_owner_that_is_stopped_begins_no_further_group(book: Book, owners: tu
     """Who owns the book next, here the callers' own candidate, answers what was not sent."""
     owner, _ = owners
     owner.take_over()
-    one = Caller(book, Posting("one", (Line("A", 10),)))
-    all_heard(owner, 1)
-    many = Caller(book, *window("A"))
-    all_heard(owner, 2)
+    one, many = one_and_a_window(book, owner)
     begun_with_the_first(owner)
     owner.stop.set()
     owner.run()
