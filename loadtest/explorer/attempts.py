@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from loadtest.explorer.run import Run
-    from loadtest.explorer.tasks import Task, Worker
+    from loadtest.explorer.tasks import Task
 
 #: a number below this is no name: it may be drawn twice
 LEAST_NAME = 1 << 32
@@ -154,11 +154,3 @@ def _without(drawn: tuple[Drawn, ...], command: bytes) -> bytes:
             if form in command:
                 command = command.replace(form, b"\0name %d\0" % place)
     return command
-
-
-def copied(worker: Worker) -> tuple[Attempt, Chance]:
-    """For the same worker in another run, which goes on with it (composed.py). What they hold is not changed, but
-    exchanged; the counts are."""
-    a = worker.attempt
-    twin = Attempt(a.drawn, a.sent, a.told, a.before, a.repeats, a.begin, a.back)
-    return twin, worker.chance.copy()

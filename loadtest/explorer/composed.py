@@ -13,10 +13,10 @@ that nothing else matters. Now and then a composed schedule is executed all the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from loadtest.explorer import deciding
-from loadtest.explorer.attempts import copied
 from loadtest.explorer.options import Option
 from loadtest.explorer.playing import do
 from loadtest.explorer.recording import Recording
@@ -89,7 +89,7 @@ class Composed(Run):
 
 def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
     twin = _shallow(worker)
-    twin.attempt, twin.chance = copied(worker)
+    twin.attempt, twin.chance = replace(worker.attempt), worker.chance.copy()
     twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
     twin.sessions = {
         name: {session: tasks[task] for session, task in used.items()}

@@ -10,7 +10,7 @@ from loadtest.explorer import timeline
 from loadtest.explorer.ops import Step
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.playing import Unknown
-from loadtest.explorer.result import Found, Size, size_of
+from loadtest.explorer.result import Extent, Found, Size
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 
@@ -139,17 +139,19 @@ class _Noted:
         self.choose, self.below = choose, below
         self.options: list[Option] = []
         self.choices: list[int] = []
+        self.extent = Extent()
         self.begun: list[Run] = []
 
     def __call__(self, run: Run, offered: Sequence[Option]) -> int:
         if run.decisions == 1:
-            self.options, self.choices = [], []
+            self.options, self.choices, self.extent = [], [], Extent()
             self.begun.append(run)
         choice = self.choose(run, offered)
         if not run.stuck:
             self.choices.append(choice)
             self.options.append(offered[choice])
-            if self.below and size_of(run.spent, self.options) >= self.below:
+            self.extent.add(offered[choice])
+            if self.below and self.extent.size(run.spent) >= self.below:
                 raise NotSmaller
         return choice
 

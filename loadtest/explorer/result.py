@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer.bounds import Bounds, Fault
@@ -23,15 +22,23 @@ Faults = tuple[Fault, ...]
 Size = tuple[int, int, int]
 
 
-def size_of(faults: Sequence[Fault], options: Sequence[Option]) -> Size:
-    """Of a schedule, or of its beginning: it only grows."""
-    return len(faults), switches_of(options), len(options)
+class Extent:
+    """How far a schedule, or its beginning, goes: it only grows. `switches`: how often another worker goes on."""
 
+    def __init__(self, options: Iterable[Option] = ()) -> None:
+        self.decisions = self.switches = 0
+        self._last = ""
+        for option in options:
+            self.add(option)
 
-def switches_of(options: Sequence[Option]) -> int:
-    """How often another worker goes on."""
-    who = [option.who for option in options if option.kind in STEPS]
-    return sum(1 for before, after in pairwise(who) if before != after)
+    def add(self, option: Option) -> None:
+        self.decisions += 1
+        if option.kind in STEPS:
+            self.switches += self._last not in ("", option.who)
+            self._last = option.who
+
+    def size(self, faults: Sequence[Fault]) -> Size:
+        return len(faults), self.switches, self.decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Found:
 
     @property
     def switches(self) -> int:
-        return switches_of(self.options)
+        return Extent(self.options).switches
 
     def overlaps(self, workers: int) -> bool:
         """Did one worker come between two steps of another? An operation of a single command has no between: it
@@ -67,7 +74,7 @@ class Found:
 
     @property
     def size(self) -> Size:
-        return size_of(self.faults, self.options)
+        return Extent(self.options).size(self.faults)
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Any
 
 from loadtest.explorer import faults
 from loadtest.explorer.gates.here import Here
+from loadtest.explorer.gates.redis_commands import WAITS
 from loadtest.explorer.gates.redis_connections import Gated
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing
@@ -50,7 +51,7 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
 def _will_be_confirmed(place: Here, server: RedisServer, command: str) -> bool:
     """Is it a WAIT, or WAITAOF, for replicas that are all there, and follow?"""
     name, *numbers = command.split(" ")
-    if name not in ("WAIT", "WAITAOF"):
+    if name.encode() not in WAITS:
         return False
     server.confirming.add(name)
     if server.lags:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from loadtest.explorer.gates.redis_commands import WAITS
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Unanswered
 from loadtest.explorer.servers.known import Known, Seen, Who
@@ -13,8 +14,6 @@ from loadtest.explorer.servers.known import Known, Seen, Who
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 #: what these two answer is worked out, each time, of when the lease ends
 COUNTED = frozenset({b"TTL", b"PTTL"})
-#: answered at once while every replica follows
-CONFIRMS = frozenset({b"WAIT", b"WAITAOF"})
 _CLOCK = b"\r\nTIME\r\n"
 
 
@@ -54,8 +53,8 @@ class Answers:
     ) -> Hashable | None:
         """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
         name = words[0].upper()
-        if queued is None or (name in self.blocking and (name not in CONFIRMS or of.lags)):
-            return None
+        if queued is None or (name in self.blocking and (name not in WAITS or of.lags)):
+            return None  # WAIT is answered at once while every replica follows
         data, leases = (queued + sent).upper(), of.leases()
         timed = not (name in COUNTED and not queued) and any(word in data for word in _TIMED)
         left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
