@@ -1,18 +1,17 @@
 """When claims are to be decided: which kinds of faults need not be searched to their end?
 
 A fault that the subject does not claim to withstand is decided by the first schedule with it alone that loses money.
-Where none is found soon, or only one that stalls, no claim depends on it: such a kind is left after some seconds.
+Where none is found soon, or only one that stalls, no claim depends on it: such a kind is left after some steps. Steps,
+and not seconds: every machine leaves it at the same schedule.
 """
 
 from __future__ import annotations
 
-import time
-
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.result import Faults, Result
 
-_now = time.perf_counter
-WITHIN = 3.0  # seconds for a fault that is not claimed
+#: steps of the schedules with a fault that is not claimed, and of those where one of them stalls
+ENOUGH, ENOUGH_STALLED = 8_000, 4_000
 #: there is hardly a graver word left to be found
 _MONEY = frozenset({"created", "lost", "oversold"})
 
@@ -23,7 +22,7 @@ class Leaving:
     def __init__(self, unclaimed: frozenset[Fault], result: Result) -> None:
         self.unclaimed, self.result = unclaimed, result
         self._kind: Faults = ()
-        self._began = _now()
+        self._began = 0
 
     def order(self, kind: Faults) -> tuple[int, bool, Faults]:
         """Which kind is searched before which."""
@@ -32,8 +31,8 @@ class Leaving:
     def settled(self, kind: Faults) -> bool:
         """Need this kind, which is searched now, not be searched any further?"""
         if kind != self._kind:
-            self._kind, self._began = kind, _now()
+            self._kind, self._began = kind, self.result.steps
         mine = self.unclaimed.intersection(kind)
-        if any(self.result.under(fault) in _MONEY for fault in mine):
-            return True
-        return bool(mine) and _now() - self._began > WITHIN
+        words = {self.result.under(fault) for fault in mine}
+        enough = ENOUGH_STALLED if "stalled" in words else ENOUGH
+        return bool(mine) and (bool(words & _MONEY) or self.result.steps - self._began > enough)

@@ -20,13 +20,17 @@ class Noted(NamedTuple):
     offered: tuple[tuple[bytes, int] | None, ...]
     fresh: bool
     touched: frozenset[str]
-    #: where each worker is in the recording (None: at its end), what was cut off, and the servers that it uses
-    places: tuple[tuple[Any, tuple[str, ...], frozenset[str]], ...]
+    #: of each worker: where its threads are in the recording (none: it is at its end), what was cut off, and the
+    #: servers that it uses
+    places: tuple[tuple[dict[str, Any], tuple[str, ...], frozenset[str]], ...]
 
     @classmethod
     def of(cls, run: Run) -> Noted:
         offered = tuple(worker.offered for worker in run.workers)
-        places = tuple((None if w.finished else w.node, w.cuts, frozenset(w.sessions)) for w in run.workers)
+        places = tuple(
+            ({t.name: t.node for t in w.tasks if t.node and not w.finished}, w.cuts, frozenset(w.sessions))
+            for w in run.workers
+        )
         fresh = any(task.fresh for task in run.tasks)
         return cls(run.longest, offered, fresh, frozenset(run.touched), places)
 
@@ -78,17 +82,15 @@ class Branch:
         option = self.options[self.taken]
         if option.kind is Kind.LOST_REPLY:
             number = ord(option.who[0]) - ord("A")
-            node, cuts, _ = self.noted.places[number]
-            known = node is None or any(heard == "lost" and times == cuts for _, heard, times in node.told)
+            nodes, cuts, _ = self.noted.places[number]
+            node = nodes.get(option.who)
+            known = node is None or any(heard == "lost" and times == cuts for heard, times, _ in node.told)
             return None if known else number
         if option.kind is Kind.FAILOVER:
-            for number, (node, cuts, uses) in enumerate(self.noted.places):
+            for number, (nodes, cuts, uses) in enumerate(self.noted.places):
                 then = (*cuts, option.who)
-                if (
-                    node
-                    and option.who in uses
-                    and not any(times[: len(then)] == then for _, _, times in node.told)
-                ):
+                told = [times[: len(then)] for node in nodes.values() for _, times, _ in node.told]
+                if nodes and option.who in uses and then not in told:
                     return number
         return None
 

@@ -57,7 +57,7 @@ class Event(Protocol):
 class Waiting:
     """`key`: what for, by its name in the recording."""
 
-    key: tuple[str, int]
+    key: tuple[str, int, int]
     seconds: float | None
     text: str
 

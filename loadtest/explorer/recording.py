@@ -6,16 +6,17 @@ begin in the same way: the same bytes go to the same servers, and as long as the
 what the worker sends then. At the first answer that it has never been given there, the schedule begins again with its
 real code, and the recording grows.
 
-A recording is a tree for each worker: at each node, what each of its threads may be told, and what it does then. Two
-things make it smaller. What a thread does after a look at its monotonic clock goes by how long ago it looked before.
-And a waiter that polled in vain, and was watched doing nothing else, is back where it was a round ago. Neither must be
-so: who counts its tries, draws how long it sleeps, or makes a name of the time, does something else at what is the same
-place then, and is recorded without (`merges`).
+A recording is a tree for each thread: at each node, what it may be told, and what it does then; that may depend on
+where the other threads of its worker are in theirs. Three things make it smaller. In which order the threads came to
+where they are does not matter. What a thread does after a look at its monotonic clock goes by how long ago it looked
+before. And a waiter that polled in vain, and was watched doing nothing else, is back where it was a round ago. None of
+this must be so: who counts its tries, draws how long it sleeps, or makes a name of the time, does something else at
+what is the same place then, and is recorded without (`merges`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ from loadtest.explorer.tasks import Task, Worker
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
+MOST_CONNECTIONS = 16
 _MONOTONIC = frozenset({LOOK})
 #: what is noted once between two gates
 _ONCE = CLOCKS
@@ -39,6 +41,11 @@ class Segment(NamedTuple):
     node: Node
 
 
+#: what a thread is told, which of its worker's connections were cut off (a pool finds that out, whatever the last reply
+#: was), and where the worker's other threads are
+Place = tuple[Hashable, tuple[str, ...], tuple["Node | None", ...]]
+
+
 @dataclass(slots=True)
 class Told:
     """What follows when a thread was told this. If it then looked at a clock (`clocks`): by what they showed."""
@@ -47,12 +54,13 @@ class Told:
     ways: dict[Hashable, Segment] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
-    """A point in the life of a worker. By the number of the thread, what it is told, and which of its connections
-    were cut off (a pool finds that out, whatever the last reply was): what it does."""
+    """A point in the life of a thread: what it does then. `did`: each thing that it was seen doing there, wherever the
+    other threads were: who was told the same and did the same is at the same point."""
 
-    told: dict[tuple[int, Hashable, tuple[str, ...]], Told] = field(default_factory=dict)
+    told: dict[Place, Told] = field(default_factory=dict)
+    did: dict[Hashable, Segment] = field(default_factory=dict)
 
 
 class Recording:
@@ -60,25 +68,36 @@ class Recording:
 
     def __init__(self, workers: int, merges: bool = True) -> None:
         self.merges = merges
-        self.roots = [Node() for _ in range(workers)]
+        self.workers = workers
+        #: (worker, number of the thread) → where it begins
+        self.roots: dict[tuple[int, int], Node] = {}
+        #: what a thread has behind it, and what it is about to wait for → where it is
+        self.waits: dict[Hashable, Node] = {}
         #: why nothing can be played: something was met that only real code can do
         self.useless = ""
         #: the clients are warm, and from now on who is told the same does the same: `settled`, in every schedule
         self.warm = self.settled = False
         #: (worker, command) → how its client reads the reply; None: now so, now so
         self._readings: dict[tuple[int, bytes], Any] = {}
-        #: (worker, server) → the connections that it used last, in the order of their first use
+        #: (worker, server) → the connections that it used, those of the last run first, in the order of their first use
         self._connections: dict[tuple[int, str], list[Any]] = {}
 
     def next(self, run: Run, task: Task) -> Segment:
         """What the task does, having been told `task.heard`. Raises Unknown."""
         worker = task.worker
-        told: Told | None = worker.node.told.get((worker.tasks.index(task), task.heard, worker.cuts))
+        told = self.node(task).told.get(_place(task))
         segment = told.ways.get(self.when(run.now, worker, told.clocks)) if told else None
         if segment is None:
             raise Unknown(worker.index)
-        self.moved(task, segment.node)
+        task.node = segment.node
         return segment
+
+    def node(self, task: Task) -> Node:
+        """Where the thread is."""
+        if task.node is None:
+            task.node = self.roots.setdefault((task.worker.index, task.number), Node())
+        found: Node = task.node
+        return found
 
     def when(self, now: int, worker: Worker, clocks: frozenset[str]) -> Hashable:
         """What these clocks show, as far as it matters."""
@@ -88,24 +107,21 @@ class Recording:
             return tuple(tuple([now - at for at in task.history.looks]) for task in worker.tasks)
         return now, worker.offset
 
-    def moved(self, task: Task, node: Node) -> None:
-        task.worker.node = node
-        task.worker.turns += 1
-        task.turns += 1
-
-    def rests(self, task: Task, again: bool) -> None:
-        """It is about to wait. `again`: it was watched doing nothing else than what it did since it waited last. If no
-        other thread had its turn meanwhile, and no number was drawn, it is back where it was."""
-        worker = task.worker
-        meanwhile = worker.turns - task.turns, worker.chance.draws
-        if again and self.merges and task.rested and task.rested[1] == meanwhile:
-            worker.node = task.rested[0]
-        task.rested = worker.node, meanwhile
+    def rests(self, task: Task, guessed: bool) -> None:
+        """It is about to wait. If it has the same behind it as when it was about to wait for the same before, in
+        whatever run, it is there again. `guessed`: its round was left out of its history, though nobody has watched it
+        doing nothing else."""
+        task.guesses += guessed
+        if self.merges and task.op:
+            worker, history = task.worker, task.history
+            behind = history.base, worker.chance.draws, task.guesses, task.op.identity
+            task.node = self.waits.setdefault((worker.index, task.number, *behind), task.node)
 
     def begin_anew(self) -> None:
         """What was seen until now was done by cold clients: one that connects, or greets its server, does not do so
         again. A place that no later run has passed before the search would keep it."""
-        self.roots = [Node() for _ in self.roots]
+        self.roots.clear()
+        self.waits.clear()
 
     def read(self, worker: Worker, raw: bytes, how: Any) -> None:
         """The client has read the reply to this command."""
@@ -119,17 +135,17 @@ class Recording:
             raise Unknown(worker.index)
         return found
 
-    def connection(self, worker: Worker, server: str, number: int) -> Any:
-        """The connection that this worker uses as its first, second … one. Raises Unknown."""
-        found = self._connections.get((worker.index, server), ())
-        if number >= len(found):
-            raise Unknown(worker.index)
-        return found[number]
+    def connection(self, worker: Worker, server: str, free: Callable[[Any], bool]) -> Any:
+        """The first connection of this worker that is free. Raises Unknown."""
+        for connection in self._connections.get((worker.index, server), ()):
+            if free(connection):
+                return connection
+        raise Unknown(worker.index)
 
     def keep_connections(self, worker: Worker) -> None:
         for server, used in worker.sessions.items():
             before = self._connections.get((worker.index, server), [])
-            others = [connection for connection in before[len(used) :] if connection not in used]
+            others = [connection for connection in before if connection not in used][:MOST_CONNECTIONS]
             self._connections[worker.index, server] = [*used, *others]
 
 
@@ -137,7 +153,7 @@ class _Open(NamedTuple):
     """`relative`, `absolute`: what clocks show."""
 
     task: Task
-    heard: Hashable
+    place: Place
     relative: Hashable
     absolute: Hashable
     effects: list[tuple[Any, ...]]
@@ -149,14 +165,14 @@ class Recorder:
     def __init__(self, recording: Recording, run: Run) -> None:
         self.recording, self.run = recording, run
         self._open: dict[Worker, _Open] = {}
-        self._keys: dict[
-            Worker, dict[int, tuple[int, object]]
-        ] = {}  # by id(); the object, so that it keeps its id
+        #: by id(): the name, and the object, so that it keeps its id
+        self._keys: dict[Worker, dict[int, tuple[tuple[str, int, int], object]]] = {}
+        self._named: dict[Task, int] = {}
 
     def heard(self, task: Task) -> None:
         worker, when = task.worker, self.recording.when
         relative, absolute = (when(self.run.now, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
-        self._open[worker] = _Open(task, task.heard, relative, absolute, [])
+        self._open[worker] = _Open(task, _place(task), relative, absolute, [])
 
     def effect(self, task: Task, *effect: Any) -> None:
         """It read a clock, drew a number, started a thread, or woke somebody."""
@@ -170,32 +186,38 @@ class Recorder:
         if id(key) in self._keys.get(task.worker, ()):
             self.effect(task, NOTIFY, self.key(task, key), count)
 
-    def key(self, task: Task, key: object) -> tuple[str, int]:
-        """A name for what is waited for: it is another object in each run."""
+    def key(self, task: Task, key: object) -> tuple[str, int, int]:
+        """A name for what is waited for, after the thread that waits for it first: it is another object in each run."""
         if key is NOBODY:
-            return "nobody", 0
+            return "nobody", 0, 0
         if isinstance(key, Task):
-            return "task", task.worker.tasks.index(key)
+            return "task", key.number, 0
         keys = self._keys.setdefault(task.worker, {})
-        return "key", keys.setdefault(id(key), (len(keys), key))[0]
+        if id(key) not in keys:
+            place = self._named[task] = self._named.get(task, 0) + 1
+            keys[id(key)] = ("key", task.number, place), key
+        return keys[id(key)][0]
 
     def arrives(self, task: Task, event: Any) -> Any:
         """The thread stands before this. → the same event as it was recorded first"""
-        worker, opened = task.worker, self._open.pop(task.worker, None)
+        opened = self._open.pop(task.worker, None)
         if opened is None or opened.task is not task:
             self.opaque(f"{task.name} did something that no gate saw")
         if self.recording.useless or opened is None:
             return event
         clocks = CLOCKS.intersection(effect[0] for effect in opened.effects)
-        place = worker.tasks.index(task), opened.heard, worker.cuts
-        told = worker.node.told.get(place)
+        node, place = self.recording.node(task), opened.place
+        told = node.told.get(place)
         if told is None or (told.clocks != clocks and self._may_change(task)):
-            told = worker.node.told[place] = Told(clocks)
+            told = node.told[place] = Told(clocks)
         at = (opened.relative if clocks == _MONOTONIC else opened.absolute) if clocks else None
         known, found = told.ways.get(at), Segment(tuple(opened.effects), event, Node())
         if known is None or (not _same(known, found) and self._may_change(task)):
+            if self.recording.merges:
+                did = place[:2], at, found.effects, type(event), event.same()
+                found = node.did.setdefault(did, found)
             known = told.ways[at] = found
-        self.recording.moved(task, known.node)
+        task.node = known.node
         return known.event
 
     def _may_change(self, task: Task) -> bool:
@@ -207,6 +229,11 @@ class Recorder:
 
     def opaque(self, why: str) -> None:
         self.recording.useless = self.recording.useless or why
+
+
+def _place(task: Task) -> Place:
+    others = tuple([other.node for other in task.worker.tasks if other is not task])
+    return task.heard, task.worker.cuts, others
 
 
 def _same(one: Segment, other: Segment) -> bool:

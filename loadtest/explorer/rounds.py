@@ -37,9 +37,9 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     if task.history.tries_again:
         task.history.attempt(timeline.shared(run))
     same = task.history.close(run.now, collapse, timeline.known_by_its_turn(run, task))
-    if run.recording:
-        run.recording.rests(task, same and watched)
     again = same or task.history.folded
+    if run.recording:
+        run.recording.rests(task, again and collapse and not watched)
     run.collapsed |= again and collapse
     run.beyond |= again and beyond
     if not same:

@@ -77,7 +77,7 @@ class Run(Baton):
         self.recording: Recording | None = None  # what is known of the workers
         self.recorder: Recorder | None = None  # listens while real code runs
         self.learns = False  # what the servers answer is noted, to be known from then on (composed.py)
-        self._keys: dict[tuple[int, tuple[str, int]], object] = {}  # by the number of the worker
+        self._keys: dict[tuple[int, tuple[str, int, int]], object] = {}  # by the number of the worker
 
     # -- the life of a run ----------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Run(Baton):
         """A thread stands before this. → the same as it was recorded first"""
         return self.recorder.arrives(task, event) if self.recorder else event
 
-    def key(self, worker: Worker, name: tuple[str, int]) -> object:
+    def key(self, worker: Worker, name: tuple[str, int, int]) -> object:
         """What a recorded name stands for in this run."""
         if name[0] == "task":
             return worker.tasks[name[1]]

@@ -68,7 +68,8 @@ def confirmed(stage: Stage, watched: dict[bytes, int], found: Found) -> int:
     same = 0
     for _ in range(TIMES):
         try:
-            other, _ = play(stage, watched, exactly(found.choices))
+            with stage.unnoted():
+                other, _ = play(stage, watched, exactly(found.choices))
         except Diverged:
             continue
         steps = [[(step.worker, step.kind) for step in each.steps] for each in (other, found)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -13,7 +14,7 @@ from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.endings import ending_of, told_of
 from loadtest.explorer.endless import Broken
-from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, redis_connections, threads
+from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.hand import END_WITHIN, Hand
@@ -23,9 +24,7 @@ from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.run import Run
 from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.known import Known, Seen
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.postgres_cut import mend
-from loadtest.explorer.servers.redis import RedisServer
+from loadtest.explorer.settling import settle
 from loadtest.explorer.subject import Judgement, Subject, words_of
 from loadtest.explorer.tasks import Halt, State, Task, Worker
 
@@ -125,6 +124,16 @@ class Stage:
             raise Broken(run.around)
         return run
 
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Runs of what is found already: nothing is to be learned from them."""
+        recording, learns = self.recording, self.learns
+        self.recording, self.learns = None, False
+        try:
+            yield
+        finally:
+            self.recording, self.learns = recording, learns
+
     def composed(self, choose: Callable[[Run, Sequence[Option]], int]) -> Composed | None:
         """A run at its beginning, of which nothing is executed. None: too little is known for that."""
         if not self._opening or not self.recording or self.recording.useless:
@@ -176,7 +185,6 @@ class Stage:
     def _worker(self, index: int) -> Worker:
         worker = Worker(chr(ord("A") + index), index)
         worker.tasks.append(Task(worker.name, worker, main=True, thread=self.hands[index].thread))
-        worker.node = self.recording.roots[index] if self.recording else None
         return worker
 
     def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
@@ -221,19 +229,8 @@ class Stage:
                 used.setdefault(name, []).extend(sessions)
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
         for name, all_of_them in used.items():
-            self._settle(name, all_of_them)
+            settle(self.servers[name], all_of_them)
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if not worker.main.steps and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
-
-    def _settle(self, name: str, sessions: list[Any]) -> None:
-        server = self.servers[name]
-        if isinstance(server, PostgresServer):
-            # whoever has returned may have left a lock behind, or a transaction
-            server.end_sessions(sessions)
-            mend(sessions)
-            server.prove_idle(sessions)
-        elif isinstance(server, RedisServer):
-            for session in sessions:
-                redis_connections.reset(session)

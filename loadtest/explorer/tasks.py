@@ -74,10 +74,11 @@ class Task:
     heard: Hashable = "begin"
     steps: Generator[None, None, Any] | None = None
     event: Any = None
-    #: how often it was its turn; where its worker was in the recording when it waited last, how often it had been
-    #: other threads' turn by then, and how often a number had been drawn (recording.py)
-    turns: int = 0
-    rested: tuple[Any, tuple[int, int]] | None = None
+    #: where it is in the recording; how many of its rounds were left out of its history unwatched
+    node: Any = None
+    guesses: int = 0
+    #: by server, the connections that it uses: a connection's name is the thread that uses it, and its place here
+    uses: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.go.acquire()
@@ -85,6 +86,11 @@ class Task:
     @property
     def alive(self) -> bool:
         return self.state not in (State.DONE, State.DEAD)
+
+    @property
+    def number(self) -> int:
+        """Among the threads of its worker."""
+        return self.worker.tasks.index(self)
 
 
 @dataclass(eq=False)
@@ -116,9 +122,6 @@ class Worker:
     #: the servers whose faults have cut off its connections, and the threads of its that a fault has ended, in that
     #: order: its code may notice at any time
     cuts: tuple[str, ...] = ()
-    #: where it is in the recording, and how many turns it took to there
-    node: Any = None
-    turns: int = 0
 
     @property
     def main(self) -> Task:

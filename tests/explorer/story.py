@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.explorer.options import Kind, Option
+from tests.explorer.recorded import all_told
 
 #: decisions until a story is over
 MOST = 3000
@@ -112,7 +113,7 @@ def play(story: Story) -> dict[str, Any]:
         found, _ = replay.play(stage, {}, teller)
         again, _ = replay.play(stage, {}, replay.exactly(replay.decode(replay.encode(found.choices))))
         shown = counterexample(job, found, 1, _gloss(stage))
-        looks = sum(bool(told.clocks) for told in _recorded(stage))
+        looks = sum(bool(told.clocks) for told in all_told(stage.recording))
     return {
         "replies": [[step.reply for step in each.steps] for each in (found, again)],
         "looks": looks,
@@ -123,15 +124,6 @@ def play(story: Story) -> dict[str, Any]:
         "spent": list(map(str, found.faults)),
         "sentences": shown["sentences"],
     }
-
-
-def _recorded(stage: Any) -> Iterator[Any]:
-    """What the workers were told, wherever that was."""
-    nodes = list(stage.recording.roots)
-    while nodes:
-        for told in nodes.pop().told.values():
-            yield told
-            nodes += [segment.node for segment in told.ways.values()]
 
 
 def teller(pipe: Connection, environment: dict[str, str], path: list[str]) -> None:

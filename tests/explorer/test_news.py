@@ -10,7 +10,7 @@ from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, Noted
 from loadtest.explorer.recording import Node, Told
 
-KNOWN, UNKNOWN = Node({(0, b"OK", ("redis",)): Told(False)}), Node({(0, b"OK", ()): Told(False)})
+KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ KNOWN, UNKNOWN = Node({(0, b"OK", ("redis",)): Told(False)}), Node({(0, b"OK", (
     [
         ([(KNOWN, (), {"redis"}), (UNKNOWN, (), {"redis"})], 1),
         ([(KNOWN, (), {"redis"}), (KNOWN, (), {"redis"})], None),
-        ([(KNOWN, (), {"redis"}), (None, (), {"redis"})], None),  # it is at its end
+        ([(KNOWN, (), {"redis"}), ({}, (), {"redis"})], None),  # it is at its end
         ([(KNOWN, (), {"redis"}), (UNKNOWN, (), {"postgres"})], None),  # it has no connection there
     ],
 )

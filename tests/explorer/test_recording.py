@@ -26,6 +26,7 @@ from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
 from tests.explorer import bank
+from tests.explorer.recorded import all_told
 
 Explore = Callable[..., Result]
 CRASH = frozenset({Fault.CRASH})
@@ -75,12 +76,7 @@ def test_played_or_computed_again_the_search_is_the_same(explore: Explore, depos
 
 def recorded(stage: Any) -> Iterator[Event]:
     """What the workers were seen to stand before."""
-    nodes = list(stage.recording.roots)
-    while nodes:
-        for told in nodes.pop().told.values():
-            for segment in told.ways.values():
-                yield segment.event
-                nodes.append(segment.node)
+    return (segment.event for told in all_told(stage.recording) for segment in told.ways.values())
 
 
 def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(

@@ -14,8 +14,9 @@ from loadtest.explorer.gates.psycopg_commands import beyond, describe, how_to_se
 from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.gates.psycopg_step import SqlCommand, begin, execute
 from loadtest.explorer.ops import Op
+from loadtest.explorer.run import Run
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.tasks import Halt
+from loadtest.explorer.tasks import Halt, Task
 
 _wait = psycopg.Connection.wait
 
@@ -47,33 +48,42 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         raise
 
 
-def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, name: str, idle: bool) -> Any:
+def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, kind: str, idle: bool) -> Any:
     """A thread executes a command."""
     run, task = place.run, place.task
-    sessions = task.worker.sessions.setdefault(NAME, {})
-    sessions[connection] = task
     known: Any = connection
-    number = list(sessions).index(connection)
-    known.explorer_isolation, known.explorer_who = connection.isolation_level, (task.worker.index, number)
+    known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
+    known.explorer_who = task.worker.index, *name
     given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
     source = given.get("self")
-    op = describe(gen, name, idle)
-    if name in ("_execute_gen", "_prepared_gen") and idle and not connection.autocommit:
+    op = describe(gen, kind, idle)
+    if kind in ("_execute_gen", "_prepared_gen") and idle and not connection.autocommit:
         text = connection._get_tx_start_command()
         begins = SqlCommand(
-            number, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level
+            name, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level
         )
         begins.begins, begins.send = True, sending(text)
         run.arrives(task, begins)
         run.live(task, begin(place, connection, begins.op, connection._start_query()))
     tells = hasattr(source, "pgresult")
-    event = run.arrives(task, SqlCommand(number, op, connection.isolation_level, tells=tells))
+    event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         return run.live(task, execute(place, connection, op, gen, result))
     finally:
         if run.recorder:
-            event.send = event.send or how_to_send(connection, op, name, given)
+            event.send = event.send or how_to_send(connection, op, kind, given)
+
+
+def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple[int, int]:
+    """What the connection is called: by the thread that uses it, and by its place among those of this thread."""
+    sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+    if sessions.get(connection, task) is not task and run.recorder:
+        run.recorder.opaque("two threads use one session of PostgreSQL")
+    sessions[connection] = task
+    if connection not in used:
+        used.append(connection)
+    return task.number, used.index(connection)
 
 
 def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:

@@ -34,10 +34,10 @@ _wait = psycopg.Connection.wait
 
 @dataclass(slots=True)
 class SqlCommand:
-    """A command as it was recorded. `number`: of the worker's connection; `begins`: psycopg's own BEGIN before a
-    command; `tells`: its reply is told to the worker."""
+    """A command as it was recorded. `name`: of the connection, by its thread and its place among those of the thread;
+    `begins`: psycopg's own BEGIN before a command; `tells`: its reply is told to the worker."""
 
-    number: int
+    name: tuple[int, int]
     op: Op
     isolation: IsolationLevel | None
     begins: bool = False
@@ -45,15 +45,17 @@ class SqlCommand:
     send: Send | None = None
 
     def same(self) -> Hashable:
-        return self.number, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
+        return self.name, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
-        connection = recording.connection(task.worker, NAME, self.number)
-        sessions = task.worker.sessions.setdefault(NAME, {})
+        sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+        if self.name[1] == len(used):
+            used.append(recording.connection(task.worker, NAME, lambda one: one not in sessions))
+        connection = used[self.name[1]]
         if self.send is None or (connection not in sessions and connection.closed):
             raise Unknown(task.worker.index)
         sessions[connection], connection.explorer_isolation = task, self.isolation
-        connection.explorer_who = task.worker.index, self.number
+        connection.explorer_who = task.worker.index, *self.name
         results: list[PGresult] = []
         steps = _noted(sent(connection.pgconn, self.send), results)
         if self.begins:
@@ -64,14 +66,14 @@ class SqlCommand:
             yield from execute(Here(run, task), connection, self.op, steps, told)
 
     def stand(self, run: Composed, task: Task) -> None:
-        who, server = (task.worker.index, self.number), run.servers[NAME]
+        who, server = (task.worker.index, *self.name), run.servers[NAME]
         assert isinstance(server, KnownPostgres)
         task.worker.sessions.setdefault(NAME, {})[who] = task
         server.uses(who, self.isolation)
         run.stand(task, self.op)
 
     def turn(self, run: Composed, task: Task) -> None:
-        who, server, op = (task.worker.index, self.number), run.servers[NAME], self.op
+        who, server, op = (task.worker.index, *self.name), run.servers[NAME], self.op
         assert isinstance(server, KnownPostgres)
         session = server.session(who)
         if not (self.begins or op.local or session.waits) and (

@@ -20,6 +20,7 @@ from loadtest.explorer.gates.redis_connections import (
     gate_of,
     known,
     look_around,
+    name_of,
     server_of,
 )
 from loadtest.explorer.gates.redis_step import RedisCommand, deliver, receive
@@ -46,6 +47,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     gated = gate_of(place, connection)
     if check_health:
         connection.check_health()
+    gated.kept |= not gated.checked_out and not gated.mode
     gated.outbox.extend(split(command))
     _live(place, connection, gated)
 
@@ -58,9 +60,8 @@ def _subscribes(command: Any) -> bool:
 def _live(place: Here, connection: Any, gated: Gated) -> None:
     """A thread sends its next command."""
     run, task = place.run, place.task
-    number = list(task.worker.sessions[gated.server.name]).index(connection)
-    command = RedisCommand(gated.server.name, number, *gated.outbox[0], gated.checked_out)
-    gated.who = task.worker.index, number
+    gated.who = task.worker.index, *(name := name_of(task, connection, gated))
+    command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
     run.live(task, deliver(place, connection, gated))
 
@@ -99,7 +100,7 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     gated = known(connection)
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
         if gated:
-            gated.checked_out = True  # so a pool looks whether the connection is still good
+            gated.checked_out, gated.kept = True, False  # so a pool looks whether it is still good
         return bool(_can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()

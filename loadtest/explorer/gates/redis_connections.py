@@ -16,7 +16,9 @@ from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import address
 
 if TYPE_CHECKING:
+    from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
+    from loadtest.explorer.tasks import Task
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response
@@ -44,8 +46,10 @@ class Gated:
     recorded: Any = None
     #: fresh from the pool, nothing sent yet
     checked_out: bool = False
+    #: its thread has used it once more without giving it back: no other thread will get it
+    kept: bool = False
     #: whose it is; what its MULTI has queued (servers/redis_known.py); what the answer to its command will depend on
-    who: tuple[int, int] = (0, 0)
+    who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None
     #: which of the server's databases it uses; the first one is looked at
@@ -115,6 +119,45 @@ def gate_of(place: Here, connection: Any) -> Gated:
     return found
 
 
+def name_of(task: Task, connection: Any, gated: Gated) -> tuple[int, int]:
+    """What the connection is called, whichever one a pool gave out: by its thread, and by its place among those that
+    the thread has in its hand."""
+    used = task.uses.setdefault(gated.server.name, [])
+    if connection in used and not gated.checked_out:
+        return task.number, used.index(connection)
+    used[:] = [None if other is connection or not _in_hand(other) else other for other in used]
+    place = used.index(None) if None in used else len(used)
+    used[place : place + 1] = [connection]
+    return task.number, place
+
+
+def _in_hand(connection: Any) -> bool:
+    gate = known(connection) if connection else None
+    return gate is not None and (gate.kept or in_use(gate))
+
+
+def in_use(gate: Gated) -> bool:
+    """Is its thread in the middle of something?"""
+    return bool(gate.outbox or gate.op or gate.mode)
+
+
+def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, recording: Recording) -> Any:
+    """The connection of this name, where a recording says so. Raises Unknown."""
+    used, place = task.uses.setdefault(server, []), name[1]
+    if place < len(used) and not checked_out:
+        return used[place]
+    taken = [each for other in task.worker.tasks for each in other.uses.get(server, ())]
+
+    def free(connection: Any) -> bool:
+        gate = known(connection)
+        return not (gate and (in_use(gate) or gate.kept)) if checked_out else connection not in taken
+
+    found = recording.connection(task.worker, server, free)
+    used += [None] * (place + 1 - len(used))
+    used[place] = found
+    return found
+
+
 def server_of(run: Run, connection: Any) -> RedisServer | None:
     """The server of this run that the connection leads to."""
     target = address(connection)
@@ -135,7 +178,7 @@ def reset(connection: Any) -> None:
     gate: Gated | None = getattr(connection, "explorer", None)
     if gate is None:
         return
-    if gate.outbox or gate.op or gate.mode or gate.number < 0 or not connection._sock:
+    if in_use(gate) or gate.number < 0 or not connection._sock:
         gate.outbox.clear()
         connection.explorer = None
         connection.disconnect()

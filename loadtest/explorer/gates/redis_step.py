@@ -12,7 +12,7 @@ from redis.connection import AbstractConnection
 
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
-from loadtest.explorer.gates.redis_connections import Gated, connect_again, gate_of
+from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
 from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
 from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.ops import Op
@@ -38,22 +38,25 @@ _TTL = (b"PTTL ", b"TTL ")
 
 @dataclass(slots=True)
 class RedisCommand:
-    """A command as it was recorded. `number`: of the worker's connection."""
+    """A command as it was recorded. `name`: of the connection (redis_connections.name_of)."""
 
     server: str
-    number: int
+    name: tuple[int, int]
     words: list[bytes]
     raw: bytes
     checked_out: bool
 
     def same(self) -> Hashable:
-        return self.server, self.number, self.raw, self.checked_out
+        return self.server, self.name, self.raw, self.checked_out
 
     def play(self, run: Run, task: Task, recording: Recording) -> Standing:
-        connection, place = recording.connection(task.worker, self.server, self.number), Here(run, task)
+        connection, place = (
+            free_one(task, self.server, self.name, self.checked_out, recording),
+            Here(run, task),
+        )
         args, keywords = recording.reading(task.worker, self.raw)
         gated = gate_of(place, connection)
-        gated.checked_out, gated.who = self.checked_out, (task.worker.index, self.number)
+        gated.checked_out, gated.who = self.checked_out, (task.worker.index, *self.name)
         gated.outbox.append((self.words, self.raw))
         with suppress(redis.RedisError):
             yield from deliver(place, connection, gated)
@@ -62,13 +65,13 @@ class RedisCommand:
             receive(place, connection, gated, op, *args, **keywords)
 
     def stand(self, run: Composed, task: Task) -> None:
-        who, server = (task.worker.index, self.number), run.servers[self.server]
+        who, server = (task.worker.index, *self.name), run.servers[self.server]
         assert isinstance(server, KnownRedis)
         task.worker.sessions.setdefault(self.server, {})[who] = task
         run.stand(task, _describe(self.server, server.in_multi(who), server.answers.reading, self.words))
 
     def turn(self, run: Composed, task: Task) -> None:
-        who, server, op = (task.worker.index, self.number), run.servers[self.server], task.op
+        who, server, op = (task.worker.index, *self.name), run.servers[self.server], task.op
         assert isinstance(server, KnownRedis)
         assert op is not None
         run.recording.reading(task.worker, self.raw)

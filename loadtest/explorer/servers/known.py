@@ -9,8 +9,8 @@ from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.plain import Plain
 from loadtest.explorer.tasks import Task
 
-#: a session, as the number of its worker, and which of the worker's connections it is
-Who = tuple[int, int]
+#: a session: the numbers of its worker and of the thread that uses it, and which of that thread's connections it is
+Who = tuple[int, int, int]
 
 
 class Seen(NamedTuple):

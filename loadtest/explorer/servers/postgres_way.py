@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from psycopg import IsolationLevel
 
@@ -83,7 +84,7 @@ class Way:
         self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
     ) -> None:
         """The session has executed it, while that was committed, and is inside of a transaction now, or not."""
-        if _LASTING.search(op.text):
+        if _lasts(op.text):
             self.lasting = digest(self.lasting, repr(who).encode(), op.identity)
         elif counts:
             self.numbers = digest(self.numbers, op.identity)
@@ -123,6 +124,11 @@ class Way:
 def changes_nothing(op: Op) -> bool:
     """Whatever is committed, it is answered in the same way, and that is committed afterwards."""
     return op.local or op.text == "ROLLBACK"
+
+
+@lru_cache(maxsize=1 << 14)
+def _lasts(text: str) -> bool:
+    return bool(_LASTING.search(text))
 
 
 def draws_number(text: str, counting: Collection[str]) -> bool:

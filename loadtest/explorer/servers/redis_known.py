@@ -100,6 +100,7 @@ class KnownRedis(Known):
         self.ahead = self._now = 0
         self._kept: tuple[bytes, dict[str, int]] | None = None
         self._lost: tuple[str, ...] = ()
+        self._failed_over = False
 
     def leases(self) -> Mapping[str, int]:
         return self._leases
@@ -115,7 +116,7 @@ class KnownRedis(Known):
         self, now: int, who: Who, op: Op, words: Sequence[bytes], sent: bytes, checked_out: bool
     ) -> Answer:
         """Execute it. `checked_out`: a connection that was cut is made again. Raises Unanswered."""
-        session = self.sessions.get(who, Session())
+        session = self.sessions.get(who, Session(cut=self._failed_over))
         if session.cut and not checked_out:
             raise Unanswered
         asked = self.answers.question(self, now, who, session.queued, words, sent)
@@ -165,6 +166,7 @@ class KnownRedis(Known):
     def fail_over(self) -> str:
         assert self._kept is not None
         (self.seen, self._leases), self._kept, self.lags = self._kept, None, False
+        self._failed_over = True
         self._drop([key for key, end in self._leases.items() if end <= self._now])
         self.touched()
         return ", ".join(self._lost) or "nothing"
