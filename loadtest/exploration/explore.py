@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
@@ -17,6 +17,7 @@ from redis.retry import Retry
 from ledger.strategies import Locked, Strategy, find
 from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.confirm import confirming
+from loadtest.exploration.cores import keep_sessions_here
 from loadtest.exploration.counterexample import counterexample, counterexamples
 from loadtest.exploration.explored import HAZARDS, Explored, explored
 from loadtest.exploration.gloss import Gloss
@@ -85,10 +86,23 @@ def _gloss(stage: Stage) -> Gloss:
     return Gloss(str(_subject(stage).book.pk))
 
 
+def _parameters(strategy: type[Strategy]) -> Mapping[str, inspect.Parameter]:
+    """What its lock is made of."""
+    return inspect.signature(strategy.factory).parameters if issubclass(strategy, Locked) else {}
+
+
+def _addresses(strategy: type[Strategy]) -> dict[str, str]:
+    """The Redis servers that it may talk to: those for a lock on several only where its lock asks for them."""
+    urls = {"redis": os.environ["REDIS_URL"]}
+    if issubclass(strategy, Locked) and "redis_nodes" not in _parameters(strategy):
+        return urls
+    return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
+
+
 def _patience(strategy: type[Strategy]) -> dict[str, Any]:
     """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
     its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
-    known = inspect.signature(strategy.factory).parameters if issubclass(strategy, Locked) else {}
+    known = _parameters(strategy)
     wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
     if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
         return {"lease": wait / 3}
@@ -103,8 +117,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     """A stage for this job. `workload`: one that no command offers; `given`: settings of the book."""
     strategy, workload = find(job.strategy), workload or WORKLOADS[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
-    urls = {"redis": os.environ["REDIS_URL"]}
-    urls |= {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
+    urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy), **given}
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)]
@@ -116,6 +129,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
             Stage(subject, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as stage,
             confirming(stage, int(os.environ["REDIS_PORT"])),
         ):
+            keep_sessions_here()
             yield stage
     finally:
         for server in servers:

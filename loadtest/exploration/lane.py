@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 
-def main(pipe: Connection, environment: dict[str, str], path: list[str]) -> None:
+def main(pipe: Connection, environment: dict[str, str], path: list[str], core: int | None) -> None:
     """Explore what comes through the pipe, until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then ends this process
     os.environ.update(environment)
@@ -23,9 +23,11 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str]) -> None
 
     django.setup()
     from loadtest.environment import environment
+    from loadtest.exploration.cores import keep_to
     from loadtest.exploration.explore import explore, replay
 
     measured_at = environment()
+    keep_to(core, [os.getpid()])
 
     while True:
         try:

@@ -17,6 +17,7 @@ from django.db import DatabaseError, connections
 from environ import Env
 
 from loadtest.exploration import lane
+from loadtest.exploration.cores import core_of, keep_to
 from loadtest.exploration.job import Job
 from loadtest.servers import Postgres, ServerError, Valkey
 
@@ -84,6 +85,8 @@ class _Lane:
             admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
         primary = stack.enter_context(Valkey(port=0))  # its replicas, where a lock asks for one, come by TCP
         nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
+        self.core = core_of(number)
+        keep_to(self.core, [server.pid for server in (primary, *nodes)])
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "ledger.settings",
             "DATABASE_URL": postgres.url.replace("/lab?", f"/{database}?"),
@@ -99,7 +102,7 @@ class _Lane:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=lane.main, args=(theirs, self.environment, sys.path), daemon=True
+            target=lane.main, args=(theirs, self.environment, sys.path, self.core), daemon=True
         )
         self.process.start()
         theirs.close()

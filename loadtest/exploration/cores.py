@@ -1,0 +1,36 @@
+"""A lane keeps to one core: its process and its servers take turns, and whoever's turn comes on another core has to be
+woken up there first. Where the system cannot do that (macOS), nothing is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+import psutil
+from django.db import connection
+
+OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+
+
+def core_of(lane: int) -> int | None:
+    """The core of lane number `lane`, of those that this process may use. None: nobody can say."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[lane % len(cores)]
+
+
+def keep_to(core: int | None, pids: Iterable[int]) -> None:
+    """Processes that have ended are left out."""
+    for pid in pids if core is not None else ():
+        with suppress(psutil.Error):
+            psutil.Process(pid).cpu_affinity([core])
+
+
+def keep_sessions_here() -> None:
+    """PostgreSQL's sessions of this process come to its core, if it keeps to one."""
+    if hasattr(os, "sched_getaffinity") and len(cores := os.sched_getaffinity(0)) == 1:
+        with connection.cursor() as cursor:
+            cursor.execute(OURS)
+            keep_to(*cores, [pid for (pid,) in cursor.fetchall()])
