@@ -10,7 +10,9 @@ import pytest
 from loadtest.exploration import cores
 from loadtest.servers import Valkey
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no process to a core")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="this system binds no process to a core"
+)
 
 
 def test_lanes_share_out_the_cores_that_there_are() -> None:
