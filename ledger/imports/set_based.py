@@ -3,7 +3,8 @@
 For programs that load in bulk; side_by_side.py does it by several sessions at once. A file that is uploaded goes line
 by line instead (apply.py): each line by its book's strategy, under a key and with an outcome of its own.
 
-    SELECT accounts FOR UPDATE; are keys known?; COPY entries (balances run along here); UPDATE accounts; COMMIT
+    SELECT accounts FOR UPDATE; are keys known?; draw numbers
+    COPY entries (balances run along here); UPDATE accounts; COMMIT
 
 Guarantees   what `select-for-update` guarantees, for a whole chunk: the accounts are locked, in the order of their
              numbers, before their balances are read. A chunk is applied as a whole or not at all. Each line has an
@@ -11,14 +12,14 @@ Guarantees   what `select-for-update` guarantees, for a whole chunk: the account
 Breaks when  never for the money. One line that would break a floor, names an unknown account or brings a known key
              with another request refuses its chunk. The accounts stay locked until the chunk commits: take short
              chunks beside other writers.
-Costs        6 round trips and 1 commit a chunk, whatever it holds. Client and server work at the same time; the
+Costs        7 round trips and 1 commit a chunk, whatever it holds. Client and server work at the same time; the
              server's part is the larger one (docs/decisions/0013-imports-by-copy.md).
 Source       PostgreSQL, "Populating a Database" (COPY).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from django.db import connection, transaction
 from ledger.books import KeyReused
 from ledger.imports.stream import COPY, BulkLine, Running, stream
 from ledger.models import Account, Book
+from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, Refused
 from ledger.stores import KeyTaken
 from ledger.stores.sql import key_taken
@@ -61,19 +63,23 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
     return post_distinct(book, lines)
 
 
-def post_distinct(book: Book, lines: Sequence[BulkLine]) -> Posted:
-    """post_lines, where it is known that no key comes twice: else the server says so, and takes longer."""
+def post_distinct(
+    book: Book, lines: Sequence[BulkLine], before_commit: Callable[[], None] = lambda: None
+) -> Posted:
+    """post_lines, where no key comes twice: else the server says so, and takes longer. What `before_commit` raises
+    rolls the chunk back."""
     if not lines:
         return Posted(0, 0)
     with transaction.atomic(), connection.cursor() as cursor:
         accounts = locked(book, {line.account for line in lines})
         fresh = _without_known(cursor, book, lines)
+        numbers = blocks(cursor, len(fresh))
         with key_taken("of a line"), connection.wrap_database_errors, cursor.copy(COPY) as copy:
-            for rows in stream(book, accounts, fresh):
+            for rows in stream(book, accounts, fresh, numbers):
                 copy.write(rows)
-        if not fresh:
-            return Posted(0, len(lines))
-        write_accounts(cursor, accounts.values())
+        if fresh:
+            write_accounts(cursor, accounts.values())
+        before_commit()
     return Posted(len(fresh), len(lines) - len(fresh))
 
 

@@ -1,7 +1,7 @@
 """A bulk load by several sessions at once: the lines of different accounts need not wait for each other.
 
-    the whole load: is a key there twice?  accounts → groups
-    each session:   (a chunk of its group: post_lines, one transaction) …
+    the whole load: accounts → groups → chunks; is a key there twice?
+    each session:   (a chunk of its group: post_lines, one transaction, commits when no key is there twice) …
 
 One session is one process of PostgreSQL, and so one core's work. Here the accounts are dealt out to groups. All lines
 of an account are in one group, and keep their order; a session of its own posts each group, chunk by chunk.
@@ -11,8 +11,9 @@ Guarantees   what post_lines guarantees, for each chunk: it is applied as a whol
              not applied, the other groups go on. Incomplete tells what came of it. The same load once more posts what
              is missing, by the keys.
 Breaks when  never for the money. Sessions of one load cannot wait for each other in a circle: they share no account,
-             and no key, for a key that comes twice refuses the load before its first line. Another program can be part
-             of a circle: the database ends it, and the chunk that it rolled back is Busy.
+             and no key, for a key that comes twice refuses the load before its first commit: the keys are looked at
+             while the sessions begin, and sessions that wait for each other's key by then are ended. Another program
+             can be part of a circle: the database ends it, and the chunk that it rolled back is Busy.
              After Ctrl-C the chunks under way are rolled back, unless they were committing; those before stay.
 Costs        a connection for each session, opened for the load and closed at its end, also after an error and Ctrl-C.
              As many sessions as the server has cores is enough; the client's Python is one core's work for all of them.
@@ -42,6 +43,8 @@ __all__ = ["Incomplete", "deal", "load_lines"]
 SESSIONS = 2
 #: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
 CHUNK = 50_000
+#: of a group's first chunk: its session begins while the rest is dealt out
+FIRST = 10_000
 PAUSE = 0.05  # seconds until a session that has not ended is told again
 
 
@@ -62,12 +65,20 @@ class Incomplete(Exception):
         self.done, self.causes = done, tuple(causes)
 
 
-class Session(Thread):
-    """Posts the chunks of one group, in their order, on a connection of its own, until None or the first error."""
+class Ended(Exception):
+    """The load ended while this chunk was under way: the chunk is rolled back."""
 
-    def __init__(self, book: Book, name: str) -> None:
+
+class Session(Thread):
+    """Posts the chunks of one group, in their order, on a connection of its own, until None or the first error.
+
+    It commits none before `looked`: by then `over` says whether the load is refused.
+    """
+
+    def __init__(self, book: Book, name: str, looked: Event) -> None:
         super().__init__(name=name, daemon=True)
         self.book = book
+        self.looked = looked
         self.chunks: SimpleQueue[Sequence[BulkLine] | None] = SimpleQueue()
         self.posted = self.known = 0
         self.cause: Exception | None = None
@@ -93,7 +104,7 @@ class Session(Thread):
 
     def _post(self, chunk: Sequence[BulkLine]) -> None:
         try:
-            done = post_distinct(self.book, chunk)
+            done = post_distinct(self.book, chunk, self._may_commit)
         except DatabaseError as error:
             if code_of(error) in START_AGAIN:
                 raise Busy(f"another program and this load waited for each other: {error}") from error
@@ -101,9 +112,13 @@ class Session(Thread):
         self.posted += done.posted
         self.known += done.known
 
+    def _may_commit(self) -> None:
+        self.looked.wait()
+        if self.over:
+            raise Ended
+
     def end(self) -> None:
-        """Roll back the chunk that is under way, and wait until the connection is closed."""
-        self.over = True
+        """Roll back the chunk that is under way, and wait until the connection is closed. `over` is set already."""
         self.chunks.put(None)
         while self.is_alive() and not self.ended.wait(PAUSE):
             if self._raw is not None:  # told again: it may have been between two statements
@@ -116,7 +131,7 @@ class Session(Thread):
 def load_lines(
     book: Book, lines: Sequence[BulkLine], *, sessions: int = SESSIONS, chunk: int = CHUNK
 ) -> Posted:
-    """Post `lines` by several sessions; `chunk`: how many lines of a group are one transaction.
+    """Post `lines` by several sessions; `chunk`: how many lines of a group are one transaction, at most.
 
     The book must be one that post_lines can post to, and the caller in no transaction: it could hold what a session
     waits for. Raises KeyTaken (a key twice in the load): nothing is applied then. Raises Incomplete if a chunk is not
@@ -126,19 +141,24 @@ def load_lines(
         raise transaction.TransactionManagementError(
             "a load has sessions of its own: it cannot be in a transaction"
         )
-    crew = [Session(book, f"load-{place}") for place in range(sessions)]
+    looked = Event()
+    crew = [Session(book, f"load-{place}", looked) for place in range(sessions)]
     try:
         for session in crew:
             session.start()  # they connect meanwhile
-        if len({line.key for line in lines}) < len(lines):
-            raise KeyTaken("a key comes twice in the load")
         for place, some in _chunks(lines, sessions, chunk):
             crew[place].chunks.put(some)
         for session in crew:
             session.chunks.put(None)
+        if len({line.key for line in lines}) < len(lines):
+            raise KeyTaken("a key comes twice in the load")
+        looked.set()
         for session in crew:
             session.ended.wait()
     finally:
+        for session in crew:
+            session.over = True
+        looked.set()  # not before: who waits for it is to see that the load is over
         for session in crew:
             session.end()
     done = Posted(sum(session.posted for session in crew), sum(session.known for session in crew))
@@ -149,12 +169,13 @@ def load_lines(
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:
     """Yield a group and some `size` of its lines, in the order of the load, so that all groups soon have work."""
-    group_of = deal(lines, groups)
-    for start in range(0, len(lines), size * groups):
+    group_of, start, end = deal(lines, groups), 0, min(FIRST, size) * groups
+    while start < len(lines):
         shares: list[list[BulkLine]] = [[] for _ in range(groups)]
-        for line in lines[start : start + size * groups]:
+        for line in lines[start:end]:
             shares[group_of[line.account]].append(line)
         yield from ((place, share) for place, share in enumerate(shares) if share)
+        start, end = end, end + size * groups
 
 
 def deal(lines: Sequence[BulkLine], groups: int) -> dict[str, int]:

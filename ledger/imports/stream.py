@@ -16,27 +16,29 @@ from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
 from ledger.models import Book
+from ledger.models.sequence import STEP
 from ledger.posting import BIGINT, Refused, worker
 
 #: in the order in which a row is put together
 COLUMNS = (
     *("book_id", "worker", "read_at", "written_at"),  # of many rows
     *("account_id", "amount", "fingerprint"),  # of an account, and an amount
-    *("parent", "id", "balance_before", "balance_after", "key"),
+    *("parent", "id", "balance_before", "balance_after", "seq", "key"),
 )
 COPY = f"COPY ledger_entry ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 END = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
-#: lines of which an account's lie together. More would spread their keys over more of the key's index than a
-#: processor's cache holds; fewer would spread an account over more of the table, and reconcile reads by account
-BLOCK = 8192
+#: lines of which an account's lie together, and which have the numbers of one draw. More would spread their keys over
+#: more of the key's index than a processor's cache holds; fewer would spread an account over more of the table, and
+#: reconcile reads by account
+BLOCK = STEP
 #: lines computed at a time: fewer than the socket holds, so that the server always has something to do
 BUFFER = 512
 number = struct.Struct(">iq").pack  # a BIGINT, or a time
-#: id, balance before, balance after, length of the key
-moved = struct.Struct(">i12sI iq iq i").pack
+#: id, balance before, balance after, seq, length of the key
+moved = struct.Struct(">i12sI iq iq iq i").pack
 
 
 class BulkLine(NamedTuple):
@@ -71,28 +73,38 @@ class Running:
         return told
 
 
-def stream(book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine]) -> Iterator[bytes]:
+def stream(
+    book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine], numbers: Sequence[int]
+) -> Iterator[bytes]:
     """Yield the `lines` as entries, some at a time, and keep `accounts` running. Raises Refused.
 
-    An id is 12 random bytes of the chunk and the line's place: neighbours in the primary key's index, and no random
-    number drawn for each.
+    `numbers`: the first one of each block (ledger/models/sequence.py), drawn while the accounts are locked. An id is
+    the moment, 5 bytes of chance, both the chunk's, and the line's place: neighbours, near the end of the primary
+    key's index.
     """
-    chunk, place = secrets.token_bytes(12), 0
-    read_at = _now()
-    of_all = b"\0\x0c" + _text(book.pk.bytes) + _text(worker().encode()) + read_at
+    chunk, place = _moment() + secrets.token_bytes(5), 0
+    of_all = b"\0\x0d" + _text(book.pk.bytes) + _text(worker().encode()) + _now()
     yield HEADER
     for some in _by_account(lines):
         parts: list[bytes] = []
         written = of_all + _now()
+        seq = numbers[place // BLOCK] + place % BLOCK
         for account, its in some:
-            _compute(accounts[account], its, chunk, place, written, parts)
+            _compute(accounts[account], its, chunk, place, seq, written, parts)
             place += len(its)
+            seq += len(its)
         yield b"".join(parts)
     yield END
 
 
 def _compute(
-    account: Running, lines: Sequence[BulkLine], chunk: bytes, place: int, written: bytes, parts: list[bytes]
+    account: Running,
+    lines: Sequence[BulkLine],
+    chunk: bytes,
+    place: int,
+    seq: int,
+    written: bytes,
+    parts: list[bytes],
 ) -> None:
     """Add rows of one account to `parts`. What a line needs is in local names: this is what an import takes."""
     floor, before, told = account.floor, account.balance, account.told
@@ -104,10 +116,11 @@ def _compute(
         if not -BIGINT <= after <= BIGINT:
             raise Refused(f"{key}: the balance of account {account.number} would leave the range of BIGINT")
         name = key.encode()
-        row = moved(16, chunk, place, 8, before, 8, after, len(name))
+        row = moved(16, chunk, place, 8, before, 8, after, 8, seq, len(name))
         parts += (written, told.get(amount) or account.tell(amount), parent, row, name)
         parent, before = row[:20], after
         place += 1
+        seq += 1
     account.balance, account.head = before, parent[4:]
     account.lines += len(lines)
 
@@ -132,6 +145,11 @@ def _by_account(lines: Sequence[BulkLine]) -> Iterator[list[tuple[str, list[Bulk
 
 def _text(value: bytes) -> bytes:
     return len(value).to_bytes(4, "big") + value
+
+
+def _moment() -> bytes:
+    """The second, as in the single writer's ids (ledger/writer/caller.py), and three bytes of its fraction."""
+    return (time.time_ns() * 2**24 // 10**9 & 0xFF_FFFF_FFFF_FFFF).to_bytes(7, "big")
 
 
 def _now() -> bytes:

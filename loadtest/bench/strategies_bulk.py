@@ -17,6 +17,7 @@ from ledger.imports.set_based import locked, post_lines, write_accounts
 from ledger.imports.side_by_side import deal, load_lines
 from ledger.imports.stream import COPY, BulkLine, stream
 from ledger.models import Account, Book, Entry
+from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, worker
 from ledger.reconciliation import books_of
 from loadtest.bench import reconcile_alone
@@ -94,7 +95,8 @@ def _ready(book: Book, given: list[BulkLine]) -> Callable[[], None]:
     """The accounts in the same commit as their entries: a run that is cut short leaves no entry that its account knows
     nothing of."""
     accounts = locked(book, {line.account for line in given})
-    rows = list(stream(book, accounts, given))
+    with connection.cursor() as cursor:
+        rows = list(stream(book, accounts, given, blocks(cursor, len(given))))
 
     def copy_rows() -> None:
         with transaction.atomic(), connection.cursor() as cursor:

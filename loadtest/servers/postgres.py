@@ -21,6 +21,10 @@ SETTINGS = {
     "listen_addresses": "",  # the unix socket in a folder of mode 0700 is the only way in
     "max_connections": 200,
     "shared_buffers": "128MB",
+    # For loads in bulk by several sessions (docs/performance.md): else whoever finds the buffers full writes 4 MB to
+    # the log while the others wait. 16 MB is what the server takes by itself from 512 MB of shared_buffers on
+    "wal_buffers": "16MB",
+    "wal_writer_delay": "10ms",
     "log_line_prefix": "%m [%p] ",
     "logging_collector": "off",
 }

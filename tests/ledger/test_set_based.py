@@ -6,10 +6,12 @@ import threading
 
 import pytest
 from django.db import connection, connections, transaction
+from django.db.migrations.executor import MigrationExecutor
 
 from ledger.books import KeyReused, open_book, post
 from ledger.imports.set_based import BulkLine, Posted, post_lines
 from ledger.models import Account, Book, Entry
+from ledger.models.sequence import STEP
 from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of
 from ledger.stores import KeyTaken
@@ -110,6 +112,55 @@ def test_keys_are_ordered_by_their_bytes_whatever_the_database_s_language() -> N
             " WHERE table_name = 'ledger_entry' AND column_name = 'key'"
         )
         assert cursor.fetchone() == ("C",)
+
+
+def chain_of(book: Book) -> list[tuple[str, int]]:
+    """A0's entries from the first one on, along their parents: key and number."""
+    entries = Entry.objects.filter(book=book, account__number="A0").values_list("id", "parent", "key", "seq")
+    above = {parent: (ident, key, seq) for ident, parent, key, seq in entries}
+    found, head = [], None
+    while head in above:
+        head, key, seq = above[head]
+        found.append((key, seq))
+    assert len(found) == len(above)
+    return found
+
+
+def test_the_numbers_are_the_order_of_writes_whoever_draws_them(book: Book) -> None:
+    """The lines of a load have numbers of several blocks; who writes before and after draws by its INSERT."""
+    many = [BulkLine(f"k{n}", "A0" if n % 3 else "A2", 1) for n in range(2 * STEP + 5)]
+    post(book, Posting("first", (Line("A0", 1),)))
+    post_lines(book, many)
+    post(book, Posting("between", (Line("A0", 1),)))
+    post_lines(book, [BulkLine("short", "A0", 1)])
+    post(book, Posting("last", (Line("A0", 1),)))
+    chain = chain_of(book)
+    assert [key for key, _ in chain] == [
+        "first",
+        *(line.key for line in many if line.account == "A0"),
+        *("between", "short", "last"),
+    ]
+    numbers = [seq for _, seq in chain]
+    assert numbers == sorted(set(numbers))
+    assert Entry.objects.filter(book=book).values("seq").distinct().count() == len(many) + 4
+
+
+def test_the_numbers_go_on_behind_a_load_when_the_migration_is_undone(book: Book) -> None:
+    """Backwards each draw is one number again: not one of those that the load's last block took."""
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("ledger")
+    post(book, Posting("first", (Line("A0", 1),)))
+    post_lines(book, [BulkLine(f"k{n}", "A0", 1) for n in range(10)])
+    try:
+        MigrationExecutor(connection).migrate([("ledger", "0015_keys_in_byte_order")])
+        post(book, Posting("before", (Line("A0", 1),)))
+        post(book, Posting("next", (Line("A0", 1),)))
+    finally:
+        MigrationExecutor(connection).migrate(newest)
+    post_lines(book, [BulkLine(f"n{n}", "A0", 1) for n in range(10)])
+    post(book, Posting("last", (Line("A0", 1),)))
+    numbers = [seq for _, seq in chain_of(book)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[12] == numbers[11] + 1
 
 
 #: in the order of a language, "Z" comes after "a" and "é" before "f"

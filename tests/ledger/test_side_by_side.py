@@ -124,6 +124,46 @@ def test_a_key_that_comes_twice_refuses_the_load(book: Book, account: str) -> No
     assert there(book) == 0
 
 
+def test_no_chunk_is_committed_before_all_keys_are_known_to_be_different(book: Book) -> None:
+    """The sessions begin meanwhile: here their first chunks are done before the last key is looked at."""
+
+    def both_wait() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT state FROM pg_stat_activity"
+                " WHERE query LIKE '%UPDATE ledger_account SET%' AND pid <> pg_backend_pid()"
+            )
+            return cursor.fetchall() == [("idle in transaction",)] * 2
+
+    class Read(list[BulkLine]):
+        """Once by `deal`, before a session has anything to do, and then for the keys."""
+
+        times = 0
+
+        def __iter__(self) -> Iterator[BulkLine]:
+            yield from self[:-1]
+            self.times += 1
+            if self.times == 2:
+                eventually(lambda: both_wait() or there(book), "each session has a chunk done")
+            yield self[-1]
+
+    lines = Read([*LINES, BulkLine("k000", "A1", 1)])
+    with pytest.raises(KeyTaken):
+        load_lines(book, lines, chunk=5)
+    assert there(book) == 0
+
+
+def test_the_first_chunk_is_short_and_no_line_is_left_out(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.imports.side_by_side.FIRST", 2)
+    assert load_lines(book, LINES, chunk=7) == Posted(40, 0)
+    assert [key for key, number in entries(book, "key", "account__number") if number == "A0"] == [
+        line.key for line in LINES if line.account == "A0"
+    ]
+    assert books_of(book).right
+
+
 @pytest.mark.parametrize(
     ("line", "error", "stopped"),
     [
