@@ -138,6 +138,6 @@ def _replay(book: Book, posting: Posting) -> Applied | None:
     if found is None:
         return None
     fingerprint, entries = found
-    if fingerprint != posting.fingerprint:
+    if not posting.fits(fingerprint):
         raise KeyReused(f"the key {posting.key!r} was used for another posting: take a new key")
     return Applied(entries, replayed=True)

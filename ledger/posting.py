@@ -16,6 +16,7 @@ from django.utils import timezone
 from msgspec import Struct
 
 BIGINT = 2**63 - 1
+DIGITS = 32  # of a fingerprint: 128 bits; more would make each entry longer, and no request surer
 _HOST = socket.gethostname()
 
 
@@ -57,15 +58,23 @@ class Posting(Struct, frozen=True, gc=False):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the request: the same key with another fingerprint is another request, and refused."""
+        """Hash of the request: see `fits`."""
         # what json.dumps makes of it, at a third of the time
         if len(self.lines) == 1:
             (line,) = self.lines
             body = f"[[{quoted(line.account)}, {line.amount}], {quoted(self.description)}]"
-            return hashlib.sha256(body.encode()).hexdigest()
+            return hashed(body)
         parts = [f"[{quoted(line.account)}, {line.amount}]" for line in self.lines]
         body = f"[{', '.join([*parts, quoted(self.description)])}]"
-        return hashlib.sha256(body.encode()).hexdigest()
+        return hashed(body)
+
+    def fits(self, fingerprint: str) -> bool:
+        """Came the key with the same request before? If not, this one is refused. An old entry may have 64 digits."""
+        return fingerprint[:DIGITS] == self.fingerprint
+
+
+def hashed(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:DIGITS]
 
 
 @dataclass(frozen=True, slots=True)

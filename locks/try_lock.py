@@ -51,10 +51,13 @@ class TryLock(Lock):
     }
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 
-    def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 3.0) -> None:
-        """Seconds: `lease` of the key, `wait` before `with` gives up."""
+    def __init__(
+        self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 3.0, poll: float = 1e-6
+    ) -> None:
+        """Seconds: `lease` of the key, `wait` before `with` gives up, `poll` between two attempts: it spins."""
         super().__init__(name)
         self.redis, self.lease, self.wait = redis, milliseconds(lease), checked_wait(wait)
+        self.poll = poll
 
     def __enter__(self) -> Self:
         """Raises LockTimeout when the lock was busy for `wait` seconds, after unlocking all the same."""
@@ -68,7 +71,7 @@ class TryLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
-        if not poll_until(lambda: self._attempt(token), 1e-6, self.wait if timeout is None else timeout):
+        if not poll_until(lambda: self._attempt(token), self.poll, self.wait if timeout is None else timeout):
             return False
         self.token = token
         return True

@@ -110,6 +110,6 @@ def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequen
     cursor.execute(KNOWN, (book.pk, keys))
     known = dict(cursor.fetchall())
     for key, account, amount in lines:
-        if key in known and known[key] != Posting(key, (Line(account, amount),)).fingerprint:
+        if key in known and not Posting(key, (Line(account, amount),)).fits(known[key]):
             raise KeyReused(f"the key {key!r} was used for another posting: take a new key")
     return [line for line in lines if line.key not in known]

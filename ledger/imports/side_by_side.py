@@ -33,6 +33,7 @@ import psycopg
 from django.db import DatabaseError, connection, connections, transaction
 
 from ledger.imports.set_based import BulkLine, Posted, post_distinct
+from ledger.imports.turns import short_turns
 from ledger.models import Book
 from ledger.posting import Busy
 from ledger.stores import KeyTaken
@@ -42,7 +43,7 @@ __all__ = ["Incomplete", "deal", "load_lines"]
 
 SESSIONS = 2
 #: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
-CHUNK = 50_000
+CHUNK = 150_000
 #: of a group's first chunk: its session begins while the rest is dealt out
 FIRST = 10_000
 PAUSE = 0.05  # seconds until a session that has not ended is told again
@@ -141,6 +142,16 @@ def load_lines(
         raise transaction.TransactionManagementError(
             "a load has sessions of its own: it cannot be in a transaction"
         )
+    with short_turns():
+        crew = _posted(book, lines, sessions, chunk)
+    done = Posted(sum(session.posted for session in crew), sum(session.known for session in crew))
+    if causes := [session.cause for session in crew if session.cause]:
+        raise Incomplete(done, causes) from causes[0]
+    return done
+
+
+def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) -> list[Session]:
+    """Return the sessions that have posted them, at their end. Raises KeyTaken."""
     looked = Event()
     crew = [Session(book, f"load-{place}", looked) for place in range(sessions)]
     try:
@@ -161,10 +172,7 @@ def load_lines(
         looked.set()  # not before: who waits for it is to see that the load is over
         for session in crew:
             session.end()
-    done = Posted(sum(session.posted for session in crew), sum(session.known for session in crew))
-    if causes := [session.cause for session in crew if session.cause]:
-        raise Incomplete(done, causes) from causes[0]
-    return done
+    return crew
 
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:

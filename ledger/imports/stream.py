@@ -11,13 +11,12 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
 from ledger.models import Book
 from ledger.models.sequence import STEP
-from ledger.posting import BIGINT, Refused, worker
+from ledger.posting import BIGINT, Refused, hashed, worker
 
 #: in the order in which a row is put together
 COLUMNS = (
@@ -68,8 +67,7 @@ class Running:
             raise Refused(f"account {self.number}: {amount} leaves the range of BIGINT")
         # Posting.fingerprint of a posting of this one line
         body = f'[[{encode_basestring_ascii(self.number)}, {amount}], ""]'
-        fingerprint = sha256(body.encode()).hexdigest().encode()
-        self.told[amount] = told = number(8, self.pk) + number(8, amount) + _text(fingerprint)
+        self.told[amount] = told = number(8, self.pk) + number(8, amount) + _text(hashed(body).encode())
         return told
 
 

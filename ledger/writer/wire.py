@@ -16,6 +16,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ledger.posting import DIGITS
+
 #: bytes of one message; a window of 10,000 postings has some 2 MB
 LONGEST = 16_000_000
 LONGEST_HELLO = 1_000
@@ -37,7 +39,7 @@ class Request(msgspec.Struct, array_like=True, gc=False):
     """One posting on its way to the owner."""
 
     key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)]
-    fingerprint: Annotated[str, Meta(min_length=64, max_length=64)]
+    fingerprint: Annotated[str, Meta(min_length=DIGITS, max_length=DIGITS)]
     lines: list[tuple[str, int]]
 
 

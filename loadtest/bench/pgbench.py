@@ -22,7 +22,7 @@ FILLED = {
     "entry": "gen_random_uuid()",
     "amount": "1",
     "key": "gen_random_uuid()::text",
-    "fingerprint": "repeat('f', 64)",
+    "fingerprint": "repeat('f', 32)",
     "worker": "'pgbench'",
     "place": "0",
 }

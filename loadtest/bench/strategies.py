@@ -35,7 +35,7 @@ class Plan:
     yours: tuple[str, ...] = ()  # strategies, and strangers' locks, beside the usual ones
     rounds: int = 3
     seconds: float = 1.0
-    lines: int = 100_000
+    lines: int = 300_000
     entries: tuple[int, ...] = (10_000, 100_000, MILLION)
     growth_accounts: tuple[int, ...] = (1, 10, 100, 1000)
     growth_callers: tuple[int, ...] = (1, 2, 4, 8, 16)

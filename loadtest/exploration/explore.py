@@ -38,7 +38,9 @@ from loadtest.words import Word
 
 #: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
 #: lock table, or at several servers, is five commands and more
-POLL, DEAR_POLL = 0.5, 2.0
+POLL, DEAR_POLL = 1.0, 5.0
+#: … and so many in a lease are enough
+LOOKS = 10
 
 
 def explore(job: Job) -> Explored:
@@ -104,12 +106,13 @@ def _patience(strategy: type[Strategy]) -> dict[str, Any]:
     its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
     known = _parameters(strategy)
     wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
-    if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
-        return {"lease": wait / 3}
+    if getattr(strategy, "nowait", False):  # its attempts are its looks
+        return {"backoff": [POLL, POLL]}
     least = DEAR_POLL if {"sql", "redis_nodes"} & known.keys() else POLL
-    if isinstance(poll, float):
-        return {"poll": max(poll, least)}
-    return {"poll": least} if "sql" in known else {}
+    least = max(least, lease / LOOKS) if isinstance(lease, float) else least
+    impatient = isinstance(wait, float) and isinstance(lease, float) and wait <= lease
+    looks = isinstance(poll, float)
+    return ({"lease": wait / 3} if impatient else {}) | ({"poll": max(poll, least)} if looks else {})
 
 
 @contextmanager

@@ -26,6 +26,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     from loadtest.exploration.cores import keep_to
     from loadtest.exploration.explore import explore, replay
 
+    gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it
     measured_at = environment()
     keep_to(core, [os.getpid()])
 

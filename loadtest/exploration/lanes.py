@@ -29,6 +29,10 @@ SETTINGS = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "track_counts": "off",
+    "update_process_title": "off",
 }
 NODES = 3
 #: of the lanes' database, as long as this process migrates it

@@ -27,7 +27,6 @@ from loadtest.explorer.tasks import Task, Worker
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
 
-MOST_CONNECTIONS = 16
 _MONOTONIC = frozenset({LOOK})
 #: what is noted once between two gates
 _ONCE = CLOCKS
@@ -145,7 +144,8 @@ class Recording:
     def keep_connections(self, worker: Worker) -> None:
         for server, used in worker.sessions.items():
             before = self._connections.get((worker.index, server), [])
-            others = [connection for connection in before if connection not in used][:MOST_CONNECTIONS]
+            others = [connection for connection in before if connection not in used]
+            del others[max(len(before) - len(used), 0) :]
             self._connections[worker.index, server] = [*used, *others]
 
 

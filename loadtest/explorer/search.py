@@ -26,7 +26,7 @@ from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 
 _now = time.perf_counter
-LOOK_EVERY = 50  # schedules: one looks at each decision what the options are, as if nobody had been there
+LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, as if nobody had been there
 
 
 class Search(Choosing):
@@ -56,7 +56,8 @@ class Search(Choosing):
 
     def _explored(self) -> Result:
         result, begun = self.result, _now()
-        gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
+        if thaws := not gc.get_freeze_count():
+            gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
         budget = self.bounds.budget or inf
         self.stage.until = begun + budget * (1 - SHARE)
         try:
@@ -81,7 +82,8 @@ class Search(Choosing):
             self.stage.until = inf
             if self.stage.recording:
                 self.stage.recording.settled = False
-            gc.unfreeze()
+            if thaws:
+                gc.unfreeze()
         if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
             result.exhausted = result.settled = False
             result.cause, result.remedy = "; ".join(gone_around), GATE_IT

@@ -19,6 +19,8 @@ from loadtest.explorer.stage import Stage
 
 Block = list[Option]
 MOST_TRIES = 150
+#: … of which so many are not known, and have to be executed
+MOST_EXECUTED = 40
 TIMES = 10
 #: decisions after the last choice that may still be moved
 QUIET = 8
@@ -30,11 +32,11 @@ def shrink(stage: Stage, watched: dict[bytes, int], found: Found, until: float =
     Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps, and
     not beyond `until` on the performance counter.
     """
-    best, tries, better = found, 0, True
+    best, tries, better, before = found, 0, True, stage.runs
     while better:
         better = False
         for candidate in _candidates(best):
-            if tries >= MOST_TRIES or _now() > until:
+            if tries >= MOST_TRIES or stage.runs - before >= MOST_EXECUTED or _now() > until:
                 break
             tries += 1
             smaller = _tried(stage, watched, candidate, best)

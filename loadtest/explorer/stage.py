@@ -15,6 +15,7 @@ from loadtest.explorer.composed import Composed
 from loadtest.explorer.endings import ending_of, told_of
 from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
+from loadtest.explorer.gates.existing import look_around
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.hand import END_WITHIN, Hand
@@ -62,6 +63,7 @@ class Stage:
         self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
+        look_around()
         for install in (*GATES, *self.gates):
             install(self.patches)
         for server in self.servers.values():
@@ -228,6 +230,8 @@ class Stage:
             for name, sessions in worker.sessions.items():
                 used.setdefault(name, []).extend(sessions)
             worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
+            for task in worker.tasks:
+                task.uses.clear()
         for name, all_of_them in used.items():
             settle(self.servers[name], all_of_them)
         for worker, hand in zip(run.workers, self.hands, strict=True):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
 from ledger.books import KeyReused, open_book, post
 from ledger.models import Book, Entry
@@ -110,3 +113,27 @@ def test_the_migration_numbers_the_entries_that_are_there(store):
     assert list(entries.values_list("key", "place")) == [("k", 0), ("k", 1), ("alone", 0)]
     with pytest.raises(Exception, match="append-only"):
         entries.update(place=7)
+
+
+def test_an_old_entry_has_a_longer_fingerprint_and_is_recognised() -> None:
+    """Entries had all 64 digits of the hash once; what was posted then is not posted again."""
+    book = book_of("select-for-update")
+    whole = hashlib.sha256(b'[["A1", 10], ""]').hexdigest()
+    assert whole.startswith(FIRST.fingerprint)
+    assert (FIRST.fits(whole), OTHER.fits(whole)) == (True, False)
+    account = book.accounts.get(number="A1")
+    Entry.objects.create(
+        book=book,
+        account=account,
+        key="k",
+        fingerprint=whole,
+        amount=10,
+        worker="w",
+        balance_before=90,
+        balance_after=100,
+        read_at=timezone.now(),
+        written_at=timezone.now(),
+    )
+    assert post(book, FIRST).replayed
+    with pytest.raises(KeyReused):
+        post(book, OTHER)

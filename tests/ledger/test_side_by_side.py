@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -15,6 +16,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from ledger.books import KeyReused, open_book, post
 from ledger.imports.set_based import BulkLine, Posted
 from ledger.imports.side_by_side import Incomplete, deal, load_lines
+from ledger.imports.turns import TURN, short_turns
 from ledger.models import Book, Entry
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconciliation import books_of
@@ -263,3 +265,12 @@ def waiter(other: Any) -> int:
     found: list[int] = []
     eventually(lambda: found.extend(waiting_for(session_of(other))) or found, "the load waits")
     return found[0]
+
+
+def test_threads_take_short_turns_while_a_load_runs_and_usual_ones_afterwards() -> None:
+    usual = sys.getswitchinterval()
+    with short_turns():
+        with short_turns():
+            assert sys.getswitchinterval() == pytest.approx(TURN)
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+    assert sys.getswitchinterval() == pytest.approx(usual)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 def order() -> bytes:
     """An order of its own: 10 to A."""
-    return wire.frame((token_hex(12), [("k", "f" * 64, [("A", 10)])]))
+    return wire.frame((token_hex(12), [("k", "f" * 32, [("A", 10)])]))
 
 
 @pytest.fixture(params=["", "127.0.0.1"], ids=["unix", "tcp"])
@@ -92,10 +92,10 @@ def test_without_the_secret_nothing_is_heard(owner: Owner, messages: list[bytes]
 @pytest.mark.parametrize(
     "wrong",
     [
-        ("0" * 24, [("k" * 101, "f" * 64, [("A", 1)])]),
-        ("0" * 23 + "'", [("k", "f" * 64, [("A", 1)])]),
+        ("0" * 24, [("k" * 101, "f" * 32, [("A", 1)])]),
+        ("0" * 23 + "'", [("k", "f" * 32, [("A", 1)])]),
         ("0" * 24, [("k", "f", [("A", 1)])]),
-        ("0" * 24, [("k", "f" * 64, [("A", 1.5)])]),
+        ("0" * 24, [("k", "f" * 32, [("A", 1.5)])]),
         {"window": "0" * 24},
     ],
 )

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import gc
-from typing import Any, TypeVar
+import weakref
+from typing import Any
 
-T = TypeVar("T")
+import psycopg
+from redis.connection import AbstractConnection
+
+_before: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def existing(kind: type[T]) -> list[T]:
-    """All things of this kind in the process.
+def look_around() -> None:
+    """The gates are being put up: which connections are there? One look through the whole process, for all kinds.
 
     By their type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for.
     """
-    kinds = _with_subclasses(kind)
-    return [thing for thing in gc.get_objects() if type(thing) in kinds]
+    kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
+    _before.clear()
+    _before.update([thing for thing in gc.get_objects() if type(thing) in kinds])
+
+
+def existing(kind: type[Any]) -> list[Any]:
+    """Those of this kind that were there then, and still are."""
+    return [each for each in _before if isinstance(each, kind)]
 
 
 def _with_subclasses(kind: type[Any]) -> set[type[Any]]:

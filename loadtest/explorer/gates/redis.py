@@ -19,7 +19,6 @@ from loadtest.explorer.gates.redis_connections import (
     connect_check_health,
     gate_of,
     known,
-    look_around,
     name_of,
     server_of,
 )
@@ -113,7 +112,6 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
 
 
 def install(patches: Patches) -> None:
-    look_around()
     patches.method(AbstractConnection, "send_packed_command", send_packed_command)
     patches.method(AbstractConnection, "read_response", read_response)
     patches.method(AbstractConnection, "can_read", can_read)

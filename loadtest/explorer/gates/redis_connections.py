@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,6 @@ _connect: Any = AbstractConnection.connect_check_health
 
 #: address of a server → numbers of the connections that were made to it
 _made: dict[str, set[int]] = {}
-#: those that were there before the gates
-_before: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @dataclass(slots=True)
@@ -76,16 +73,10 @@ def _note(connection: Any) -> None:
 def made(target: str, look: bool = False) -> set[int]:
     """The numbers of all connections to this server that redis-py has in this process, or had since the gates
     were put up; `look` for those that were there before. Connections to other servers are left alone."""
-    for connection in _before if look else ():
+    for connection in existing(AbstractConnection) if look else ():
         if connection._sock and not hasattr(connection, "explorer_number") and address(connection) == target:
             _note(connection)
     return _made.setdefault(target, set())
-
-
-def look_around() -> None:
-    """The gates are being put up: which connections are there?"""
-    _before.clear()
-    _before.update(existing(AbstractConnection))
 
 
 def connect_again(connection: Any, gate: Gated) -> None:

@@ -187,7 +187,7 @@ def _ask(place: Here, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes)
     run, server = place.run, gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
     if run.learns and run.decisions > run.beaten and repeats:
-        if not op.reads:
+        if not op.reads and not server.just_pinned:
             server.pin()
         gated.asked = server.answers.question(server, run.now, gated.who, gated.queued, words, sent)
     gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None

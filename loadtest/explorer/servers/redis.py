@@ -54,6 +54,7 @@ class RedisServer(Plain):
         #: the leases that came, or were renewed, since the look before; None: what an earlier run has seen
         self.granted: set[str] | None = None
         self._now, self._pinned, self._ask = 0, (0, 0.0), True
+        self.just_pinned = False  # for the command that is about to be sent
         self.ahead = 0  # how far this server's clock was moved
         self._stepped: float | None = None  # when the first step after the last look began
         self.changed = True
@@ -92,6 +93,7 @@ class RedisServer(Plain):
             self._stepped = _perf()
         new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
         late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
+        self.just_pinned = False
         if new or late:
             self.pin()
 
@@ -149,7 +151,7 @@ class RedisServer(Plain):
         wanted = [word for key, ms in left.items() for word in (key, max(ms - 1, 1) if ms > 0 else ms)]
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
         self._expire_at = dict(zip(self._leases, times, strict=True))
-        self._pinned, self._lasting = (self._now, _perf()), True
+        self._pinned, self._lasting, self.just_pinned = (self._now, _perf()), True, True
 
     def clocked(self, words: list[bytes], raw: bytes, now: int) -> bytes:
         """A command as it is to be sent: its time-out, and what a script in it asks of this server's clock, are
