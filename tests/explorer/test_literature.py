@@ -139,7 +139,7 @@ CASES: dict[str, tuple[Story, str]] = {
             (
                 ("C", "SETNX"),
                 ("C", "crash"),
-                *[("A", "GET")] * 12,
+                *[("A", "GET")] * 7,
                 ("B", "GET"),
                 ("B", "SELECT"),
                 ("A", "SELECT"),

@@ -1,9 +1,11 @@
-"""A recording takes a waiter for being where it was a round ago, and times for how long ago they were. Who is not the
-same there is recorded without, and comes to the same either way."""
+"""A recording takes a waiter for being where it was a round ago, times for how long ago they were, and the threads of a
+worker for where they are, whatever their order. Who is not the same there is recorded without, and comes to the same
+either way."""
 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +40,16 @@ def polling(sleep: Callable[[], float], name: Callable[[], str] = lambda: "A") -
     return lock
 
 
+@contextmanager
+def helped(own: bank.Bank) -> Iterator[None]:
+    """A lock whose worker has a second thread."""
+    threading.Thread(target=lambda: own.redis.get("lock")).start()
+    while not own.redis.set("lock", "A", nx=True):
+        time.sleep(0.05)
+    yield
+    own.redis.delete("lock")
+
+
 by_chance = polling(lambda: random.choice([0.05, 0.08]))
 by_the_time = polling(lambda: 0.05, lambda: str(time.monotonic()))
 
@@ -54,6 +66,7 @@ def told(result: Result) -> tuple[Any, ...]:
         (bank.three_tries(0.3), True),  # a memory of three: it was not watched for long
         (by_chance, True),
         (by_the_time, False),
+        (helped, True),
     ],
 )
 def test_it_comes_to_the_same_with_and_without(

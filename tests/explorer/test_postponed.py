@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count, groupby
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -114,10 +114,19 @@ def test_what_only_stalls_is_searched_on(stage: Callable[..., Any]) -> None:
     assert (found.under(Fault.CRASH), found.exhausted) == ("stalled", True)
 
 
-def test_what_breaks_nothing_gets_as_much_time_as_all_that_is_claimed(
+def test_what_breaks_nothing_is_left_after_so_many_steps(
     stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaving, "_now", (2.0**at for at in count()).__next__)
-    found = Search(stage(bank.select_for_update, faults=1), frozenset({Fault.CRASH})).explore()
+    """At the same schedule on every machine."""
+    monkeypatch.setattr(leaving, "ENOUGH", 60)
+    crash = frozenset({Fault.CRASH})
+    found, again = (Search(stage(bank.select_for_update, faults=1), crash).explore() for _ in range(2))
     assert (found.settled, found.exhausted, found.under(Fault.CRASH)) == (True, False, "unbroken")
     assert Fault.CRASH not in found.decided
+    assert (found.schedules, found.steps) == (again.schedules, again.steps)
+
+
+def test_what_only_stalls_is_left_sooner(stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "ENOUGH_STALLED", 1)
+    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    assert (found.under(Fault.CRASH), found.settled, found.exhausted) == ("stalled", True, False)
