@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
@@ -44,6 +45,7 @@ __all__ = ["Incomplete", "deal", "load_lines"]
 SESSIONS = 2
 #: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
 CHUNK = 150_000
+KEY, ACCOUNT = itemgetter(0), itemgetter(1)  # of a BulkLine
 #: of a group's first chunk: its session begins while the rest is dealt out
 FIRST = 10_000
 PAUSE = 0.05  # seconds until a session that has not ended is told again
@@ -161,7 +163,7 @@ def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) ->
             crew[place].chunks.put(some)
         for session in crew:
             session.chunks.put(None)
-        if len({line.key for line in lines}) < len(lines):
+        if len(set(map(KEY, lines))) < len(lines):
             raise KeyTaken("a key comes twice in the load")
         looked.set()
         for session in crew:
@@ -180,8 +182,9 @@ def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple
     group_of, start, end = deal(lines, groups), 0, min(FIRST, size) * groups
     while start < len(lines):
         shares: list[list[BulkLine]] = [[] for _ in range(groups)]
+        put = {number: shares[group].append for number, group in group_of.items()}
         for line in lines[start:end]:
-            shares[group_of[line.account]].append(line)
+            put[line.account](line)
         yield from ((place, share) for place, share in enumerate(shares) if share)
         start, end = end, end + size * groups
 
@@ -189,7 +192,7 @@ def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple
 def deal(lines: Sequence[BulkLine], groups: int) -> dict[str, int]:
     """Return the group of each account: those with the most lines first, each to the group that has the fewest."""
     dealt, held = {}, [0] * groups
-    for number, count in Counter(line.account for line in lines).most_common():
+    for number, count in Counter(map(ACCOUNT, lines)).most_common():
         dealt[number] = place = held.index(min(held))
         held[place] += count
     return dealt

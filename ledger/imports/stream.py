@@ -36,8 +36,9 @@ BLOCK = STEP
 #: lines computed at a time: fewer than the socket holds, so that the server always has something to do
 BUFFER = 512
 number = struct.Struct(">iq").pack  # a BIGINT, or a time
-#: id, balance before, balance after, seq, length of the key
-moved = struct.Struct(">i12sI iq iq iq i").pack
+#: parent (the row before), id, balance before, balance after, seq, length of the key
+moved = struct.Struct(">i12sI i12sI iq iq iq i").pack
+PARENT = 20  # bytes
 
 
 class BulkLine(NamedTuple):
@@ -106,7 +107,7 @@ def _compute(
 ) -> None:
     """Add rows of one account to `parts`. What a line needs is in local names: this is what an import takes."""
     floor, before, told = account.floor, account.balance, account.told
-    parent = _text(account.head) if account.head else NULL
+    first, previous = len(parts) + 2, (place - 1) % 2**32
     for key, _, amount in lines:
         after = before + amount
         if amount < 0 and floor is not None and after < floor:
@@ -114,12 +115,13 @@ def _compute(
         if not -BIGINT <= after <= BIGINT:
             raise Refused(f"{key}: the balance of account {account.number} would leave the range of BIGINT")
         name = key.encode()
-        row = moved(16, chunk, place, 8, before, 8, after, 8, seq, len(name))
-        parts += (written, told.get(amount) or account.tell(amount), parent, row, name)
-        parent, before = row[:20], after
+        row = moved(16, chunk, previous, 16, chunk, place, 8, before, 8, after, 8, seq, len(name))
+        parts += (written, told.get(amount) or account.tell(amount), row, name)
+        before, previous = after, place
         place += 1
         seq += 1
-    account.balance, account.head = before, parent[4:]
+    parts[first] = (_text(account.head) if account.head else NULL) + parts[first][PARENT:]  # whatever came before
+    account.balance, account.head = before, chunk + previous.to_bytes(4, "big")
     account.lines += len(lines)
 
 
