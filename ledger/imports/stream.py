@@ -120,7 +120,9 @@ def _compute(
         before, previous = after, place
         place += 1
         seq += 1
-    parts[first] = (_text(account.head) if account.head else NULL) + parts[first][PARENT:]  # whatever came before
+    parts[first] = (_text(account.head) if account.head else NULL) + parts[first][
+        PARENT:
+    ]  # whatever came before
     account.balance, account.head = before, chunk + previous.to_bytes(4, "big")
     account.lines += len(lines)
 
