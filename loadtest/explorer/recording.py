@@ -65,9 +65,8 @@ class Node:
 class Recording:
     """Of all workers of a subject."""
 
-    def __init__(self, workers: int, merges: bool = True) -> None:
+    def __init__(self, merges: bool = True) -> None:
         self.merges = merges
-        self.workers = workers
         #: (worker, number of the thread) → where it begins
         self.roots: dict[tuple[int, int], Node] = {}
         #: what a thread has behind it, and what it is about to wait for → where it is

@@ -48,7 +48,7 @@ class Search(Choosing):
             result = self._explored()
         except NotTheSame:  # where a worker was taken for being where it had been before: again, without that
             assert recording
-            self.stage.recording = Recording(self.bounds.workers, merges=False)
+            self.stage.recording = Recording(merges=False)
             self.__init__(self.stage, self.unclaimed)  # type: ignore[misc]
             result = self._explored()
         result.seconds = _now() - begun

@@ -55,7 +55,7 @@ class Stage:
         self.until, self.runs = inf, 0
         #: found out before a search (waiters.py): does a worker look at a wall clock? The longest lease or wait, in µs
         self.looks, self.longest = False, 0
-        self.recording = Recording(bounds.workers) if bounds.recorded else None
+        self.recording = Recording() if bounds.recorded else None
         #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
         self.learns = False
         self._opening: dict[str, Known] = {}

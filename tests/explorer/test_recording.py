@@ -91,7 +91,7 @@ def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(
 
 
 def test_a_reply_that_a_client_reads_now_so_now_so_is_left_to_its_code() -> None:
-    known, worker = recording.Recording(1), Worker("A", 0)
+    known, worker = recording.Recording(), Worker("A", 0)
     known.read(worker, b"GET", ((), {}))
     assert known.reading(worker, b"GET") == ((), {})
     known.read(worker, b"GET", ((), {"disable_decoding": True}))

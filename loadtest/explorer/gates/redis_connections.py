@@ -135,7 +135,7 @@ def in_use(gate: Gated) -> bool:
 def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, recording: Recording) -> Any:
     """The connection of this name, where a recording says so. Raises Unknown."""
     used, place = task.uses.setdefault(server, []), name[1]
-    if place < len(used) and not checked_out:
+    if place < len(used) and used[place] and not checked_out:
         return used[place]
     taken = [each for other in task.worker.tasks for each in other.uses.get(server, ())]
 
