@@ -118,7 +118,7 @@ class Stage:
             if collects:
                 gc.enable()
             self.runs += 1
-            if self.runs % COLLECT_EVERY == 0:  # what a subject's own cycles hold
+            if self.runs % COLLECT_EVERY == 0 or run.cold:  # cycles, errors: they hold sockets
                 gc.collect()
         if run.error:
             raise run.error
