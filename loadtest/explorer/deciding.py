@@ -72,11 +72,12 @@ def _step(run: Run, task: Task, option: Option) -> Task:
     assert task.op is not None
     task.loses_reply = option.kind is Kind.LOST_REPLY
     task.state, run.last = State.RUN, task
-    task.own_step = task.vain_since is not None and task.seen == timeline.shared(run)
     if task.due is None:
         task.due = run.now
-    if task.leases is None:
-        task.leases = timeline.leases(run)
+    mark = timeline.shared(run)
+    if task.leases is None:  # its round begins
+        task.leases, task.seen = timeline.leases(run), mark
+    task.own_step = task.seen == mark
     if task.op.server:
         run.servers[task.op.server].before_step(task.op)
     return task

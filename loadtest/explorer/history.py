@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -48,11 +49,22 @@ class History:
     looks: list[int] = field(default_factory=list)
     last_from: int = 0
     round_from: int = 0
+    #: what its open transactions have met, by session: it decides what they hold and will write, and no longer than
+    #: they are open
+    inside: dict[Hashable, bytes] = field(default_factory=dict)
 
     def add(self, *parts: bytes, left: bytes | None = None) -> None:
         """`left`: it was told that a lease has so much time left."""
         self.round.append(digest(*parts) if left is None else digest(*parts, left))
         self.kind.append(self.round[-1] if left is None else digest(*parts))
+
+    def meets(self, session: Hashable, *parts: bytes) -> None:
+        """Inside of a transaction it met this."""
+        self.inside = {**self.inside, session: digest(self.inside.get(session, b""), *parts)}
+
+    def is_out(self, session: Hashable) -> None:
+        """Of that transaction nothing is left but what it was told."""
+        self.inside = {other: met for other, met in self.inside.items() if other != session}
 
     def look(self, now: int) -> None:
         if not self.looks or self.looks[-1] != now:
@@ -61,6 +73,11 @@ class History:
     @property
     def tries_again(self) -> bool:
         return bool(self.sent) and list(map(_name, self.sent)) == list(map(_name, self.last_sent))
+
+    @property
+    def comes_again(self) -> bool:
+        """Was everything in this round, so far, as in the one before?"""
+        return bool(self.last) and tuple(self.round) == (self.last or ())[: len(self.round)]
 
     def goes_on_as_before(self, command: str) -> bool:
         """Is it this that the round before had at this place? Of attempts only the names are the same."""
@@ -140,7 +157,12 @@ class History:
 
     def key(self, now: int) -> tuple[Any, ...]:
         """All that the thread can know, `now` being the time."""
-        return (self.base, tuple(self.round), tuple(now - at for at in self.looks))
+        return (*self.done, tuple(now - at for at in self.looks))
+
+    @property
+    def done(self) -> tuple[Any, ...]:
+        """The same, whatever the time."""
+        return self.base, tuple(self.round), sorted(self.inside.items())
 
 
 def _name(command: str) -> str:

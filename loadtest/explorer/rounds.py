@@ -27,6 +27,8 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
     attempts.close(task)
+    if task.leases is None:  # not a step: it asked nobody
+        task.seen = timeline.shared(run)
     ends, before, task.leases = timeline.leases(run), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
     beyond = run.full and not timeline.held_back(
@@ -47,4 +49,4 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
         if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
             run.progress_at = run.now
     elif task.vain_since is None and run.full:
-        task.vain_since, task.seen = run.now, timeline.shared(run)
+        task.vain_since = run.now

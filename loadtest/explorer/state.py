@@ -94,7 +94,8 @@ def shape(run: Run) -> bytes:
 
 
 def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
-    tasks = [_task(task, time, now, _put_off(run, task)) for task in worker.tasks]
+    mark = timeline.shared(run)
+    tasks = [_task(task, time, now, _put_off(run, task), mark) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == run.now)
     told = worker.attempt.told
     return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(run, worker), tasks
@@ -121,7 +122,7 @@ def _late(task: Task, now: int | None) -> int | bool | None:
     return task.due and now - task.due
 
 
-def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]:
+def _task(task: Task, time: Any, now: int | None, doze: bool, mark: bytes) -> tuple[Any, ...]:
     history = task.history
     if not task.alive:
         return (task.state.value,)
@@ -133,5 +134,6 @@ def _task(task: Task, time: Any, now: int | None, doze: bool) -> tuple[Any, ...]
         task.renews,
         task.notified,
         task.vain_since is not None,
-        history.key(now) if now is not None else (history.base, tuple(history.round)),
+        task.looks_again and task.seen != mark,
+        history.key(now) if now is not None else history.done,
     )

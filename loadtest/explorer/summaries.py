@@ -96,10 +96,10 @@ def _sleeps_through_polls(task: Task) -> bool:
     return task.vain_since is not None and task.state is State.WAIT
 
 
-def _seen_of(run: Run, other: Worker) -> tuple[bool, bool]:
-    """What a worker's own step can depend on of another: is it due, and is it outside?"""
+def _seen_of(run: Run, other: Worker) -> tuple[bool, bool, bool]:
+    """What a worker's own step can depend on, or touch, of another: is it due, is it outside, may it have missed it?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
-    return due, timeline.is_outside(other)
+    return due, timeline.is_outside(other), any(task.looks_again for task in other.tasks)
 
 
 def _alone_there(run: Run, task: Task) -> bool:

@@ -54,9 +54,9 @@ class Task:
     #: when the leases ended that were there before its round; its last round moved one: a sign of life, or a renewal
     leases: Mapping[tuple[str, str], int] | None = None
     renews: bool = False
-    #: what everybody could see when its polls began to be in vain
+    #: what everybody could see when its round began, and what it has written itself since: a sign of life is no news
     seen: bytes = b""
-    #: the step that it takes now is its own, from what it has seen: what it writes (a sign of life) is no news to it
+    #: the step that it takes now starts from what it has seen
     own_step: bool = False
     #: how long it waits at a time
     period: int = 0
@@ -86,6 +86,11 @@ class Task:
     @property
     def alive(self) -> bool:
         return self.state not in (State.DONE, State.DEAD)
+
+    @property
+    def looks_again(self) -> bool:
+        """Is it in the middle of a round that may turn out to be in vain? What others do meanwhile is news then."""
+        return self.leases is not None and self.history.comes_again
 
     @property
     def number(self) -> int:

@@ -165,11 +165,12 @@ def look_who_is_free(run: Run) -> None:
                 run.wake(task, run.now)
         if not any(task.state is State.RUN for task in run.tasks):
             run.deadlock = [t for s in run.servers.values() for t in s.deadlocked(run.waiting_line)]
-    pollers = [t for t in run.tasks if t.vain_since is not None and not t.worker.paused]
-    mark = shared(run) if pollers else b""
-    for task in pollers:
+    mark = shared(run)
+    for task in run.tasks:
         if task.own_step:
             task.seen, task.own_step = mark, False
+        elif task.vain_since is None or task.worker.paused:
+            continue
         elif task.seen != mark and task.state in (
             State.WAIT,
             State.BLOCKED,

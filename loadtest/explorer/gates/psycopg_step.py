@@ -18,10 +18,12 @@ from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
 from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
 from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing, Unknown
+from loadtest.explorer.servers.known import Who
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from loadtest.explorer.servers.postgres_cut import cut
 from loadtest.explorer.servers.postgres_known import KnownPostgres
 from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
+from loadtest.explorer.servers.postgres_way import ENDS
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
@@ -76,10 +78,10 @@ class SqlCommand:
         who, server, op = (task.worker.index, *self.name), run.servers[NAME], self.op
         assert isinstance(server, KnownPostgres)
         session = server.session(who)
-        if not (self.begins or op.local or session.waits) and (
-            session.cut or session.status != TransactionStatus.IDLE
-        ):
-            task.history.add(server.contents())
+        if session.waits:
+            task.history.meets(who, server.contents())
+        elif not (self.begins or session.cut):
+            _meets(task, who, op, server, session.status, server.answers.sees_all(session.isolation))
         answer = server.answer(who, op, self.begins, self.tells)
         if answer is None:
             task.session = who
@@ -89,11 +91,13 @@ class SqlCommand:
             run.told(task, op, "")
             run.heard(task, b"")
             return
+        if answer.session.cut or answer.session.status == TransactionStatus.IDLE:
+            task.history.is_out(who)
         _tell(run, task, op, answer.reply, answer.shown, answer.error)
         if task.loses_reply and not answer.error:
             server.end_sessions([who])
             server.cut(who)
-            _lose(run, task)
+            _lose(run, task, who)
 
 
 def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
@@ -123,27 +127,29 @@ def execute(
     assert isinstance(server, PostgresServer)
     yield from run.standing(task, op)
     server.changed |= not op.reads  # a sequence moves on even in what is never committed
-    if not op.local and connection.pgconn.transaction_status != TransactionStatus.IDLE:
-        task.history.add(server.contents())  # what this transaction can see or has seen
+    if not connection.closed:
+        all_counts = server.answers.sees_all(connection.explorer_isolation)
+        status = connection.pgconn.transaction_status
+        _meets(task, connection.explorer_who, op, server, status, all_counts)
     ask(place, connection, op, tells=result is not None)
     try:
         answer = yield from _drive(place, server, connection, op, gen)
     except psycopg.Error as raised:
-        touched = _after(server, connection, op)
+        touched = _after(task, server, connection, op)
         error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
         task.victim = False
         shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
         learn(place, connection, op, b"", shown, type(error).__name__, touched)
         _tell(run, task, op, b"", shown, type(error).__name__)
         raise error from None
-    touched = _after(server, connection, op)
+    touched = _after(task, server, connection, op)
     reply, shown = reply_of(result() if result else None)
     learn(place, connection, op, reply, shown, touched=touched)
     _tell(run, task, op, reply, shown)
     if task.loses_reply:
         server.end_sessions([connection])
         cut(connection)
-        _lose(run, task)
+        _lose(run, task, connection.explorer_who)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
 
@@ -154,14 +160,31 @@ def _tell(run: Run, task: Task, op: Op, reply: bytes, shown: str, error: str = "
     run.heard(task, ("error", shown) if error else reply)
 
 
-def _lose(run: Run, task: Task) -> None:
+def _meets(
+    task: Task, who: Who, op: Op, server: PostgresServer | KnownPostgres, status: int, all_counts: bool
+) -> None:
+    """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
+    the usual isolation was asked for, what was seen counts for each command, and beyond the end: a transaction that has
+    ended may make another one fail."""
+    if op.local or op.text in ENDS and not all_counts:
+        return
+    if all_counts and status != TransactionStatus.IDLE:
+        task.history.add(server.contents())
+    elif not op.reads:
+        task.history.meets(who, server.contents(), op.identity)
+
+
+def _lose(run: Run, task: Task, who: Who) -> None:
+    task.history.is_out(who)
     run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
     task.history.add(b"lost")
     run.heard(task, "lost")
 
 
-def _after(server: PostgresServer, connection: psycopg.Connection[Any], op: Op) -> bool:
+def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     """→ may others see something new?"""
+    if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
+        task.history.is_out(connection.explorer_who)
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, writes=not op.reads, calls=calls(op))
     touched = not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE
@@ -196,6 +219,7 @@ def _drive(
                 place.task.session = connection
                 waits(place, connection, op)
                 yield from place.run.blocked(place.task)
+                place.task.history.meets(connection.explorer_who, server.contents())
                 goes_on(place, connection, op)
     except StopIteration as done:
         return done.value

@@ -67,6 +67,10 @@ class Answers:
             self._counts[op.text] = not op.reads and draws_number(op.text, self.counting or ())
         return self._counts[op.text]
 
+    def sees_all(self, isolation: IsolationLevel | None) -> bool:
+        """Does each command of a session of this isolation depend on what its transaction has seen before?"""
+        return self.strict or isolation not in USUAL
+
     def close(self) -> None:
         self.closed = True
         for known in (self.known, self.free, self.circle):
