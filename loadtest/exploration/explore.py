@@ -39,8 +39,9 @@ from loadtest.words import Word
 #: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
 #: lock table, or at several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
-#: … and so many in a lease are enough
-LOOKS = 10
+#: … and so many in a lease are enough; each look of one waiter is a moment at which another may begin, so of more than
+#: two waiters one has to do
+LOOKS, LOOKS_OF_MORE = 10, 1
 
 
 def explore(job: Job) -> Explored:
@@ -101,18 +102,21 @@ def _addresses(strategy: type[Strategy]) -> dict[str, str]:
     return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
 
 
-def _patience(strategy: type[Strategy]) -> dict[str, Any]:
+def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
     """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
     its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
     known = _parameters(strategy)
     wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
     if getattr(strategy, "nowait", False):  # its attempts are its looks
         return {"backoff": [POLL, POLL]}
-    least = DEAR_POLL if {"sql", "redis_nodes"} & known.keys() else POLL
-    least = max(least, lease / LOOKS) if isinstance(lease, float) else least
-    impatient = isinstance(wait, float) and isinstance(lease, float) and wait <= lease
-    looks = isinstance(poll, float)
-    return ({"lease": wait / 3} if impatient else {}) | ({"poll": max(poll, least)} if looks else {})
+    found = {}
+    if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
+        found["lease"] = lease = wait / 3
+    if isinstance(poll, float):
+        least = DEAR_POLL if {"sql", "redis_nodes"} & known.keys() else POLL
+        most = LOOKS if workers <= 2 else LOOKS_OF_MORE
+        found["poll"] = max(poll, least, lease / most if isinstance(lease, float) else 0.0)
+    return found
 
 
 @contextmanager
@@ -122,7 +126,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
-    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy), **given}
+    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()

@@ -20,13 +20,15 @@ Explore = Callable[..., Result]
 
 
 def copies_the_other(own: bank.Bank, amount: int) -> str:
-    """A's command says nothing of what it has found. It commits only when B is done, and B leaves no trace of its 200."""
+    """A's command says nothing of what it has found. It commits only when B is done, of whose 200 no trace is left."""
     if amount == 20:
         own.sql.execute("UPDATE account SET balance = 200 WHERE id = 2")
         own.sql.execute("UPDATE account SET balance = 100, version = 1 WHERE id = 2")
         return "refused"
     with own.sql.transaction():
-        own.sql.execute("UPDATE account SET balance = (SELECT balance FROM account WHERE id = 2) WHERE id = 1")
+        own.sql.execute(
+            "UPDATE account SET balance = (SELECT balance FROM account WHERE id = 2) WHERE id = 1"
+        )
         if not own.sql.execute("SELECT version FROM account WHERE id = 2").fetchone()[0]:
             raise psycopg.Rollback
     return "refused"

@@ -166,7 +166,7 @@ def _meets(
     """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
     the usual isolation was asked for, what was seen counts for each command, and beyond the end: a transaction that has
     ended may make another one fail."""
-    if op.local or op.text in ENDS and not all_counts:
+    if op.local or (op.text in ENDS and not all_counts):
         return
     if all_counts and status != TransactionStatus.IDLE:
         task.history.add(server.contents())
