@@ -148,6 +148,7 @@ CASES: dict[str, tuple[Story, str]] = {
             ),
             workers=3,
             faults=1,
+            settings={"poll": 1.0},
         ),
         "lost",
     ),

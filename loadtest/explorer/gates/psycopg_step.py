@@ -23,7 +23,7 @@ from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from loadtest.explorer.servers.postgres_cut import cut
 from loadtest.explorer.servers.postgres_known import KnownPostgres
 from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
-from loadtest.explorer.servers.postgres_way import ENDS
+from loadtest.explorer.servers.postgres_way import ENDS, lasts
 from loadtest.explorer.tasks import Task
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def begin(place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any) ->
 
 def execute(
     place: Here,
-    connection: psycopg.Connection[Any],
+    connection: Any,
     op: Op,
     gen: Any,
     result: Callable[[], PGresult | None] | None,
@@ -165,10 +165,10 @@ def _meets(
 ) -> None:
     """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
     the usual isolation was asked for, what was seen counts for each command, and beyond the end: a transaction that has
-    ended may make another one fail."""
+    ended may make another one fail. And the session may remember it (a cursor that is held)."""
     if op.local or (op.text in ENDS and not all_counts):
         return
-    if all_counts and status != TransactionStatus.IDLE:
+    if (all_counts and status != TransactionStatus.IDLE) or lasts(op.text):
         task.history.add(server.contents())
     elif not op.reads:
         task.history.meets(who, server.contents(), op.identity)

@@ -15,7 +15,7 @@ from loadtest.explorer.servers.known import Who
 USUAL = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction
 _LASTING = re.compile(
-    r"\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DECLARE)\b"
+    r"(?:^|;)\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DECLARE)\b"
     r"|set_config\s*\(",
     re.IGNORECASE,
 )
@@ -84,8 +84,9 @@ class Way:
         self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
     ) -> None:
         """The session has executed it, while that was committed, and is inside of a transaction now, or not."""
-        if _lasts(op.text):
-            self.lasting = digest(self.lasting, repr(who).encode(), op.identity)
+        if lasts(op.text):
+            found = b"" if op.local else contents  # a cursor that is held, and not a setting
+            self.lasting = digest(self.lasting, repr(who).encode(), op.identity, found)
         elif counts:
             self.numbers = digest(self.numbers, op.identity)
         self.known = self.known and not _TABLES.match(op.text)
@@ -127,7 +128,8 @@ def changes_nothing(op: Op) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _lasts(text: str) -> bool:
+def lasts(text: str) -> bool:
+    """Does the session remember it when its transaction is over?"""
     return bool(_LASTING.search(text))
 
 
