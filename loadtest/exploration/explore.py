@@ -39,8 +39,8 @@ from loadtest.words import Word
 #: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
 #: lock table, or at several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
-#: … and so many in a lease are enough; each look of one waiter is a moment at which another may begin, or be paused, so
-#: with more workers or faults one has to do
+#: … and so many in a lease are enough; each look of one waiter is a moment at which another may begin, so of more than
+#: two waiters one has to do
 LOOKS, LOOKS_OF_MORE = 10, 1
 
 
@@ -102,7 +102,7 @@ def _addresses(strategy: type[Strategy]) -> dict[str, str]:
     return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
 
 
-def _patience(strategy: type[Strategy], job: Job) -> dict[str, Any]:
+def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
     """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
     its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
     known = _parameters(strategy)
@@ -114,7 +114,7 @@ def _patience(strategy: type[Strategy], job: Job) -> dict[str, Any]:
         found["lease"] = lease = wait / 3
     if isinstance(poll, float):
         least = DEAR_POLL if {"sql", "redis_nodes"} & known.keys() else POLL
-        most = LOOKS if job.workers <= 2 and job.faults <= 1 else LOOKS_OF_MORE
+        most = LOOKS if workers <= 2 else LOOKS_OF_MORE
         found["poll"] = max(poll, least, lease / most if isinstance(lease, float) else 0.0)
     return found
 
@@ -126,7 +126,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
-    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job), **given}
+    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
     servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
