@@ -74,10 +74,11 @@ def _step(run: Run, task: Task, option: Option) -> Task:
     task.state, run.last = State.RUN, task
     if task.due is None:
         task.due = run.now
-    mark = timeline.shared(run)
+    polls = run.full and task.history.last is not None
+    mark = timeline.shared(run) if polls else b""
     if task.leases is None:  # its round begins
         task.leases, task.seen = timeline.leases(run), mark
-    task.own_step = task.seen == mark
+    task.own_step = polls and task.seen == mark
     if task.op.server:
         run.servers[task.op.server].before_step(task.op)
     return task

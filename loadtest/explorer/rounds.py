@@ -27,7 +27,7 @@ def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
     attempts.close(task)
-    if task.leases is None:  # not a step: it asked nobody
+    if task.leases is None and run.full:  # not a step: it asked nobody
         task.seen = timeline.shared(run)
     ends, before, task.leases = timeline.leases(run), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())

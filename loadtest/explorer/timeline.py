@@ -165,6 +165,8 @@ def look_who_is_free(run: Run) -> None:
                 run.wake(task, run.now)
         if not any(task.state is State.RUN for task in run.tasks):
             run.deadlock = [t for s in run.servers.values() for t in s.deadlocked(run.waiting_line)]
+    if not any(task.own_step or task.vain_since is not None for task in run.tasks):
+        return
     mark = shared(run)
     for task in run.tasks:
         if task.own_step:

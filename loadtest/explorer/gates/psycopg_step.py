@@ -84,6 +84,7 @@ class SqlCommand:
             _meets(task, who, op, server, session.status, server.answers.sees_all(session.isolation))
         answer = server.answer(who, op, self.begins, self.tells)
         if answer is None:
+            task.history.meets(who, server.contents())
             task.session = who
             run.block(task)
             return
@@ -170,7 +171,7 @@ def _meets(
         return
     if (all_counts and status != TransactionStatus.IDLE) or lasts(op.text):
         task.history.add(server.contents())
-    elif not op.reads:
+    elif not op.reads and status != TransactionStatus.IDLE:
         task.history.meets(who, server.contents(), op.identity)
 
 
@@ -218,6 +219,7 @@ def _drive(
             else:
                 place.task.session = connection
                 waits(place, connection, op)
+                place.task.history.meets(connection.explorer_who, server.contents())
                 yield from place.run.blocked(place.task)
                 place.task.history.meets(connection.explorer_who, server.contents())
                 goes_on(place, connection, op)
