@@ -94,8 +94,7 @@ def shape(run: Run) -> bytes:
 
 
 def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
-    mark = timeline.shared(run)
-    tasks = [_task(task, time, now, _put_off(run, task), mark) for task in worker.tasks]
+    tasks = [_task(run, task, time, now) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == run.now)
     told = worker.attempt.told
     return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(run, worker), tasks
@@ -122,7 +121,7 @@ def _late(task: Task, now: int | None) -> int | bool | None:
     return task.due and now - task.due
 
 
-def _task(task: Task, time: Any, now: int | None, doze: bool, mark: bytes) -> tuple[Any, ...]:
+def _task(run: Run, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
     history = task.history
     if not task.alive:
         return (task.state.value,)
@@ -130,10 +129,10 @@ def _task(task: Task, time: Any, now: int | None, doze: bool, mark: bytes) -> tu
         task.state.value,
         task.op.identity if task.op else b"",
         _late(task, now),
-        "dozes" if doze else time(task.until),
+        "dozes" if _put_off(run, task) else time(task.until),
         task.renews,
         task.notified,
         task.vain_since is not None,
-        task.looks_again and task.seen != mark,
+        task.looks_again and task.seen != timeline.shared(run),
         history.key(now) if now is not None else history.done,
     )
