@@ -1,6 +1,6 @@
 """`bench explorer`: schedules a second, what the reductions save, and the same small cases under frontrun.
 
-All in one run on the same servers, case by case in turns; without a fault, because frontrun has none. What is
+All in one run, case by case in turns (explorer_rounds.py); without a fault, because frontrun has none. What is
 compared is the search alone: no start of a process, no connecting, no schema, no replays; and no schedule from a
 recording, because frontrun runs each by real code. Both run in one process there. What all cores come to is measured
 besides (explorer_cores.py), on cases that are large enough.
@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from loadtest.bench import explorer_cores, explorer_peer, neighbours
 from loadtest.bench.explorer_cases import CASES, Case
 from loadtest.bench.explorer_cores import LARGE
 from loadtest.bench.explorer_rates import rates
+from loadtest.bench.explorer_rounds import ANY, ONE, Urls, in_turns
 from loadtest.bench.explorer_search import FULL, REAL, stage_for
 from loadtest.bench.measured import Measured, Row, failed
+from loadtest.bench.pinning import pinned
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
@@ -36,35 +39,46 @@ HOW = {USUAL: FULL, UNREDUCED: REAL}
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds: for each case under the peer, for each lane of the ledger's strategy, and of the large cases."""
+    """Seconds: for each case under the peer, for each lane of the ledger's strategy, and of the large cases.
+    `rounds`: of each case."""
 
     cases: tuple[str, ...] = tuple(CASES)
     large: tuple[str, ...] = LARGE
+    rounds: int = 5
     peer: float = 12.0
     ledger: float = 20.0
     cores: float = 20.0
     install: bool = True
 
 
-QUICK = Plan(large=LARGE[-1:], peer=5.0, ledger=5.0, cores=3.0, install=False)
+QUICK = Plan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
 
 
 def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. `told` hears what is being measured."""
     found.environment, found.warning = machine({}), neighbours.before()
-    with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
+
+    def theirs(case: Case, database: str, redis_url: str) -> Row:
+        return explorer_peer.measure(case, plan.peer, plan.install, database, redis_url)
+
+    with ExitStack() as stack:
+        places = {ANY: _servers(stack), ONE: _servers(stack, one_core=True)}
         for case in (CASES[name] for name in plan.cases):
-            told(case.name)
-            found.results += ours(case, postgres.url, valkey.url)
-            told(f"{case.name}, {explorer_peer.PEER}")
-            theirs = explorer_peer.measure(case, plan.peer, plan.install, postgres.url, valkey.url)
-            found.results.append(theirs)
+            told(f"{case.name}, in turns with {explorer_peer.PEER}")
+            found.results += in_turns(case, plan.rounds, places, ours, theirs)
+        postgres = stack.enter_context(Postgres(settings=SETTINGS))
         for name in plan.large:
             for how in explorer_cores.HOW:
                 told(f"{name}, {how}")
                 found.results.append(explorer_cores.measure(how, name, postgres, plan.cores))
     told(f"{ORM} through Django and redis-py")
     found.results.append(ledger(plan))
+
+
+def _servers(stack: ExitStack, one_core: bool = False) -> Urls:
+    with pinned(one_core):  # who starts them hands its core on
+        postgres = stack.enter_context(Postgres(settings=SETTINGS))
+        return postgres.url, stack.enter_context(Valkey()).url
 
 
 def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from loadtest.bench.explorer import LEDGER, ORM, UNREDUCED, USUAL
+from loadtest.bench.explorer import LEDGER, ORM, USUAL
 from loadtest.bench.explorer_cases import CASES
 from loadtest.bench.explorer_cores import REAL_CORES
 from loadtest.bench.explorer_peer import PEER
@@ -13,16 +13,14 @@ from loadtest.bench.goals import at_least, at_most
 from loadtest.bench.measured import Row
 
 LEFT_OUT = "this run left it out"
-JUDGED = {"kept", "lost"}
 
 
 def judge(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield each goal. The peer is compared case by case, where it came to a verdict: what it spends in a case that it
-    cannot finish is one of its time-outs, and says nothing of its speed."""
+    """Yield each goal."""
     by_name: dict[str, dict[str, Row]] = {}
     for row in rows:
         by_name.setdefault(row["strategy"], {})[row["case"]] = row
-    usual, unreduced, peer = (by_name.get(name, {}) for name in (USUAL, UNREDUCED, PEER))
+    usual, peer = (by_name.get(name, {}) for name in (USUAL, PEER))
     cores = [row for row in by_name.get(REAL_CORES, {}).values() if "seconds" in row]
     yield at_least(
         "schedules/s, psycopg, all cores, no reduction, every schedule by real code",
@@ -35,11 +33,7 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
     yield at_least(name, 400, ledger.get("schedules_per_s"), ledger.get("reason", ""))
     rightly = sum(row["right"] is True for row in usual.values()) if usual.keys() == CASES.keys() else None
     yield at_least("cases that the explorer judges rightly", len(CASES), rightly, LEFT_OUT)
-    ratios = [
-        unreduced[case]["schedules_per_s"] / row["schedules_per_s"]
-        for case, row in peer.items()
-        if case in unreduced and row["verdict"] in JUDGED
-    ]
+    ratios = [row["ratio"]["median"] for row in peer.values() if "ratio" in row]
     yield at_least(
         f"schedules/s ÷ {PEER}'s on the same case, median of the cases that it judged",
         10,

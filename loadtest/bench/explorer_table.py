@@ -8,8 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadtest.bench.explorer import UNREDUCED, USUAL
+from loadtest.bench.explorer_peer import PEER
 from loadtest.bench.measured import Row
-from loadtest.bench.tables import blank, fill
+from loadtest.bench.tables import blank, fill, span
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Table]:
@@ -17,6 +18,7 @@ def tables(rows: Sequence[Row]) -> Iterator[Table]:
     table = blank("The same cases, no fault, side by side", "case, by", *heads)
     yield fill(table, rows, lambda row: f"{row['case']}, {row['strategy']}", figures)
     yield factors(rows)
+    yield compared(rows)
 
 
 def figures(row: Row) -> tuple[str, ...]:
@@ -29,6 +31,26 @@ def figures(row: Row) -> tuple[str, ...]:
         "" if row["steps_per_s"] is None else f"{row['steps_per_s']:,.0f}",
         row["replayed"],
     )
+
+
+def compared(rows: Sequence[Row]) -> Table:
+    """Round by round, our schedules a second, each by real code, to those of the peer in its better place."""
+    table = blank(
+        "Side by side, each schedule by real code",
+        "case",
+        "ours/s",
+        f"{PEER}'s/s",
+        "where it is faster",
+        "ratio",
+    )
+    unreduced = {row["case"]: row for row in rows if row["strategy"] == UNREDUCED}
+    for row in rows:
+        if "ratio" in row:
+            ours = span(unreduced[row["case"]]["per_s"], 0)
+            table.add_row(
+                escape(row["case"]), ours, span(row["per_s"], 0), row["place"], span(row["ratio"], 1)
+            )
+    return table
 
 
 def factors(rows: Sequence[Row]) -> Table:

@@ -27,6 +27,10 @@ class Hand:
             self.job()
             self.done.release()
 
+    def prepare(self, job: Callable[[], None]) -> None:
+        """It will do this as soon as `begin` is released: until then its thread sleeps on."""
+        self.job = job
+
     def give(self, job: Callable[[], None] | None) -> None:
         self.job = job
         self.begin.release()

@@ -64,7 +64,8 @@ class History:
 
     def is_out(self, session: Hashable) -> None:
         """Of that transaction nothing is left but what it was told."""
-        self.inside = {other: met for other, met in self.inside.items() if other != session}
+        if session in self.inside:
+            self.inside = {other: met for other, met in self.inside.items() if other != session}
 
     def look(self, now: int) -> None:
         if not self.looks or self.looks[-1] != now:

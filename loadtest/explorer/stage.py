@@ -174,7 +174,7 @@ class Stage:
             run.recorder = Recorder(self.recording, run)
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if real is None or worker.index in real:
-                hand.give(self._job(run, worker))
+                hand.prepare(self._job(run, worker))
             else:
                 assert self.recording
                 worker.main.steps = player(run, worker.main, self.recording)
@@ -186,13 +186,13 @@ class Stage:
 
     def _worker(self, index: int) -> Worker:
         worker = Worker(chr(ord("A") + index), index)
-        worker.tasks.append(Task(worker.name, worker, main=True, thread=self.hands[index].thread))
+        hand = self.hands[index]
+        worker.tasks.append(Task(worker.name, worker, main=True, thread=hand.thread, go=hand.begin))
         return worker
 
     def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
         def job() -> None:
             attach(Here(run, worker.main))
-            worker.main.go.acquire()
             try:
                 if not run.ending:
                     run.heard(worker.main, worker.main.heard)

@@ -27,6 +27,12 @@ class State(Enum):
     DEAD = "dead"  # a fault ended it; its thread stands still until the run is over
 
 
+def _taken() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 @dataclass(eq=False)
 class Task:
     """One thread of a worker. Only the thread that has the baton touches any of this."""
@@ -45,7 +51,8 @@ class Task:
     #: what it waits for; `notified`: it came
     key: object = None
     notified: bool = False
-    go: threading.Lock = field(default_factory=threading.Lock)
+    #: released when it is this thread's turn
+    go: threading.Lock = field(default_factory=_taken)
     history: History = field(default_factory=History)
     #: its last round was the same as the one before: a poll in vain. Since when, in µs
     vain_since: int | None = None
@@ -79,9 +86,6 @@ class Task:
     guesses: int = 0
     #: by server, the connections that it uses: a connection's name is the thread that uses it, and its place here
     uses: dict[str, list[Any]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.go.acquire()
 
     @property
     def alive(self) -> bool:

@@ -22,6 +22,7 @@ from loadtest.bench import (
     explorer_frontrun,
     explorer_goals,
     explorer_peer,
+    explorer_rounds,
     explorer_table,
 )
 from loadtest.bench.explorer_cases import CASES
@@ -104,8 +105,9 @@ def test_a_peer_that_cannot_be_installed_is_not_run(monkeypatch: pytest.MonkeyPa
     ours = {"strategy": explorer.USUAL, "case": "no lock", "verdict": "lost", "right": True, "played": 1,
             "schedules": 3, "schedules_per_s": 1.0, "steps_per_s": 2.0, "replayed": ""}  # fmt: skip
     other = {**ours, "strategy": explorer.UNREDUCED, "schedules": 6}
-    _, factors = explorer_table.tables([ours, other, row])
+    _, factors, compared = explorer_table.tables([ours, other, row])
     assert list(factors.columns[3].cells) == ["2.0"]
+    assert not compared.row_count
 
 
 @pytest.fixture
@@ -171,14 +173,70 @@ def test_of_a_peer_the_search_alone_is_timed(tmp_path: Path, explorer_urls: tupl
     assert replayed == {**searched, "replayed": "10 of 10"}
 
 
-def test_a_case_that_the_peer_does_not_finish_says_nothing_of_its_speed() -> None:
-    def row(who: str, case: str, rate: float, verdict: str) -> dict[str, Any]:
-        return {"strategy": who, "case": case, "schedules": rate, "seconds": 1, "schedules_per_s": rate,
-                "verdict": verdict}  # fmt: skip
+def row(who: str, rate: float, verdict: str = "kept", replayed: str = "", case: str = "a") -> dict[str, Any]:
+    return {"strategy": who, "case": case, "schedules": rate, "seconds": 1, "schedules_per_s": rate,
+            "verdict": verdict, "right": verdict == "kept", "replayed": replayed}  # fmt: skip
 
-    rows = [row(explorer.UNREDUCED, case, 60, "kept") for case in "abcd"]
-    rows += [row(PEER, "a", 20, "kept"), row(PEER, "b", 10, "lost"), row(PEER, "c", 0.4, "inconclusive")]
-    rows.append({"strategy": PEER, "case": "d", "verdict": "inconclusive", "reason": "no answer within 18 s"})
+
+def test_a_peer_is_compared_round_by_round_where_it_is_faster() -> None:
+    given = {"one": iter([20, 10, 30]), "any": iter([12, 12, 12])}
+    answers = iter([60, 60, 60])
+    asked: list[set[int]] = []
+
+    def ours(case: Any, database: str, redis_url: str) -> Iterator[dict[str, Any]]:
+        asked.append(os.sched_getaffinity(0))
+        yield row(explorer.UNREDUCED, next(answers))
+
+    def peer(case: Any, database: str, redis_url: str) -> dict[str, Any]:
+        return row(PEER, next(given[database]))
+
+    places = {explorer_rounds.ANY: ("any", ""), explorer_rounds.ONE: ("one", "")}
+    own, theirs = explorer_rounds.in_turns(CASES["no lock"], 3, places, ours, peer)
+    assert own["per_s"] == {"min": 60, "median": 60, "max": 60}
+    assert (theirs["place"], theirs["schedules_per_s"]) == (explorer_rounds.ONE, 20)
+    assert theirs["ratio"] == {"min": 2, "median": 3, "max": 6}
+    assert {len(cores) for cores in asked} == {1}, "as a lane of explore"
+    assert len(os.sched_getaffinity(0)) == os.cpu_count()
+
+
+def test_where_the_peer_comes_to_no_verdict_it_is_asked_once_and_not_compared() -> None:
+    asked: list[str] = []
+
+    def peer(case: Any, database: str, redis_url: str) -> dict[str, Any]:
+        asked.append(database)
+        word = "inconclusive" if database == "any" else "kept"
+        return row(PEER, 10, word)
+
+    def ours(case: Any, *urls: str) -> Iterator[dict[str, Any]]:
+        yield row(explorer.UNREDUCED, 60)
+
+    places = {explorer_rounds.ANY: ("any", ""), explorer_rounds.ONE: ("one", "")}
+    _, theirs = explorer_rounds.in_turns(CASES["no lock"], 3, places, ours, peer)
+    assert asked == ["any", "one", "one", "one"]
+    assert (theirs["verdict"], theirs["ratio"]["median"]) == ("kept", 6)
+    places = {explorer_rounds.ONE: ("any", "")}
+    _, theirs = explorer_rounds.in_turns(CASES["no lock"], 3, places, ours, peer)
+    assert theirs["verdict"] == "inconclusive"
+    assert "ratio" not in theirs
+
+
+def test_of_several_rounds_the_worst_is_told() -> None:
+    """Once wrong is wrong; the one in the middle has the figures; one without any is the answer."""
+    rounds = [row(PEER, 3, "kept", ""), row(PEER, 1, "lost", "10 of 10"), row(PEER, 2, "lost", "9 of 10")]
+    one = explorer_rounds.of_rounds(rounds[1:])
+    assert (one["verdict"], one["right"], one["replayed"]) == ("lost", False, "9 of 10")
+    assert explorer_rounds.of_rounds([*rounds[1:], row(PEER, 5, "lost", "hangs")])["replayed"] == "hangs"
+    both = explorer_rounds.of_rounds(rounds)
+    assert (both["verdict"], both["right"], both["schedules"]) == ("kept or lost", False, 2)
+    assert both["per_s"] == {"min": 1, "median": 2, "max": 3}
+    silent = {"strategy": PEER, "case": "a", "verdict": "inconclusive", "reason": "no answer within 18 s"}
+    assert explorer_rounds.of_rounds([*rounds, silent]) == silent
+
+
+def test_the_goal_is_the_median_of_the_cases_that_the_peer_judged() -> None:
+    rows = [row(PEER, 20, case="a") | {"ratio": {"min": 1, "median": 3, "max": 9}}]
+    rows += [row(PEER, 10, case="b") | {"ratio": {"min": 1, "median": 6, "max": 9}}]
+    rows += [row(PEER, 0.4, "inconclusive", case="c")]
     goals = {goal["name"]: goal for goal in explorer_goals.judge(rows)}
     ratio = next(goal for name, goal in goals.items() if "÷" in name)
     assert ratio["measured"] == 4.5, "the median of 3 and 6"
@@ -193,7 +251,7 @@ def test_bench_explorer(
 ) -> None:
     part = PARTS["explorer"]
     tiny = explorer.Plan(
-        cases=("no lock",), large=("no lock",), peer=1.0, ledger=1.0, cores=5.0, install=False
+        cases=("no lock",), large=("no lock",), rounds=2, peer=1.0, ledger=1.0, cores=5.0, install=False
     )
     monkeypatch.setitem(PARTS, "explorer", replace(part, plans=(tiny, tiny)))
     call_command("bench", "explorer", "--quick", "--output", str(tmp_path))

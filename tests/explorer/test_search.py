@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -94,10 +94,7 @@ def test_every_way_to_read_and_to_write_is_a_step(explore: Explore, deposit: Any
     ],
 )
 def test_what_only_reads(sql: str, reads: bool) -> None:
-    def _execute_gen(query: str, params: Any = None) -> Iterator[None]:
-        yield
-
-    assert describe(_execute_gen(sql), "_execute_gen", idle=False).reads is reads
+    assert describe("_execute_gen", {"query": sql, "params": None}, idle=False).reads is reads
 
 
 def test_reading_before_locking_loses(explore: Explore) -> None:

@@ -37,26 +37,28 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(server, connection, gen, name)
-    if error := beyond(gen, name):
+    given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
+    if error := beyond(name, given):
         place.run.error = error
         raise psycopg.NotSupportedError(str(error))
     try:
-        return _live(place, connection, gen, name, status == TransactionStatus.IDLE)
+        return _live(place, connection, gen, name, given, status == TransactionStatus.IDLE)
     except Halt:  # no thread may leave its session inside a transaction
         server.end_sessions([connection])
         gen.close()
         raise
 
 
-def _live(place: Here, connection: psycopg.Connection[Any], gen: Any, kind: str, idle: bool) -> Any:
-    """A thread executes a command."""
+def _live(
+    place: Here, connection: psycopg.Connection[Any], gen: Any, kind: str, given: dict[str, Any], idle: bool
+) -> Any:
+    """A thread executes a command. `kind`: the name of psycopg's generator; `given`: what that one was given."""
     run, task = place.run, place.task
     known: Any = connection
     known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
-    given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
     source = given.get("self")
-    op = describe(gen, kind, idle)
+    op = describe(kind, given, idle)
     if kind in ("_execute_gen", "_prepared_gen") and idle and not connection.autocommit:
         text = connection._get_tx_start_command()
         begins = SqlCommand(

@@ -47,9 +47,8 @@ NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
 NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
 
-def beyond(gen: Any, name: str) -> Broken | None:
-    """Why the explorer cannot vouch for this command, if it cannot."""
-    values = gen.gi_frame.f_locals
+def beyond(name: str, values: Mapping[str, Any]) -> Broken | None:
+    """Why the explorer cannot vouch for this command, if it cannot. `values`: what its generator was given."""
     if "copy" in name or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
         return Broken(f"{NO_GATE} ({name.strip('_')})")
     query = values.get("query", "")
@@ -64,24 +63,28 @@ def _by_the_clock(text: str) -> str:
     return found[0].strip() if found else ""
 
 
-def describe(gen: Any, name: str, idle: bool) -> Op:
+def describe(name: str, values: Mapping[str, Any], idle: bool) -> Op:
     if name == "_commit_gen":
         return Op(NAME, "COMMIT", b"COMMIT")
     if name == "_rollback_gen":
         return Op(NAME, "ROLLBACK", b"ROLLBACK")
-    values = gen.gi_frame.f_locals if gen.gi_frame else {}
     if name in ("_enter_gen", "_exit_gen"):  # `with connection.transaction()`
         return _transaction(values, idle, entering=name == "_enter_gen")
     query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
     text = query.decode() if isinstance(query, bytes) else str(query)
+    shown = text if params is None else f"{text} ← {_shown(params)}"
+    return Op(NAME, shown, repr((text, params)).encode(), *_kind_of(text))
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind_of(text: str) -> tuple[bool, bool]:
+    """Is it local, does it only read (Op)?"""
     several = bool(_SEVERAL.search(text))  # statements: the first word says nothing of the others
     local = bool(_LOCAL.match(text)) and not several
-    reads = local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)
-    shown = text if params is None else f"{text} ← {_shown(params)}"
-    return Op(NAME, shown, repr((text, params)).encode(), local, reads)
+    return local, local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)
 
 
-def _transaction(values: dict[str, Any], idle: bool, entering: bool) -> Op:
+def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
     outer = idle if entering else values["self"]._outer_transaction
     failed = values.get("exc_type") is not None
     if entering:
