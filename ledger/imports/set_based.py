@@ -26,14 +26,15 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from ledger.books import KeyReused
-from ledger.imports.stream import COPY, BulkLine, Running, stream
+from ledger.imports.dealing import BulkLine
+from ledger.imports.stream import COPY, Running, stream
 from ledger.models import Account, Book
 from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, Refused
 from ledger.stores import KeyTaken
 from ledger.stores.sql import key_taken
 
-__all__ = ["BulkLine", "Posted", "post_lines"]
+__all__ = ["Posted", "post_lines"]
 
 #: keys are ordered by their bytes (migration 0015), which is Python's order too
 ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"

@@ -22,7 +22,6 @@ Source       PostgreSQL, "Populating a Database" (COPY); "Deadlocks".
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
@@ -33,19 +32,20 @@ from typing import Any
 import psycopg
 from django.db import DatabaseError, connection, connections, transaction
 
-from ledger.imports.set_based import BulkLine, Posted, post_distinct
+from ledger.imports.dealing import BulkLine, Deal
+from ledger.imports.set_based import Posted, post_distinct
 from ledger.imports.turns import short_turns
 from ledger.models import Book
 from ledger.posting import Busy
 from ledger.stores import KeyTaken
 from ledger.strategies.sql import START_AGAIN, code_of
 
-__all__ = ["Incomplete", "deal", "load_lines"]
+__all__ = ["Incomplete", "load_lines"]
 
 SESSIONS = 2
 #: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
 CHUNK = 150_000
-KEY, ACCOUNT = itemgetter(0), itemgetter(1)  # of a BulkLine
+KEY = itemgetter(0)  # of a BulkLine
 #: of a group's first chunk: its session begins while the rest is dealt out
 FIRST = 10_000
 PAUSE = 0.05  # seconds until a session that has not ended is told again
@@ -179,20 +179,7 @@ def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) ->
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:
     """Yield a group and some `size` of its lines, in the order of the load, so that all groups soon have work."""
-    group_of, start, end = deal(lines, groups), 0, min(FIRST, size) * groups
+    deal, start, end = Deal(groups), 0, min(FIRST, size) * groups
     while start < len(lines):
-        shares: list[list[BulkLine]] = [[] for _ in range(groups)]
-        put = {number: shares[group].append for number, group in group_of.items()}
-        for line in lines[start:end]:
-            put[line.account](line)
-        yield from ((place, share) for place, share in enumerate(shares) if share)
+        yield from ((place, share) for place, share in enumerate(deal.shares(lines[start:end])) if share)
         start, end = end, end + size * groups
-
-
-def deal(lines: Sequence[BulkLine], groups: int) -> dict[str, int]:
-    """Return the group of each account: those with the most lines first, each to the group that has the fewest."""
-    dealt, held = {}, [0] * groups
-    for number, count in Counter(map(ACCOUNT, lines)).most_common():
-        dealt[number] = place = held.index(min(held))
-        held[place] += count
-    return dealt

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
-from typing import NamedTuple
 
+from ledger.imports.dealing import BulkLine
 from ledger.models import Book
 from ledger.models.sequence import STEP
 from ledger.posting import BIGINT, Refused, hashed, worker
@@ -39,14 +39,6 @@ number = struct.Struct(">iq").pack  # a BIGINT, or a time
 #: parent (the row before), id, balance before, balance after, seq, length of the key
 moved = struct.Struct(">i12sI i12sI iq iq iq i").pack
 PARENT = 20  # bytes
-
-
-class BulkLine(NamedTuple):
-    """One request: its idempotency key, an account's number, an amount in minor units."""
-
-    key: str
-    account: str
-    amount: int
 
 
 @dataclass(slots=True)

@@ -29,12 +29,13 @@ DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "remote_write", "remot
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how often. Seconds are for one contender in one round."""
+    """How long and how often. Seconds are for one contender in one round; `loads`: the rounds of the import."""
 
     parts: frozenset[str] = frozenset(PARTS)
     yours: tuple[str, ...] = ()  # strategies, and strangers' locks, beside the usual ones
     rounds: int = 3
     seconds: float = 1.0
+    loads: int = 5
     lines: int = 300_000
     entries: tuple[int, ...] = (10_000, 100_000, MILLION)
     growth_accounts: tuple[int, ...] = (1, 10, 100, 1000)
@@ -44,6 +45,7 @@ class Plan:
 
 QUICK = Plan(
     rounds=1,
+    loads=1,
     seconds=0.3,
     parts=frozenset(PARTS) - {"hundred-accounts"},
     lines=2_000,
@@ -62,7 +64,7 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
         if part in plan.parts:
             found.results += rates.measure(accounts, plan.rounds, plan.seconds, plan.yours, told)
     if "import" in plan.parts:
-        found.results += bulk.imports(plan.rounds, plan.lines, told)
+        found.results += bulk.imports(plan.loads, plan.lines, told)
     if "reconcile" in plan.parts:
         found.results += bulk.reconciles(plan.entries, plan.lines, told)
     if "growth" in plan.parts:

@@ -13,9 +13,10 @@ from uuid import uuid4
 from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone
 
+from ledger.imports.dealing import BulkLine, Deal
 from ledger.imports.set_based import locked, post_lines, write_accounts
-from ledger.imports.side_by_side import deal, load_lines
-from ledger.imports.stream import COPY, BulkLine, stream
+from ledger.imports.side_by_side import load_lines
+from ledger.imports.stream import COPY, stream
 from ledger.models import Account, Book, Entry
 from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, worker
@@ -73,10 +74,7 @@ def by_bulk_create(book: Book, given: list[BulkLine]) -> None:
 def of_ready_rows(sessions: int, book: Book, given: list[BulkLine]) -> Callable[[], Any]:
     """The limit: the same entries, computed beforehand, into the same table, by as many sessions. Not one line is
     checked here."""
-    group_of = deal(given, sessions)
-    ready = [
-        _ready(book, [line for line in given if group_of[line.account] == group]) for group in range(sessions)
-    ]
+    ready = [_ready(book, share) for share in Deal(sessions).shares(given)]
     if sessions == 1:
         return ready[0]
 
@@ -121,13 +119,20 @@ WAYS: dict[str, Callable[[Book, list[BulkLine]], Callable[[], Any]]] = {
 
 
 def settle() -> None:
-    """Let the server write a checkpoint, as one that runs does every few minutes. From its first one on it uses old WAL
-    segments again; a new server makes each of them anew, 16 MiB of zeros, while the import waits."""
+    """Let the server do now what it does every few minutes: vacuum the table, and write a checkpoint. Else it does so
+    in the middle of somebody's turn, for the rows of those before."""
     try:
         with connection.cursor() as cursor:
+            cursor.execute(f"VACUUM ANALYZE {Entry._meta.db_table}")
             cursor.execute("CHECKPOINT")
     except DatabaseError:  # not everybody may, on a server that is not the bench's own
         return
+
+
+def warm_up(count: int) -> None:
+    """A load before the clock starts: a new server makes each segment of its log anew, 16 MiB of zeros, while the load
+    waits. From the checkpoint on it uses the old ones again."""
+    load_lines(fresh_book("select-for-update", ACCOUNTS), lines(count), sessions=SESSIONS)
 
 
 def imports(rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Row]:
@@ -136,6 +141,8 @@ def imports(rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Ro
     found: dict[str, list[float]] = {name: [] for name in WAYS}
     counts = dict.fromkeys(WAYS, count) | {BULK_CREATE: max(1, count // SHARE)}
     right = dict.fromkeys(WAYS, True)
+    told(f"{SET_BASED}: {count:,} lines, before the clock starts")
+    warm_up(count)
     for turn in range(rounds):
         for name, way in WAYS.items():
             told(f"{name}: {counts[name]:,} lines, round {turn + 1} of {rounds}")

@@ -9,7 +9,8 @@ from django.db import connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from ledger.books import KeyReused, open_book, post
-from ledger.imports.set_based import BulkLine, Posted, post_lines
+from ledger.imports.dealing import BulkLine
+from ledger.imports.set_based import Posted, post_lines
 from ledger.models import Account, Book, Entry
 from ledger.models.sequence import STEP
 from ledger.posting import Line, Posting, Refused

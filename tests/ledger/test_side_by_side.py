@@ -14,8 +14,9 @@ import pytest
 from django.db import DatabaseError, connection, connections, transaction
 
 from ledger.books import KeyReused, open_book, post
-from ledger.imports.set_based import BulkLine, Posted
-from ledger.imports.side_by_side import Incomplete, deal, load_lines
+from ledger.imports.dealing import BulkLine, Deal
+from ledger.imports.set_based import Posted
+from ledger.imports.side_by_side import Incomplete, load_lines
 from ledger.imports.turns import TURN, short_turns
 from ledger.models import Book, Entry
 from ledger.posting import Busy, Line, Posting, Refused
@@ -102,11 +103,26 @@ def by_account(book: Book) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield number, list(some)
 
 
-def test_the_accounts_with_the_most_lines_aredealt_out_first() -> None:
-    lines = [BulkLine("", number, 1) for number in "cabbbaacaddd"]
-    assert deal(lines, 2) == {"a": 0, "b": 1, "d": 1, "c": 0}
-    assert deal(lines, 9) == {"a": 0, "b": 1, "d": 2, "c": 3}
-    assert deal([], 2) == {}
+def dealt(texts: str, groups: int) -> dict[str, int]:
+    deal, came = Deal(groups), [[BulkLine("", number, 1) for number in text] for text in texts.split()]
+    for some in came:
+        shares = deal.shares(some)
+        assert sorted(line for share in shares for line in share) == sorted(some)
+        assert all(
+            deal.group_of[line.account] == group for group, share in enumerate(shares) for line in share
+        )
+    return deal.group_of
+
+
+def test_the_accounts_with_the_most_lines_are_dealt_out_first() -> None:
+    assert dealt("cabbbaacaddd", 2) == {"a": 0, "b": 1, "d": 1, "c": 0}
+    assert dealt("cabbbaacaddd", 9) == {"a": 0, "b": 1, "d": 2, "c": 3}
+    assert dealt("", 2) == {}
+
+
+def test_who_comes_late_goes_to_the_group_that_has_the_fewest_lines_and_stays() -> None:
+    assert dealt("ab aaac", 2)["c"] == 1
+    assert dealt("ab aaac cccccd cc", 2) == {"a": 0, "b": 1, "c": 1, "d": 0}
 
 
 def test_a_load_posts_what_is_missing(book: Book) -> None:
@@ -138,15 +154,11 @@ def test_no_chunk_is_committed_before_all_keys_are_known_to_be_different(book: B
             return cursor.fetchall() == [("idle in transaction",)] * 2
 
     class Read(list[BulkLine]):
-        """Once by `deal`, before a session has anything to do, and then for the keys."""
-
-        times = 0
+        """For the keys; what is dealt out are slices, plain lists."""
 
         def __iter__(self) -> Iterator[BulkLine]:
             yield from self[:-1]
-            self.times += 1
-            if self.times == 2:
-                eventually(lambda: both_wait() or there(book), "each session has a chunk done")
+            eventually(lambda: both_wait() or there(book), "each session has a chunk done")
             yield self[-1]
 
     lines = Read([*LINES, BulkLine("k000", "A1", 1)])
