@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import struct
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
@@ -122,9 +123,9 @@ def _compute(
 def _by_account(lines: Sequence[BulkLine]) -> Iterator[list[tuple[str, list[BulkLine]]]]:
     """Yield some BUFFER lines at a time: an account's lines of a block together, in their order."""
     for start in range(0, len(lines), BLOCK):
-        by: dict[str, list[BulkLine]] = {}
+        by: defaultdict[str, list[BulkLine]] = defaultdict(list)
         for line in lines[start : start + BLOCK]:
-            by.setdefault(line.account, []).append(line)
+            by[line.account].append(line)
         some, count = [], 0
         for account, its in by.items():
             for first in range(0, len(its), BUFFER):
