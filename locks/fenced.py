@@ -1,15 +1,18 @@
 """fenced: the token lock, and with each grant a number that is larger than any before it.
 
-    A: acquire → token a7f3, number 33; read 100 (paused past the lease)
-    B:                                 acquire → token 91c2, number 34; read 100
-    B:                                 UPDATE … SET balance = 120, fence = 34 WHERE fence <= 34 → 1 row
-    A: UPDATE … SET balance = 110, fence = 33 WHERE fence <= 33 → 0 rows        the store refuses A
+    A: acquire → token a7f3, number 33; SET fence = 33 WHERE fence < 33 → 1 row; read 100 (paused past the lease)
+    B: acquire → token 91c2, number 34; SET fence = 34 WHERE fence < 34 → 1 row; read 100
+    B: UPDATE … SET balance = 120 WHERE fence = 34 → 1 row
+    A: UPDATE … SET balance = 110 WHERE fence = 33 → 0 rows        the store refuses A
 
-    the same lock in front of a store that does not look at the number:
+    in front of a store that compares the number at the write alone (`WHERE fence < 33`):
+    A: write 110, while B has read and not written yet                   A's 10 are gone when B writes 120
+    in front of a store that does not look at the number:
     A: write 110                                                         B's 20 are gone, as with `token`
 
 Guarantees   what `token` does; and the numbers grow with every grant, across release, expiry, SCRIPT FLUSH.
-             With a store that refuses numbers older than the last one it saw, a late holder cannot write.
+             With a store that registers the number before it is read, and lets only the newest one write, a late
+             holder cannot write. Compared at the write alone, it can (the strategy `fenced-at-write`).
 Breaks when  nobody checks the number: then it is `token`. A failover or a restart that loses the counter
              hands out a number twice; the store must then refuse a second holder with an equal number too.
 Costs        1 round trip to acquire (the number comes from the same script), 1 to release, and a column in
@@ -30,7 +33,7 @@ from locks.token_lock import TokenLock
 
 
 class FencedLock(TokenLock):
-    """`token` plus `.fencing_token`, for a store that checks it."""
+    """`token` plus `.fencing_token`, for a store that registers it before the read and checks it at the write."""
 
     slug = "fenced"
     title = "Token lock with a fencing number"
