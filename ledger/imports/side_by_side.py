@@ -1,6 +1,6 @@
 """A bulk load by several sessions at once: the lines of different accounts need not wait for each other.
 
-    the whole load: accounts → groups → chunks; is a key there twice?
+    the whole load: accounts → groups, as they come (dealing.py) → chunks; is a key there twice?
     each session:   (a chunk of its group: post_lines, one transaction, commits when no key is there twice) …
 
 One session is one process of PostgreSQL, and so one core's work. Here the accounts are dealt out to groups. All lines
@@ -138,8 +138,10 @@ def load_lines(
 
     The book must be one that post_lines can post to, and the caller in no transaction: it could hold what a session
     waits for. Raises KeyTaken (a key twice in the load): nothing is applied then. Raises Incomplete if a chunk is not
-    applied.
+    applied. Raises ValueError: less than one session, or than one line.
     """
+    if sessions < 1 or chunk < 1:
+        raise ValueError(f"{sessions} sessions, chunks of {chunk} lines: at least one of each")
     if connection.in_atomic_block:
         raise transaction.TransactionManagementError(
             "a load has sessions of its own: it cannot be in a transaction"
@@ -178,8 +180,17 @@ def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) ->
 
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:
-    """Yield a group and some `size` of its lines, in the order of the load, so that all groups soon have work."""
+    """Yield a group and at most `size` of its lines, in the order of the load, so that all groups soon have work: what
+    a group has beyond that waits for its next chunk."""
     deal, start, end = Deal(groups), 0, min(FIRST, size) * groups
+    rest: list[list[BulkLine]] = [[] for _ in range(groups)]
     while start < len(lines):
-        yield from ((place, share) for place, share in enumerate(deal.shares(lines[start:end])) if share)
+        for place, share in enumerate(deal.shares(lines[start:end])):
+            rest[place] += share
+            least = (
+                size if start and end < len(lines) else 1
+            )  # at the beginning and at the end also a short one
+            while len(rest[place]) >= least:
+                yield place, rest[place][:size]
+                rest[place] = rest[place][size:]
         start, end = end, end + size * groups

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from ledger.books import KeyReused, open_book, post
 from ledger.imports.dealing import BulkLine, Deal
 from ledger.imports.set_based import Posted
-from ledger.imports.side_by_side import Incomplete, load_lines
+from ledger.imports.side_by_side import Incomplete, _chunks, load_lines
 from ledger.imports.turns import TURN, short_turns
 from ledger.models import Book, Entry
 from ledger.posting import Busy, Line, Posting, Refused
@@ -123,6 +123,28 @@ def test_the_accounts_with_the_most_lines_are_dealt_out_first() -> None:
 def test_who_comes_late_goes_to_the_group_that_has_the_fewest_lines_and_stays() -> None:
     assert dealt("ab aaac", 2)["c"] == 1
     assert dealt("ab aaac cccccd cc", 2) == {"a": 0, "b": 1, "c": 1, "d": 0}
+
+
+def chunks_of(text: str, groups: int, size: int) -> list[tuple[int, str]]:
+    lines = [BulkLine("", number, 1) for number in text]
+    return [(place, "".join(line.account for line in chunk)) for place, chunk in _chunks(lines, groups, size)]
+
+
+def test_no_chunk_has_more_lines_than_were_asked_for() -> None:
+    """Whatever share of the load is one account's: its chunk is what others wait for."""
+    assert chunks_of("aaaaaaaaaa", 4, 2) == [(0, "aa")] * 5
+    assert chunks_of("aab" + "aaab" * 3, 2, 2) == [
+        *[(0, "aa"), (0, "a"), (1, "b")],
+        *[(0, "aa")],
+        *[(0, "aa"), (0, "aa"), (1, "bb")],
+        *[(0, "aa"), (1, "b")],
+    ]
+
+
+@pytest.mark.parametrize("given", [{"chunk": 0}, {"sessions": 0}, {"chunk": -1}])
+def test_without_a_session_or_a_line_there_is_no_load(book: Book, given: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        load_lines(book, LINES, **given)
 
 
 def test_a_load_posts_what_is_missing(book: Book) -> None:
