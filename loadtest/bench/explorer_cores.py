@@ -53,9 +53,16 @@ def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
         sum(each[figure] for each in answers) for figure in ("schedules", "steps", "played")
     )
     measured = rates(schedules, steps, max(each["seconds"] for each in answers))
-    word = "kept" if answers[0]["worst"] == UNBROKEN else answers[0]["worst"]
+    word = " or ".join(sorted(set(map(_word, answers))))
     about = {"played": played, "verdict": word, "right": word == CASES[case].right, "replayed": ""}
     return {**row, **measured, **about, "cause": answers[0]["cause"]}
+
+
+def _word(answer: dict[str, Any]) -> str:
+    """What a process found. Who was cut short has not seen that all is well."""
+    if answer["worst"] != UNBROKEN:
+        return str(answer["worst"])
+    return "kept" if answer["exhausted"] else "inconclusive"
 
 
 def _database(postgres: Postgres, name: str) -> str:
@@ -73,8 +80,8 @@ def _explore(
         with stage_for(CASES[case], database, redis_url, HOW[name], budget) as stage:
             all_there.wait(MARGIN)
             found = Search(stage).explore()
-        figures = ("schedules", "steps", "seconds", "played", "worst", "cause")
+        figures = ("schedules", "steps", "seconds", "played", "worst", "exhausted", "cause")
         told.put({figure: getattr(found, figure) for figure in figures})
     except Exception as error:  # noqa: BLE001  (told to the bench)
+        told.put({"error": f"{type(error).__name__}: {error}"})  # before those that wait for it have one, too
         all_there.abort()
-        told.put({"error": f"{type(error).__name__}: {error}"})

@@ -21,16 +21,18 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
     for row in rows:
         by_name.setdefault(row["strategy"], {})[row["case"]] = row
     usual, peer = (by_name.get(name, {}) for name in (USUAL, PEER))
-    cores = [row for row in by_name.get(REAL_CORES, {}).values() if "seconds" in row]
+    cores = list(by_name.get(REAL_CORES, {}).values())
+    amiss = next(filter(None, map(_amiss, cores)), "")
     yield at_least(
         "schedules/s, psycopg, all cores, no reduction, every schedule by real code",
         700,
-        _pooled(cores),
-        LEFT_OUT,
+        None if amiss else _pooled(cores),
+        amiss or LEFT_OUT,
     )
     ledger = next((row for row in rows if row["strategy"] == LEDGER), {"reason": LEFT_OUT})
     name = f"schedules/s, {ORM} through Django's ORM, all cores"
-    yield at_least(name, 400, ledger.get("schedules_per_s"), ledger.get("reason", ""))
+    amiss = _amiss(ledger)
+    yield at_least(name, 400, None if amiss else ledger["schedules_per_s"], amiss)
     rightly = sum(row["right"] is True for row in usual.values()) if usual.keys() == CASES.keys() else None
     yield at_least("cases that the explorer judges rightly", len(CASES), rightly, LEFT_OUT)
     ratios = [row["ratio"]["median"] for row in peer.values() if "ratio" in row]
@@ -46,6 +48,12 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
         None,
         f"here only {ORM} is explored: `time make explore` measures it",
     )
+
+
+def _amiss(row: Row) -> str:
+    """Why its figures count for nothing: it has none, or did not find what is true."""
+    wrong = "" if row.get("right", True) else f"the search of {row['case']} came to: {row['verdict']}"
+    return str(row.get("reason", wrong))
 
 
 def _pooled(rows: Sequence[Row]) -> float | None:

@@ -95,6 +95,30 @@ def test_the_goal_for_raw_commands_pools_the_large_cases() -> None:
     assert next(iter(explorer_goals.judge(rows[2:])))["measured"] is None
 
 
+@pytest.mark.parametrize(
+    ("amiss", "reason"),
+    [
+        ({"reason": "a process did not come to its end"}, "a process did not come to its end"),
+        ({"verdict": "inconclusive", "right": False}, "the search of b came to: inconclusive"),
+    ],
+)
+def test_a_search_that_failed_leaves_no_figure_of_the_others(amiss: dict[str, Any], reason: str) -> None:
+    whole = {
+        "strategy": explorer_cores.REAL_CORES,
+        "case": "a",
+        "schedules": 900,
+        "seconds": 1,
+        "right": True,
+    }
+    goal = next(iter(explorer_goals.judge([whole, {**whole, "case": "b", **amiss}])))
+    assert (goal["measured"], goal["met"], goal["reason"]) == (None, False, reason)
+
+
+def test_a_search_that_was_cut_short_is_not_right(postgres: Postgres) -> None:
+    row = explorer_cores.measure(explorer_cores.REAL_CORES, "FOR UPDATE", postgres, 0.000_001)
+    assert (row["verdict"], row["right"]) == ("inconclusive", False), row
+
+
 def test_a_peer_that_cannot_be_installed_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*args: Any, **keywords: Any) -> None:
         raise NotInstalled("not installed: no network")
