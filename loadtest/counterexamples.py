@@ -26,6 +26,9 @@ from loadtest.words import Word
 PATH = Path(__file__).resolve().parent.parent / "docs" / "counterexamples.md"
 BEGIN, END = "<!-- counterexamples: begin -->", "<!-- counterexamples: end -->"
 NO_FAULT = "no fault"
+WITHOUT_A_WITHDRAWAL = """Two deposits, and no withdrawal: of `check-then-decrement` (sells what is not there) and
+`optimistic-value` (ABA) this shows nothing, and they claim nothing.
+"""
 _COMMAND = "python manage.py explore --replay "
 _SHOWN = re.compile(
     r"\*\*([a-z]+)\*\*, ([a-z `+-]+), (\d+) steps?: `" + re.escape(_COMMAND) + r"([^`]+)`", re.MULTILINE
@@ -65,7 +68,7 @@ def section(reports: Sequence[Mapping[str, Any]]) -> str:
         "\n".join(_index(broken)),
     ]
     parts += ["\n".join(_broken(each)) for each in broken]
-    parts += ["## Exhausted, and kept\n", "\n".join(_kept(kept))]
+    parts += ["## Exhausted, and kept\n", WITHOUT_A_WITHDRAWAL, "\n".join(_kept(kept))]
     if open_:
         parts += ["## Undecided\n", "".join(f"- {_link(each)}: {each['cause']}.\n" for each in open_)]
     if out:

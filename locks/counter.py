@@ -10,11 +10,12 @@
     A: SETRANGE lock 30000 0 → 30001                   30 kB of zero bytes
     A: INCR lock → error: not an integer               nobody can acquire until someone deletes the key
 
-Guarantees   with `permits=1`, mutual exclusion while nobody crashes and nobody releases twice.
-Breaks when  a holder crashes: no command ever sets a lease, so the count stays for ever. Anyone's release
-             deletes the key. With `permits` > 1 one holder's release forgets the other holders too, and a
-             refused attempt's increment is never given back, so free permits stay unused. init() during a
-             hold makes garbage of the count.
+Guarantees   with `permits=1`, mutual exclusion while nobody crashes, nobody releases what is not theirs, and the
+             server forgets nothing.
+Breaks when  a holder crashes: no command ever sets a lease, so the count stays for ever. Anyone's release deletes
+             the key, and so does a server that forgets. With `permits` > 1 one holder's release forgets the other
+             holders too, and a refused attempt's increment is never given back, so free permits stay unused. init()
+             during a hold makes garbage of the count.
 Costs        1 round trip to acquire (again every 100 ms while waiting), 1 to release.
 Source       published as a "semaphore with a Redis counter" (Spring's `opsForValue().set(key, value, offset)`
              taken for `set(key, value, timeout)`).
@@ -38,16 +39,16 @@ class CounterLock(Lock):
     title = "INCR up to a number of permits"
     source = 'published as "a semaphore with a Redis counter"'
     guarantees = (
-        "with one permit: mutual exclusion while nobody crashes and nobody releases what is not theirs"
+        "with one permit: mutual exclusion while nobody crashes, nobody releases what is not theirs, and the"
+        " server forgets nothing"
     )
-    breaks_when = "a holder crashes; anyone releases; init() is called"
+    breaks_when = "a holder crashes; anyone releases; the server loses the key; init() is called"
     round_trips = "1 + 1"
     withstands = BESIDE_THE_LOCK | {
         Hazard.CONTENTION,
         Hazard.PAUSE,
         Hazard.OVERRUN,
         Hazard.RENEWAL_DIES,
-        Hazard.RENEWAL_LIVES,
         Hazard.WAITER_INTERRUPTED,
         Hazard.CLOCK_JUMP,
         Hazard.STAMPEDE,

@@ -8,20 +8,21 @@
     B:                    read, write, release → C, 43
        If B was killed meanwhile, PUBLISH reaches nobody: the same script goes on to C.
 
-Guarantees   mutual exclusion while the holder's process runs and the server forgets nothing; first come,
-             first served, without barging; a number that grows with every grant, also after the server lost
-             its data (after it lost the last moment of them, by a replica that lags, one may come twice).
-             A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next use.
-             Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every
-             command may be repeated after a lost reply. Each thread of a shared object is a holder of its own.
-             In a Cluster it follows its slot; after a primary that went without a word, one use says LockUnavailable
-             and the next asks the new one.
+Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
+             nothing; first come, first served, without barging; a number that grows with every grant, also after the
+             server lost its data (after it lost the last moment of them, by a replica that lags, one may come
+             twice). A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next use.
+             Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every command may be
+             repeated after a lost reply. Each thread of a shared object is a holder of its own. In a Cluster it
+             follows its slot; after a primary that went without a word, one use says LockUnavailable and the next
+             asks the new one.
 Bounds       How long the others are delayed by a crashed holder: one lease. A crashed waiter: nothing, as its
              connection is closed. Waiters that fell silent behind open connections (paused, cut off), however
              many together: two leases; the order among the rest may change then, once. Who lost its connection
              asks again at once and comes last; it gives up (LockUnavailable) when the server is away for
              longer than a lease. A message lost in another way: a third of the waiter's lease.
-Breaks when  the holder is paused past its lease and nobody checks the number (see `fenced`); a failover or
+Breaks when  the holder is paused past its lease, or cut off, or its section outlasts `cap`, and no store registers
+             the number before the read and checks it at the write (see `fenced`); a failover or
              restart loses the key; the server's clock jumps; the key is evicted.
 Costs        1 round trip to acquire, 1 to release; contended too, where CLIENT REPLY SKIP is a third command: who
              has to queue is woken by the hand-over alone. While it waits or holds, one more each third of the
@@ -65,9 +66,13 @@ class FairLock(ShortWay):
     title = "Fair queue with hand-over, renewed lease and fencing number"
     source = "ours; Redis manual; M. Kleppmann"
     guarantees = (
-        "mutual exclusion while the holder runs; first come, first served; losses told; a growing number"
+        "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing;"
+        " first come, first served; losses told; a growing number"
     )
-    breaks_when = "the holder is paused past its lease and nobody checks the number; the server loses the key"
+    breaks_when = (
+        "the holder is paused or cut off, or outlasts the cap, and no store checks the number;"
+        " the server loses the key"
+    )
     round_trips = "1 + 1, and 1 each third of the lease"
     lease_step = 0.001
     renews = True

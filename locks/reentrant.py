@@ -6,9 +6,11 @@
     thread 1: write 110
     thread 2: write 120                                                          thread 1's 10 are gone
 
-Guarantees   mutual exclusion between objects, while the holder's process runs; a crashed holder's lock ends
-             with its lease; nobody releases or renews another's lock.
-Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease.
+Guarantees   mutual exclusion between objects, while the holder's process runs, its renewal reaches the server, and
+             the server forgets nothing; a crashed holder's lock ends with its lease; nobody releases or renews
+             another's lock.
+Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease, or cut
+             off, or one error ends its renewal. The server loses the key.
              Each entry starts another renewal thread, none has a cap, no release stops one: if the business thread
              dies without a release, its lock lives as long as the process. A thread looks each half lease whether
              the object is inside: they pile up by nested entries, and by one section after another as well (those
@@ -43,9 +45,10 @@ class ReentrantLock(Lock):
     title = "Reentrant lock on a hash"
     source = 'published as "a reentrant distributed lock"'
     guarantees = (
-        "mutual exclusion between objects while the holder's process runs; nested acquires by its owner"
+        "mutual exclusion between objects while the holder runs, its renewal reaches the server, and the server"
+        " forgets nothing; nested acquires by its owner"
     )
-    breaks_when = "threads share the object; the holder is paused past its lease"
+    breaks_when = "threads share the object; the holder is paused or cut off; one error ends its renewal"
     round_trips = "1 + 1, and 1 each half lease for every entry"
     lease_step = 0.001
     renews = True

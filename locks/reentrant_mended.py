@@ -10,11 +10,11 @@
     B:                    acquire → 1, read 100, write 120
     A: write 110          B's 20 are gone; A learns it at its release (LockLost), `.held` is False before
 
-Guarantees   mutual exclusion between objects and between threads, while the holder's process runs and the
-             server forgets nothing. One renewal thread for a holding, whatever its depth; it asks whose lock it
-             is, it ends with the release, with the thread that acquired, with the lock object, and after `cap`
-             seconds. An acquire that is interrupted gives back what it had been granted.
-Breaks when  the process is paused past the lease; the section outlasts `cap`; the server loses the key.
+Guarantees   mutual exclusion between objects and between threads, while the holder's process runs, its renewal
+             reaches the server, and the server forgets nothing. One renewal thread for a holding, whatever its
+             depth; it asks whose lock it is, it ends with the release, with the thread that acquired, with the lock
+             object, and after `cap` seconds. An acquire that is interrupted gives back what it had been granted.
+Breaks when  the process is paused past the lease, or cut off; the section outlasts `cap`; the server loses the key.
 Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each third of a lease.
 Source       ours: `reentrant` with its five flaws mended.
 """
@@ -46,10 +46,11 @@ class ReentrantMendedLock(Lock):
     slug = "reentrant-mended"
     title = "Reentrant lock, mended"
     source = "ours, after `reentrant`"
-    guarantees = "mutual exclusion between objects and threads while the process runs; nested acquires"
-    breaks_when = (
-        "the process is paused past the lease; the section outlasts the cap; the server loses the key"
+    guarantees = (
+        "mutual exclusion between objects and threads while the process runs, its renewal reaches the server,"
+        " and the server forgets nothing; nested acquires"
     )
+    breaks_when = "the process is paused or cut off; the section outlasts the cap; the server loses the key"
     round_trips = "1 + 1, and 1 each third of a lease"
     lease_step = 0.001
     renews = True

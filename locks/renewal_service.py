@@ -15,12 +15,12 @@
     B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000
     A: HDEL register lock               nobody renews B's lock: its section outlasts the lease, C is inside too
 
-Guarantees   mutual exclusion while the service runs: neither overrun nor a holder that is paused in its section loses
-             the lock.
+Guarantees   mutual exclusion while the service runs and the server forgets nothing: neither overrun nor a holder that
+             is paused in its section loses the lock.
 Breaks when  the holder dies: the service does not know, and its lock lives for ever. That is the price of a
              renewal apart from what it stands for: the lease no longer says that anyone is alive. A holder that is
              paused before it is registered loses the lock; a release that is slow between its two commands takes its
-             successor out of the register.
+             successor out of the register. The server loses the key, or its clock jumps.
 Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
 Source       published as "a renewal service for business that takes long".
 """
@@ -56,8 +56,13 @@ class RenewalServiceLock(Lock):
     slug = "renewal-service"
     title = "Lease renewed by a service of its own"
     source = 'published as "a renewal service for business that takes long"'
-    guarantees = "mutual exclusion while the service runs, also for a holder paused in its section"
-    breaks_when = "the holder dies: its lock lives for ever; it is paused before it is registered"
+    guarantees = (
+        "mutual exclusion while the service runs and the server forgets nothing, also for a holder paused in its"
+        " section"
+    )
+    breaks_when = (
+        "the holder dies: its lock lives for ever; it is paused before it registers; the server loses the key"
+    )
     round_trips = "2 + 2, and 1 each look"
     lease_step = 0.001
     renews = True

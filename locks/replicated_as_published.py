@@ -11,7 +11,8 @@
     the primary dies; its replica, which never got the key, is promoted
     B:                                     SET lock 91c2 NX EX 5 → OK: both are inside
 
-Guarantees   what `token` does, and a failover only if the replicas happened to confirm.
+Guarantees   mutual exclusion while section and wait fit the lease, and through a failover only if the replicas
+             happened to confirm. A late holder does not hear of it; a forked child may release its parent's lock.
 Breaks when  the replicas do not confirm: it goes on without them. The wait runs while the lease runs and can
              eat all of it. Where the client waits no longer for a reply than the server waits for the replicas
              (redis-py's default is 5 s, too), an unconfirmed acquire raises, and its key stands in everyone's way
@@ -40,8 +41,11 @@ class ReplicatedAsPublishedLock(Lock):
     slug = "replicated-as-published"
     title = "SET NX EX and WAIT, its answer ignored"
     source = 'published as "WAIT makes the Redis lock safe"'
-    guarantees = "as `token`; a failover is withstood only if the replicas happened to confirm"
-    breaks_when = "the replicas do not confirm; the wait eats the lease"
+    guarantees = (
+        "mutual exclusion while section and wait fit the lease; through a failover only if the replicas"
+        " happened to confirm"
+    )
+    breaks_when = "the replicas do not confirm; the wait eats the lease; a loss is not told"
     round_trips = "2 + 1"
     lease_step = 1.0
     #: on a server without a replica its first acquire already waits until its own lease is over

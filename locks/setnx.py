@@ -38,7 +38,6 @@ class SetnxLock(Lock):
         Hazard.PAUSE,
         Hazard.OVERRUN,
         Hazard.RENEWAL_DIES,
-        Hazard.RENEWAL_LIVES,
         Hazard.WAITER_INTERRUPTED,
         Hazard.CLOCK_JUMP,
         Hazard.STAMPEDE,

@@ -9,12 +9,13 @@
     B:                            write 120
     A: write 110                                                               B's 20 are gone
 
-Guarantees   mutual exclusion between clients whose clocks agree, while no lock is ever left behind. A crash
-             between SETNX and EXPIRE heals: the time in the value passes.
-Breaks when  two clients find the same dead lock (both delete, both win); a client's clock runs ahead (it
-             deletes a living lock); the section outlasts the lease; anyone releases. Every exception in acquire
-             is swallowed: after a lost reply or a failed EXPIRE it says "not acquired" while the lock stays
-             held, and its own caller waits for itself.
+Guarantees   mutual exclusion between clients whose clocks agree, while no lock is ever left behind, every section fits
+             its lease, and the server forgets nothing. A crash between SETNX and EXPIRE heals: the time in the value
+             passes.
+Breaks when  two clients find the same dead lock (both delete, both win); a client's clock runs ahead (it deletes a
+             living lock); section or pause outlasts the lease; the server loses the key; anyone releases. Every
+             exception in acquire is swallowed: after a lost reply or a failed EXPIRE it says "not acquired" while
+             the lock stays held, and its own caller waits for itself.
 Costs        3 round trips to acquire (GET, SETNX, EXPIRE; 4 with a DEL), 1 to release.
 Source       published as the fix for "SETNX and EXPIRE are two commands": the expiry time in the value.
 """
@@ -37,8 +38,14 @@ class TimestampLock(Lock):
     slug = "timestamp"
     title = "SETNX with the expiry time in the value"
     source = 'published as the fix for "SETNX and EXPIRE are two commands"'
-    guarantees = "mutual exclusion between clients whose clocks agree, while no lock is left behind"
-    breaks_when = "two clients find the same dead lock; a client's clock is ahead; a reply is lost"
+    guarantees = (
+        "mutual exclusion between clients whose clocks agree, while no lock is left behind,"
+        " sections fit the lease, and the server forgets nothing"
+    )
+    breaks_when = (
+        "two clients find the same dead lock; a client's clock is ahead; a reply is lost;"
+        " section or pause outlasts the lease"
+    )
     round_trips = "3 + 1"
     lease_step = 1.0
     withstands = BESIDE_THE_LOCK | {

@@ -6,9 +6,11 @@
     C:                                SET … → OK, read 100
     A: write 110                      C: write 120                 A's 10 are gone
 
-Guarantees   mutual exclusion while nobody ever waits as long as the wait time.
-Breaks when  a waiter gives up: it deletes the holder's lock. Likewise a late holder, and anyone's release. The
-             spin loads server and client.
+Guarantees   mutual exclusion while every section fits its lease, nobody ever waits as long as the wait time, and the
+             server forgets nothing.
+Breaks when  a waiter gives up: it deletes the holder's lock. Likewise a late holder, and anyone's release. A section
+             or a pause outlasts the lease; the server loses the key, or its clock jumps. The spin loads server and
+             client.
 Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
 Source       published as `try { locked = tryLock(wait) … } finally { unlock() }`. Its unlock is not published:
              here it is a plain DEL, in `try-lock-checked` it asks whose lock it is.
@@ -33,8 +35,13 @@ class TryLock(Lock):
     slug = "try-lock"
     title = "Spin, then unlock in any case (DEL)"
     source = "published as try { tryLock(wait) } finally { unlock() }"
-    guarantees = "mutual exclusion while nobody waits as long as the wait time"
-    breaks_when = "a waiter gives up: its finally deletes the holder's lock"
+    guarantees = (
+        "mutual exclusion while sections fit the lease, nobody waits as long as the wait time,"
+        " and the server forgets nothing"
+    )
+    breaks_when = (
+        "a waiter gives up: its finally deletes the holder's lock; section or pause outlasts the lease"
+    )
     round_trips = "1 + 1"
     lease_step = 0.001
     withstands = NONE

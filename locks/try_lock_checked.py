@@ -5,7 +5,8 @@
     B:                                finally: unlock() → error: not held       the caller never hears "busy"
     B's caller: catches "busy" to try again later; gets an error that it takes for a fault of its program
 
-Guarantees   what `token` does; no balance is lost by a waiter that gives up.
+Guarantees   mutual exclusion while the section fits the lease, as `token`; no balance is lost by a waiter that gives
+             up. A late holder hears LockNotHeld; a forked child may release its parent's lock.
 Breaks when  the section outlasts the lease. The error of unlock() hides "busy": callers that retry on "busy"
              do not retry.
 Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.

@@ -6,10 +6,12 @@
     A's thread: PTTL lock → 900, PEXPIRE lock 5000       it extends B's lock: it never asks whose it is
     A: GET lock → A:uuid  … expires, B acquires …  DEL lock     B's lock is deleted: check and delete are two
 
-Guarantees   mutual exclusion while the holder's process runs; a crashed holder's lock ends with its lease.
-Breaks when  the holder is paused past the lease (two holders); its thread then extends a stranger's lock;
-             a release that was overtaken between GET and DEL deletes its successor's lock, and so does a DEL that
-             the client sends again because its reply was lost (redis-py's usual one does); a failover loses the key.
+Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
+             nothing; a crashed holder's lock ends with its lease.
+Breaks when  the holder is paused past the lease, or cut off, or one error ends its thread (two holders); a thread
+             that lives then extends a stranger's lock; a release that was overtaken between GET and DEL deletes its
+             successor's lock, and so does a DEL that the client sends again because its reply was lost (redis-py's
+             usual one does); a failover loses the key.
 Costs        1 round trip to acquire (polled every 1 s), 2 to release, 1 each 300 ms for the thread.
 Source       the first article's watchdog: threadId:uuid, lease 5 s, looks every 300 ms, extends below 1 s.
 """
@@ -33,8 +35,12 @@ class WatchdogLock(Lock):
     slug = "watchdog"
     title = "SETNX with a watchdog thread"
     source = "first article: the watchdog"
-    guarantees = "mutual exclusion while the holder's process runs; a crash frees the lock with its lease"
-    breaks_when = "the holder is paused past its lease; release is overtaken between GET and DEL"
+    guarantees = (
+        "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing"
+    )
+    breaks_when = (
+        "the holder is paused or cut off; one error ends its renewal; release is overtaken before its DEL"
+    )
     round_trips = "1 + 2, and 1 each 300 ms"
     lease_step = 0.001
     renews = True

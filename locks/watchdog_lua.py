@@ -8,8 +8,10 @@
     B:                    (crashes)
     A's thread: EXPIRE lock 5, EXPIRE lock 5, …       B's lock never ends: everyone waits for ever
 
-Guarantees   mutual exclusion while the holder's process runs; a release never deletes another's lock.
-Breaks when  the holder is paused past the lease (two holders). After any lost lock the orphaned thread keeps
+Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
+             nothing; a release never deletes another's lock.
+Breaks when  the holder is paused past the lease, or cut off, or one error ends its thread, or the server loses the
+             key (two holders). After any lost lock the orphaned thread keeps
              every successor's lock alive; if one of them crashes, its lock never ends. So it does after a
              release whose reply was lost.
 Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release, 1 each 300 ms for the thread.
@@ -36,9 +38,12 @@ class WatchdogLuaLock(Lock):
     slug = "watchdog-lua"
     title = "Lua acquire and release with a watchdog thread"
     source = "first article: the watchdog in Lua"
-    guarantees = "mutual exclusion while the holder's process runs; a crash frees the lock with its lease"
+    guarantees = (
+        "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing"
+    )
     breaks_when = (
-        "the holder is paused past its lease; its orphaned thread then keeps others' locks alive for ever"
+        "the holder is paused or cut off; its orphaned thread then keeps others' locks alive for ever;"
+        " one error ends its renewal"
     )
     round_trips = "1 + 1, and 1 each 300 ms"
     lease_step = 1.0

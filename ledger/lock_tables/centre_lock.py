@@ -40,7 +40,7 @@ class CentreLock(TableLock):
     breaks_when = "an overrun frees the successor's lock; in a caller's transaction two hold it"
     round_trips = "3 + 1, each with a commit"
     lease_step = 0.001
-    withstands = ELSEWHERE | {Hazard.CONTENTION, Hazard.RENEWAL_DIES, Hazard.RENEWAL_LIVES}
+    withstands = ELSEWHERE | {Hazard.CONTENTION, Hazard.RENEWAL_DIES}
 
     def __init__(
         self,

@@ -24,7 +24,6 @@ NO_LEASE = ELSEWHERE | {
     Hazard.PAUSE,
     Hazard.OVERRUN,
     Hazard.RENEWAL_DIES,
-    Hazard.RENEWAL_LIVES,
     Hazard.WAITER_INTERRUPTED,
     Hazard.CLOCK_JUMP,
 }

@@ -3,11 +3,13 @@
     A: EVALSHA add, account, +10      (100 → 110; nobody else's command runs meanwhile)
     B:                  EVALSHA add, account, +20      (110 → 130)
 
-Guarantees   no lost update among the clients: Redis runs one script at a time. A re-sent command counts once,
-             because the script knows its key: a bare HINCRBY whose reply was lost is sent again and counts twice.
+Guarantees   no lost update among the clients: Redis runs one script at a time. A re-sent command counts once, while
+             its key's record is there, which the script looks at: a bare HINCRBY whose reply was lost is sent again
+             and counts twice.
 Breaks when  the server forgets: a restart without persistence (everything), with `appendfsync everysec` (up to a
-             second), a failover (what the replica had not seen), eviction. The callers had been told "done": ten
-             prizes become fourteen. The script must not need anything that is not in Redis.
+             second), a failover (what the replica had not seen), eviction (of a key's record: it is applied again).
+             The callers had been told "done": ten prizes become fourteen. The script must not need anything that is
+             not in Redis.
 Costs        1 round trip.
 Source       Redis, HINCRBY and EVAL; the first article keeps its balance in Redis.
 """
@@ -38,7 +40,9 @@ class RedisAtomic(RedisStrategy):
     slug = "redis-atomic"
     title = "One script in Redis (HINCRBY)"
     source = "Redis: EVAL, HINCRBY"
-    guarantees = "no lost update among clients; a re-sent posting counts once"
+    guarantees = (
+        "no lost update among clients; a re-sent posting counts once, while its key's record is there"
+    )
     breaks_when = "the server forgets: restart, failover, eviction"
     round_trips = "1"
     withstands: ClassVar[frozenset[Hazard]] = REDIS_HAZARDS
