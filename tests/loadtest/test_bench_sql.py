@@ -81,7 +81,8 @@ def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.Monkey
     fresh = callers.fresh_book
     monkeypatch.setattr(strategies_bulk, "fresh_book", lambda *of: opened.append(fresh(*of)) or opened[-1])
     rows = list(strategies_bulk.imports(1, 300, lambda _: None))
-    assert len(opened) == len(rows) == len(strategies_bulk.WAYS)
+    assert len(rows) == len(strategies_bulk.WAYS)
+    assert len(opened) == len(rows) + 1, "the first load is before the clock starts"
     assert all(books_of(book).right for book in opened)
     assert all(row["right"] for row in rows)
 

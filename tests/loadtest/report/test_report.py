@@ -68,7 +68,7 @@ def test_a_strategy_has_its_own_words_and_a_strangers_lock_none(tmp_path: Path) 
     write(tmp_path, result("watchdog"), result("mylocks:mine"))
     html = page(tmp_path)
     assert html.count('href="#strategy-watchdog"') == html.count('id="strategy-watchdog"') == 1
-    assert "the holder is paused past its lease" in html
+    assert "the holder is paused or cut off" in html
     assert "strategy-mylocks" not in html
 
 
