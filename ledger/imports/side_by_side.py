@@ -185,11 +185,9 @@ def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple
     deal, start, end = Deal(groups), 0, min(FIRST, size) * groups
     rest: list[list[BulkLine]] = [[] for _ in range(groups)]
     while start < len(lines):
+        least = size if start and end < len(lines) else 1  # the first chunks and the last ones may be short
         for place, share in enumerate(deal.shares(lines[start:end])):
             rest[place] += share
-            least = (
-                size if start and end < len(lines) else 1
-            )  # at the beginning and at the end also a short one
             while len(rest[place]) >= least:
                 yield place, rest[place][:size]
                 rest[place] = rest[place][size:]
