@@ -10,6 +10,7 @@ from django.db import connection
 from loadtest.bench import neighbours
 from loadtest.bench import strategies_bulk as bulk
 from loadtest.bench import strategies_rates as rates
+from loadtest.bench.fresh_databases import fresh_databases
 from loadtest.bench.measured import Measured
 from loadtest.bench.strategies_goals import MILLION
 from loadtest.environment import environment
@@ -64,7 +65,8 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
         if part in plan.parts:
             found.results += rates.measure(accounts, plan.rounds, plan.seconds, plan.yours, told)
     if "import" in plan.parts:
-        found.results += bulk.imports(plan.loads, plan.lines, told)
+        with fresh_databases(found.notes.append) as turn:
+            found.results += bulk.imports(turn, plan.loads, plan.lines, told)
     if "reconcile" in plan.parts:
         found.results += bulk.reconciles(plan.entries, plan.lines, told)
     if "growth" in plan.parts:

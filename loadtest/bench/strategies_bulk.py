@@ -24,6 +24,7 @@ from ledger.reconciliation import books_of
 from loadtest.bench import reconcile_alone
 from loadtest.bench.callers import fresh_book, held
 from loadtest.bench.children import ChildFailed
+from loadtest.bench.fresh_databases import Turn
 from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 
@@ -109,7 +110,8 @@ def _ready(book: Book, given: list[BulkLine]) -> Callable[[], None]:
 
 
 #: what is done before the clock starts, and returns what is timed
-WAYS: dict[str, Callable[[Book, list[BulkLine]], Callable[[], Any]]] = {
+Way = Callable[[Book, list[BulkLine]], Callable[[], Any]]
+WAYS: dict[str, Way] = {
     SET_BASED: lambda book, given: partial(load_lines, book, given, sessions=SESSIONS),
     ONE_SESSION: lambda book, given: partial(post_lines, book, given),
     BULK_CREATE: lambda book, given: partial(by_bulk_create, book, given),
@@ -119,11 +121,9 @@ WAYS: dict[str, Callable[[Book, list[BulkLine]], Callable[[], Any]]] = {
 
 
 def settle() -> None:
-    """Let the server do now what it does every few minutes: vacuum the table, and write a checkpoint. Else it does so
-    in the middle of somebody's turn, for the rows of those before."""
+    """Let the server write now what it writes every few minutes; else it does so in the middle of somebody's turn."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute(f"VACUUM ANALYZE {Entry._meta.db_table}")
             cursor.execute("CHECKPOINT")
     except DatabaseError:  # not everybody may, on a server that is not the bench's own
         return
@@ -135,25 +135,33 @@ def warm_up(count: int) -> None:
     load_lines(fresh_book("select-for-update", ACCOUNTS), lines(count), sessions=SESSIONS)
 
 
-def imports(rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield a row for each way, in turns, each round into a fresh book: lines a second until the commit.
-    `right`: every book balances, and holds the sum of the lines."""
+def one(way: Way, count: int) -> tuple[float, bool]:
+    """Lines a second until the commit, and whether the book balances and holds the sum of the lines."""
+    book, given = fresh_book("select-for-update", ACCOUNTS), lines(count)
+    with transaction.atomic():
+        timed = way(book, given)
+    settle()
+    started = time.perf_counter()
+    timed()
+    speed = count / (time.perf_counter() - started)
+    return speed, held(book) == sum(line.amount for line in given) and books_of(book).right
+
+
+def imports(turn: Turn, rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Row]:
+    """Yield a row for each way, in turns, each with tables of its own."""
     found: dict[str, list[float]] = {name: [] for name in WAYS}
     counts = dict.fromkeys(WAYS, count) | {BULK_CREATE: max(1, count // SHARE)}
     right = dict.fromkeys(WAYS, True)
     told(f"{SET_BASED}: {count:,} lines, before the clock starts")
-    warm_up(count)
-    for turn in range(rounds):
+    with turn():
+        warm_up(count)
+    for place in range(1, rounds + 1):
         for name, way in WAYS.items():
-            told(f"{name}: {counts[name]:,} lines, round {turn + 1} of {rounds}")
-            book, given = fresh_book("select-for-update", ACCOUNTS), lines(counts[name])
-            with transaction.atomic():
-                timed = way(book, given)
-            settle()
-            started = time.perf_counter()
-            timed()
-            found[name].append(counts[name] / (time.perf_counter() - started))
-            right[name] &= held(book) == sum(line.amount for line in given) and books_of(book).right
+            told(f"{name}: {counts[name]:,} lines, round {place} of {rounds}")
+            with turn():
+                speed, is_right = one(way, counts[name])
+            found[name].append(speed)
+            right[name] &= is_right
     for name, speeds in found.items():
         about = {"measure": "import", "strategy": name, "accounts": ACCOUNTS, "lines": counts[name]}
         yield {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.Monkey
     opened: list[Book] = []
     fresh = callers.fresh_book
     monkeypatch.setattr(strategies_bulk, "fresh_book", lambda *of: opened.append(fresh(*of)) or opened[-1])
-    rows = list(strategies_bulk.imports(1, 300, lambda _: None))
+    rows = list(strategies_bulk.imports(nullcontext, 1, 300, lambda _: None))
     assert len(rows) == len(strategies_bulk.WAYS)
     assert len(opened) == len(rows) + 1, "the first load is before the clock starts"
     assert all(books_of(book).right for book in opened)
@@ -89,8 +90,9 @@ def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.Monkey
 
 def test_an_import_that_writes_less_than_it_says_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(strategies_bulk.WAYS, "bulk_create", lambda book, given: lambda: None)
-    rows = {row["strategy"]: row["right"] for row in strategies_bulk.imports(1, 300, lambda _: None)}
-    assert rows == dict.fromkeys(strategies_bulk.WAYS, True) | {"bulk_create": False}
+    rows = strategies_bulk.imports(nullcontext, 1, 300, lambda _: None)
+    right = {row["strategy"]: row["right"] for row in rows}
+    assert right == dict.fromkeys(strategies_bulk.WAYS, True) | {"bulk_create": False}
 
 
 def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
