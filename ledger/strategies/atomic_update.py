@@ -26,7 +26,7 @@ from django.db.models import F, Q
 from ledger.ids import fresh
 from ledger.models import Account
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
-from ledger.prepared import Prepared
+from ledger.prepared import Prepared, Row
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, in_range
@@ -37,7 +37,7 @@ WITH written AS (
     UPDATE ledger_account
     SET balance = balance + %(amount)s, version = version + 1, head = %(entry)s
     WHERE {which} AND (%(amount)s >= 0 OR floor IS NULL OR balance + %(amount)s >= floor)
-    RETURNING id, number, old.balance AS balance_before, new.balance AS balance_after, old.head AS parent
+    RETURNING id, number, version, old.balance AS balance_before, new.balance AS balance_after, old.head AS parent
 )
 INSERT INTO ledger_entry (id, book_id, account_id, key, fingerprint, place, amount, balance_before,
                           balance_after, parent, worker, read_at, written_at)
@@ -89,18 +89,22 @@ class AtomicUpdate(SqlStrategy):
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         """`place`: of the line's first entry in the posting."""
-        return (increment(self.store, posting, line, place),)
+        stored, _ = increment(self.store, posting, line, place)
+        return (stored,)
 
 
-def increment(store: SqlStore, posting: Posting, line: Line, place: int = 0) -> Stored:
-    """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then."""
+def increment(
+    store: SqlStore, posting: Posting, line: Line, place: int = 0, statement: Prepared = ADD
+) -> tuple[Stored, Row]:
+    """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then. The
+    second value: what else `statement` tells, or the account's version where it is several."""
     connection = connections[store.db]
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
         return in_one_transaction(store, posting, line, place)
-    stored = in_one_statement(store, connection, posting, line, place)
-    if stored is None:
+    found = in_one_statement(store, connection, posting, line, place, statement)
+    if found is None:
         raise _refused(store, line)
-    return stored
+    return found
 
 
 def in_one_statement(
@@ -111,9 +115,9 @@ def in_one_statement(
     place: int,
     statement: Prepared = ADD,
     **given: str,
-) -> Stored | None:
+) -> tuple[Stored, Row] | None:
     """Add to the row that `statement` chooses, by values of its own (`given`) too, and record it. None: there is no
-    such row, or the floor would break."""
+    such row, or the floor would break. The second value: what else the statement tells."""
     entry = fresh()
     given |= {
         "entry": entry.hex,
@@ -132,14 +136,13 @@ def in_one_statement(
             raise
     if not rows:
         return None
-    before, *chosen = rows[0]
-    number = chosen[0].decode() if chosen else line.account
-    return Stored(entry, number, line.amount, int(before), int(before) + line.amount)
+    before, *more = rows[0]
+    return Stored(entry, line.account, line.amount, int(before), int(before) + line.amount), more
 
 
 def in_one_transaction(
     store: SqlStore, posting: Posting, line: Line, place: int = 0, checked: bool = True
-) -> Stored:
+) -> tuple[Stored, Row]:
     """The same by F(), where there is no UPDATE … RETURNING old: the row's lock holds the rest together. `checked`:
     the floor is a condition of the UPDATE."""
     rows = Account.objects.using(store.db).filter(book_id=store.book.pk, number=line.account)
@@ -153,7 +156,7 @@ def in_one_transaction(
         change = Change(before, line.amount, after.balance, posting.key, posting.fingerprint)
         rows.update(head=change.entry)
         store.record([change], place)
-    return applied([change]).entries[0]
+    return applied([change]).entries[0], [after.version]
 
 
 def _refused(store: SqlStore, line: Line) -> Refused:

@@ -44,7 +44,7 @@ class CheckThenDecrement(SqlStrategy):
             lines = sorted(posting.lines, key=lambda line: line.account)
             return Applied(
                 tuple(
-                    in_one_transaction(self.store, posting, line, place, checked=False)
+                    in_one_transaction(self.store, posting, line, place, checked=False)[0]
                     for place, line in enumerate(lines)
                 )
             )

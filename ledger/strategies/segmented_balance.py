@@ -4,6 +4,8 @@
     B: UPDATE … SET balance = balance + 20 WHERE number = 'X/6'        another row: nobody waits
     C: SELECT sum(balance) WHERE number LIKE 'X/%'
 
+A thread begins at a row that its posting's key says, and stays at a row while it meets nobody there (own_row.py).
+
 Guarantees   what `atomic-update` guarantees, for each row; so the sum is right. A floor holds: each row has its
              share of what is left above it, and a withdrawal that is too large for one row locks all rows, in
              their order, and takes from several.
@@ -12,8 +14,10 @@ Breaks when  somebody decides on the sum without locking all rows: two decide on
              after row.
              A constraint over account and key does not see a request that was sent twice and went to two rows:
              the entries' is over the book and the key.
-Costs        1 round trip for a deposit, as `atomic-update`, but only every eighth meets a lock.
-Source       the sharded counter (Google App Engine, 2008); PostgreSQL has a row's lock, not a column's.
+Costs        1 round trip for a deposit, as `atomic-update`; up to eight threads that go on posting soon wait for
+             nobody.
+Source       the sharded counter (Google App Engine, 2008); LongAdder (Java 8) for who goes where; PostgreSQL has a
+             row's lock, not a column's.
 
 In the books, each row is an account of its own with its own chain: X/0 … X/7.
 """
@@ -30,13 +34,18 @@ from django.db import connections, transaction
 
 from ledger.models import Account
 from ledger.posting import Line, Posting, Refused, Snapshot, Stored, applied, compute
+from ledger.prepared import Prepared
 from ledger.stores.rows import snapshot
 from ledger.stores.segments import SEGMENT, row_of
-from ledger.strategies.atomic_update import AtomicUpdate, increment
+from ledger.strategies.atomic_update import STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment
+from ledger.strategies.own_row import OwnRows
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks.hazards import Hazard
 
 SEGMENTS = 8
+ADD = Prepared(
+    "ledger_add_to_row", STATEMENT.format(which=THIS_ONE, told=", (SELECT version FROM written)"), **TYPES
+)
 LONGEST = 38  # characters of an account's number
 
 
@@ -73,18 +82,25 @@ class SegmentedBalance(AtomicUpdate):
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         try:
-            at_home = Line(home(posting, line), line.amount)
-            if line.amount >= 0:
-                return (increment(self.store, posting, at_home, place),)
-            with self.holding_nothing_in_vain():
-                return (increment(self.store, posting, at_home, place),)
+            with self.holding_nothing_in_vain() if line.amount < 0 else nullcontext():
+                return (self.add_to_one(posting, line, place),)
         except Refused:
+            OwnRows.leave(self.book.pk, line.account)
             if line.amount >= 0:
                 self.store.read(
                     Posting("", (line,))
                 )  # no such account: by its own name, not by that of a row
                 raise
             return self.gather(posting, line, place)
+
+    def add_to_one(self, posting: Posting, line: Line, place: int) -> Stored:
+        row = OwnRows.of(self.book.pk, line.account)
+        if row is None:
+            row = home(posting)
+        its = Line(row_of(line.account, row), line.amount)
+        stored, (version,) = increment(self.store, posting, its, place, ADD)
+        OwnRows.wrote(self.book.pk, line.account, row, int(version))
+        return stored
 
     def holding_nothing_in_vain(self) -> AbstractContextManager[None]:
         """A withdrawal that waited for a row, and then found too little in it, has that row locked: all rows are to be
@@ -114,6 +130,6 @@ class SegmentedBalance(AtomicUpdate):
         return applied(changes).entries
 
 
-def home(posting: Posting, line: Line) -> str:
-    """Return the row that a posting goes to: by its key, which is as good as chance."""
-    return row_of(line.account, crc32(posting.key.encode()) % SEGMENTS)
+def home(posting: Posting) -> int:
+    """Return the row to which a thread that has none goes: by the posting's key, which is as good as chance."""
+    return crc32(posting.key.encode()) % SEGMENTS

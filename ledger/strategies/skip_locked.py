@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import connections
+from msgspec.structs import replace
 
 from ledger.arrays import quoted
 from ledger.posting import Line, Posting, Stored
@@ -58,7 +59,10 @@ class SkipLocked(SegmentedBalance):
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
         rows = quoted([row_of(line.account, segment) for segment in range(SEGMENTS)])
-        stored = in_one_statement(
+        found = in_one_statement(
             self.store, connections[self.db], posting, line, place, statement=ADD, rows=rows
         )
-        return (stored,) if stored else super().add(posting, line, place)
+        if found is None:
+            return super().add(posting, line, place)
+        stored, (number,) = found
+        return (replace(stored, account=number.decode()),)

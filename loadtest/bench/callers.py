@@ -75,7 +75,9 @@ def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[
 
 
 HEAD_START = 0.15  # seconds, so that all begin at the same moment
-WARM_UP = 0.25  # seconds: connections, plans, and the owner of a book
+WARM_UP = (
+    1  # second, as pgbench has: connections, plans, and the owner of a book. Not longer than what is timed
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: 
     connections.close_all()  # a connection that goes through a fork would be closed by each child
     with crew(*[caller(book, accounts, window)] * callers) as processes:
         acknowledged = 0
-        for length in (WARM_UP, seconds):
+        for length in (min(WARM_UP, seconds), seconds):
             started = time.monotonic() + HEAD_START
             for process in processes:
                 process.tell((started, started + length))

@@ -13,7 +13,7 @@ from django.db import connection
 
 from ledger.models import Book
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
-from loadtest.bench.callers import Rate, held
+from loadtest.bench.callers import WARM_UP, Rate, held
 from loadtest.bench.children import ChildFailed
 from loadtest.servers.postgres import binaries
 
@@ -30,7 +30,6 @@ PROCESSED = re.compile(r"^number of transactions actually processed: (\d+)", re.
 RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 FIRST = re.compile(r"^progress: ([0-9.]+) s, ([0-9.]+) tps", re.MULTILINE)
 LEAST = 0.5  # seconds that a rate is taken of
-WARM_UP = 1  # second: the sessions connect, the statement is planned. pgbench reports no shorter time
 
 
 class PgbenchFailed(ChildFailed):

@@ -34,7 +34,7 @@ class Plan:
 
     parts: frozenset[str] = frozenset(PARTS)
     yours: tuple[str, ...] = ()  # strategies, and strangers' locks, beside the usual ones
-    rounds: int = 3
+    rounds: int = 5
     seconds: float = 1.0
     loads: int = 5
     lines: int = 300_000

@@ -16,6 +16,7 @@ from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.strategies import find
+from ledger.strategies.own_row import OwnRows
 from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.remembered import Remembered
 from loadtest.exploration.restore import Opening, empty
@@ -71,6 +72,7 @@ class LedgerSubject:
     def reset(self, changed: Collection[str]) -> None:
         RenewalServiceLock._services.clear()  # each run's workers are processes that have just begun
         fair_lock_client.start_anew()
+        OwnRows.forget()
         self.opening.restore(changed)
 
     def posting(self, index: int) -> Posting:

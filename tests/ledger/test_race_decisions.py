@@ -12,6 +12,7 @@ from django.db import transaction
 
 from ledger.models import Account
 from ledger.posting import Applied, Line, Posting, Refused
+from ledger.stores.segments import row_of
 from ledger.strategies.segmented_balance import home
 from tests.ledger.race import Race, Worker
 
@@ -88,7 +89,7 @@ def test_a_decision_on_the_sum_of_the_rows_needs_all_of_them_locked(all_rows: bo
 def locks_first(race: Race, row: str, all_rows: bool) -> Worker:
     """A worker whose posting goes to `row`: it locks that one, or all rows, before it decides."""
     postings = (Posting(f"key-{number}", (WANTED,)) for number in count())
-    worker = decides(race.poster(row, next(each for each in postings if home(each, WANTED) == row)))
+    worker = decides(race.poster(row, next(each for each in postings if row_of("A", home(each)) == row)))
     apply = worker.strategy.apply
 
     def locked(posting: Posting) -> Applied:

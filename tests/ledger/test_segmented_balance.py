@@ -14,6 +14,7 @@ from ledger.models import Account, Book
 from ledger.posting import Line, Posting, Refused
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import KeyTaken, store_of
+from ledger.stores.segments import row_of
 from ledger.strategies.segmented_balance import home
 from tests.ledger.race import Race, State
 from tests.ledger.test_admin import user
@@ -138,7 +139,7 @@ LAST_TWO = ("A/0", "A/3")  # the rows with a piece each, when all others are emp
 def for_row(book: Book, row: str, to: tuple[Line, ...]) -> Posting:
     """A posting whose key leads to this row of the account A."""
     postings = (Posting(f"key-{number}", to) for number in count())
-    return next(each for each in postings if home(each, Line("A", 0)) == row)
+    return next(each for each in postings if row_of("A", home(each)) == row)
 
 
 @pytest.mark.parametrize(("slug", "lines"), [("skip-locked", 1), ("segmented-balance", 2)])

@@ -11,7 +11,7 @@ from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Books, Operation, Outcome, reconcile_book
 from ledger.stores import KeyTaken
-from ledger.stores.segments import row_of, spread
+from ledger.stores.segments import spread
 from ledger.strategies import find, segmented_balance, skip_locked
 from loadtest.history import Call, History
 from loadtest.trial import Trial, Witness, run
@@ -92,7 +92,7 @@ def test_a_trial_sees_what_was_applied_twice(slug: str, word: Word, monkeypatch:
         word is Word.CREATED
     ):  # the key decides nothing any more: neither the row nor whether it was there before
         rows, places, strategy = count(), count(), find(slug)
-        monkeypatch.setattr(segmented_balance, "home", lambda _, line: row_of(line.account, next(rows)))
+        monkeypatch.setattr(segmented_balance, "home", lambda _: next(rows))
         monkeypatch.setattr(skip_locked, "ANY_FREE", skip_locked.ANY_FREE.replace("BY number", "BY version"))
         add = strategy.add
         monkeypatch.setattr(strategy, "add", lambda it, posting, line: add(it, posting, line, next(places)))
