@@ -61,16 +61,18 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
     """Fill `found`. `told` hears what is being measured."""
     found.environment, found.warning = environment(), neighbours.before()
     found.notes.append(commits())
-    for part, accounts in ACCOUNTS.items():
-        if part in plan.parts:
-            found.results += rates.measure(accounts, plan.rounds, plan.seconds, plan.yours, told)
-    if "import" in plan.parts:
-        with fresh_databases(found.notes.append) as turn:
+    with fresh_databases(found.notes.append) as turn:
+        for part, accounts in ACCOUNTS.items():
+            if part in plan.parts:
+                found.results += rates.measure(turn, accounts, plan.rounds, plan.seconds, plan.yours, told)
+        if "import" in plan.parts:
             found.results += bulk.imports(turn, plan.loads, plan.lines, told)
-    if "reconcile" in plan.parts:
-        found.results += bulk.reconciles(plan.entries, plan.lines, told)
-    if "growth" in plan.parts:
-        found.results += rates.growth(plan.growth_accounts, plan.growth_callers, plan.growth_seconds, told)
+        if "reconcile" in plan.parts:
+            found.results += bulk.reconciles(plan.entries, plan.lines, told)
+        if "growth" in plan.parts:
+            found.results += rates.growth(
+                turn, plan.growth_accounts, plan.growth_callers, plan.growth_seconds, told
+            )
 
 
 def commits() -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from ledger.imports.dealing import BulkLine, Deal
@@ -24,7 +24,7 @@ from ledger.reconciliation import books_of
 from loadtest.bench import reconcile_alone
 from loadtest.bench.callers import fresh_book, held
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.fresh_databases import Turn
+from loadtest.bench.fresh_databases import Turn, settle
 from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 
@@ -118,15 +118,6 @@ WAYS: dict[str, Way] = {
     READY_ROWS: partial(of_ready_rows, 1),
     READY_SIDE_BY_SIDE: partial(of_ready_rows, SESSIONS),
 }
-
-
-def settle() -> None:
-    """Let the server write now what it writes every few minutes; else it does so in the middle of somebody's turn."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("CHECKPOINT")
-    except DatabaseError:  # not everybody may, on a server that is not the bench's own
-        return
 
 
 def warm_up(count: int) -> None:

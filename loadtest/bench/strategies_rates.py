@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger.strategies.segmented_balance import SEGMENTS
 from loadtest.bench import callers, pgbench
 from loadtest.bench.children import ChildFailed
+from loadtest.bench.fresh_databases import Turn
 from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
 
@@ -46,6 +47,7 @@ def turned(names: Sequence[str], turn: int, rounds: int) -> Sequence[str]:
 
 
 def measure(
+    turn: Turn,
     accounts: int,
     rounds: int,
     seconds: float,
@@ -56,11 +58,12 @@ def measure(
     pgbench did not fail."""
     found: dict[str, list[callers.Rate]] = {name: [] for name in dict.fromkeys((*CONTENDERS, *yours))}
     absent: dict[str, Row] = {}
-    for turn in range(rounds):
-        for name in turned(list(found), turn, rounds):
-            told(f"{name}, accounts: {accounts}, round {turn + 1} of {rounds}")
+    for place in range(rounds):
+        for name in turned(list(found), place, rounds):
+            told(f"{name}, accounts: {accounts}, round {place + 1} of {rounds}")
             try:
-                found[name].append(one(name, accounts, seconds))
+                with turn():
+                    found[name].append(one(name, accounts, seconds))
             except ChildFailed as error:
                 absent.setdefault(name, failed(error))
             except ValueError as error:  # it keeps no accounts on PostgreSQL
@@ -82,6 +85,7 @@ def measure(
 
 
 def growth(
+    turn: Turn,
     accounts: Sequence[int],
     processes: Sequence[int],
     seconds: float,
@@ -94,7 +98,8 @@ def growth(
             told(f"{name}: {of} accounts, {by} callers")
             about = {"measure": "growth", "along": along, "strategy": name, "accounts": of, "callers": by}
             try:
-                got = one(name, of, seconds, by)
+                with turn():
+                    got = one(name, of, seconds, by)
             except ChildFailed as error:
                 yield about | failed(error)
             else:

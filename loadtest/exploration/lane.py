@@ -36,7 +36,9 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         except (EOFError, OSError):
             return
         answer = _answer(explore if job.choices is None else replay, job)
+        gc.unfreeze()  # what the search has learned
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
+        gc.freeze()
         pipe.send({**answer, "environment": measured_at})
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from loadtest.explorer import timeline
+from loadtest.explorer import garbage, timeline
 from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.endings import ending_of, told_of
@@ -107,19 +106,18 @@ class Stage:
         self._know(run)
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
-        collects = gc.isenabled()
-        gc.disable()  # when it collects, finalizers and callbacks run in whatever thread is at it, and may read clocks
         try:
-            self._begin(run, real)
+            with garbage.not_now():
+                try:
+                    self._begin(run, real)
+                finally:
+                    Active.run = None
+                    run.endings = [ending_of(worker) for worker in workers]
+                    self._end(run)
         finally:
-            Active.run = None
-            run.endings = [ending_of(worker) for worker in workers]
-            self._end(run)
-            if collects:
-                gc.enable()
             self.runs += 1
-            if self.runs % COLLECT_EVERY == 0 or run.cold:  # cycles, errors: they hold sockets
-                gc.collect()
+            if self.runs % COLLECT_EVERY == 0 or run.cold:
+                garbage.collect()
         if run.error:
             raise run.error
         if run.around:

@@ -109,7 +109,7 @@ def test_a_strategy_or_a_pgbench_that_fails_has_a_reason(who: str, monkeypatch: 
         monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT no_such_column;\n")
     else:
         monkeypatch.setattr(callers, "caller", lambda *_: lambda: lambda _: 1 / 0)
-    rows = {row["strategy"]: row for row in strategies_rates.measure(1, 1, 0.1)}
+    rows = {row["strategy"]: row for row in strategies_rates.measure(nullcontext, 1, 1, 0.1)}
     other = ({"pgbench", "atomic-update"} - {who}).pop()
     assert rows[who]["verdict"] == "inconclusive"
     assert rows[other]["right"]
@@ -129,7 +129,9 @@ def test_a_reconcile_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench",))
-    rows = {row["strategy"]: row for row in strategies_rates.measure(1, 1, 0.1, ("redis-atomic",))}
+    rows = {
+        row["strategy"]: row for row in strategies_rates.measure(nullcontext, 1, 1, 0.1, ("redis-atomic",))
+    }
     assert rows["redis-atomic"]["verdict"] == "not-run"
     assert "only on redis" in rows["redis-atomic"]["reason"]
 

@@ -1,0 +1,30 @@
+"""When Python looks for garbage: between two runs, and only among what has come since the last time.
+
+A collection runs finalizers and callbacks in whatever thread is at it, and they may read clocks: not within a run. Lost
+connections wait in cycles with their errors, and a server has room for a hundred, so somebody has to look. But what a
+search has learned is millions of objects that stay: half a second for each look at all of them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def not_now() -> Iterator[None]:
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def collect() -> None:
+    """Look now, and never again at what is left by then, if somebody thaws it at the end (a search, a lane)."""
+    gc.collect()
+    if gc.get_freeze_count():
+        gc.freeze()
