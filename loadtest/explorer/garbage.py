@@ -23,8 +23,8 @@ def not_now() -> Iterator[None]:
             gc.enable()
 
 
-def collect() -> None:
-    """Look now, and never again at what is left by then, if somebody thaws it at the end (a search, a lane)."""
+def collect(*, keep: bool) -> None:
+    """Look now. `keep`: and never again at what is left by then; somebody thaws it at the end, a search or a lane."""
     gc.collect()
-    if gc.get_freeze_count():
+    if keep:
         gc.freeze()

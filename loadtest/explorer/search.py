@@ -58,6 +58,7 @@ class Search(Choosing):
         result, begun = self.result, _now()
         if thaws := not gc.get_freeze_count():
             gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
+        self.stage.keeps = True
         budget = self.bounds.budget or inf
         self.stage.until = begun + budget * (1 - SHARE)
         try:
@@ -79,7 +80,7 @@ class Search(Choosing):
                 result.decided = self.postponed.decided() if self.full else set()
                 self._scout(begun + budget)
         finally:
-            self.stage.until = inf
+            self.stage.until, self.stage.keeps = inf, False
             if self.stage.recording:
                 self.stage.recording.settled = False
             if thaws:

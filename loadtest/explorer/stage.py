@@ -52,6 +52,7 @@ class Stage:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until, self.runs = inf, 0
+        self.keeps = False  # a search is under way, and what is there stays until its end (garbage.py)
         #: found out before a search (waiters.py): does a worker look at a wall clock? The longest lease or wait, in µs
         self.looks, self.longest = False, 0
         self.recording = Recording() if bounds.recorded else None
@@ -117,7 +118,7 @@ class Stage:
         finally:
             self.runs += 1
             if self.runs % COLLECT_EVERY == 0 or run.cold:
-                garbage.collect()
+                garbage.collect(keep=self.keeps)
         if run.error:
             raise run.error
         if run.around:
