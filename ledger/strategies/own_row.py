@@ -47,10 +47,10 @@ class OwnRows:
         key = get_ident(), book, account
         before = cls._stays.get(key)
         trust = 0
-        if before and before.row == row:
+        if before:
             trust = min(before.trust + 1, PATIENCE) if version == before.version + 1 else before.trust - 1
         if trust < 0:
-            del cls._stays[key]
+            cls.leave(book, account)
             return
         if len(cls._stays) >= MOST and not before:
             cls.forget()
@@ -58,7 +58,7 @@ class OwnRows:
 
     @classmethod
     def leave(cls, book: UUID, account: str) -> None:
-        """There was too little in it."""
+        """This thread goes on from its row. Another one may have made all of them forget meanwhile."""
         cls._stays.pop((get_ident(), book, account), None)
 
     @classmethod
