@@ -18,4 +18,4 @@ RUN SECRET_KEY=only-for-collectstatic PRODUCTION=1 python manage.py collectstati
 
 USER 10001
 EXPOSE 8000
-CMD ["gunicorn", "ledger.wsgi", "--config", "ledger/gunicorn.py"]
+CMD ["gunicorn", "ledger.wsgi", "--config", "ledger/http/gunicorn.py"]

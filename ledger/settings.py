@@ -36,11 +36,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "ledger.api_errors.JsonErrorsMiddleware",
+    "ledger.http.api_errors.JsonErrorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "ledger.wrong_method.WrongMethodMiddleware",
+    "ledger.http.wrong_method.WrongMethodMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ledger.not_configured.NotConfiguredMiddleware",
+    "ledger.http.not_configured.NotConfiguredMiddleware",
 ]
 
 ROOT_URLCONF = "ledger.urls"

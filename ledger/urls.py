@@ -4,8 +4,8 @@ from django.contrib import admin
 from django.urls import path
 from django.views.generic import RedirectView
 
-from ledger.api import api
-from ledger.health import live, ready
+from ledger.http.api import api
+from ledger.http.health import live, ready
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),

@@ -240,8 +240,8 @@ def test_an_error_names_the_key_only_where_there_is_one(
         raise RuntimeError("broken")
 
     client.raise_request_exception = False
-    monkeypatch.setattr("ledger.api.open_book", broken)
-    monkeypatch.setattr("ledger.api.post", broken)
+    monkeypatch.setattr("ledger.http.api.open_book", broken)
+    monkeypatch.setattr("ledger.http.api.post", broken)
     opened = send(client, "/api/books", {"strategy": "no-lock", "count": 1})
     posted = send(client, f"{book}/postings", {"account": "A1", "amount": 1}, "k")
     assert [each.status_code for each in (opened, posted)] == [500, 500]

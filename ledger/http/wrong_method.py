@@ -3,7 +3,7 @@
     GET /admin/loadtest/trial/7/stop/ → 405, with a link to the page that has the button; nothing was done.
 
 That is where one lands who presses a button after the session has ended: the login leads on to the button's address.
-(The API has an answer of its own: ledger/api_errors.py.)
+(The API has an answer of its own: ledger/http/api_errors.py.)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import os
 bind = os.environ.get("BIND", "127.0.0.1:8000")
 workers = int(os.environ.get("WEB_WORKERS", "4"))
 #: slow clients hold no thread (docs/decisions/0012)
-worker_class = "ledger.web_worker.WaitressWorker"
+worker_class = "ledger.http.web_worker.WaitressWorker"
 #: a caller that waits for a lock occupies a thread
 threads = int(os.environ.get("WEB_THREADS", "8"))
 #: open at once in each process; the file descriptors of a process are 1024 on many machines

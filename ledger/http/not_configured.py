@@ -2,7 +2,7 @@
 
     a book is opened on MariaDB → MARIADB_URL goes → the book's page: 503, with what to set; nothing was applied.
 
-(The API has an answer of its own: ledger/api.py.)
+(The API has an answer of its own: ledger/http/api.py.)
 """
 
 from __future__ import annotations

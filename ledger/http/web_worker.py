@@ -74,7 +74,7 @@ class Channel(HTTPChannel):
 
 
 class WaitressWorker(Worker):
-    """`worker_class` of ledger/gunicorn.py. It ends when its master does."""
+    """`worker_class` of ledger/http/gunicorn.py. It ends when its master does."""
 
     def run(self) -> None:
         self.connections: dict[int, wasyncore.dispatcher] = {}

@@ -24,11 +24,11 @@ from ninja import Header, NinjaAPI, Path, Status
 from ninja.errors import HttpError, ValidationError
 from ninja.security import HttpBearer
 
-from ledger import schemas
 from ledger.addresses import NoServers
 from ledger.books import KeyReused, book_of, open_book, post
+from ledger.http import schemas
+from ledger.http.parser import StrictParser
 from ledger.models import Book
-from ledger.parser import StrictParser
 from ledger.posting import Busy, Line, NotConfigured, Posting, Refused
 from ledger.reconciliation import books_of, books_of_account
 from ledger.stores import store_of
