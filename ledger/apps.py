@@ -8,4 +8,4 @@ class LedgerConfig(AppConfig):
     verbose_name = "Ledger"
 
     def ready(self) -> None:
-        from ledger import checks  # noqa: F401  (registers itself)
+        from ledger.config import checks  # noqa: F401  (registers itself)

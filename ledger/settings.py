@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import environ
 
-from ledger import mariadb
 from ledger.addresses import BASE_DIR, addresses, lab_dir
-from ledger.look import UNFOLD as UNFOLD
-from ledger.secret import secret_key
+from ledger.config import mariadb
+from ledger.config.look import UNFOLD as UNFOLD
+from ledger.config.secret import secret_key
 
 env = environ.Env()
 _known = addresses()
@@ -81,7 +81,7 @@ DATABASES = {
 }
 if "MARIADB_URL" in _known:
     DATABASES["mariadb"] = mariadb.database(_known["MARIADB_URL"])
-DATABASE_ROUTERS = ["ledger.routers.LedgerRouter"]
+DATABASE_ROUTERS = ["ledger.config.routers.LedgerRouter"]
 
 CACHES = {
     "default": {

@@ -11,7 +11,7 @@ import django_redis.cache  # noqa: E402
 import django_redis.client  # noqa: E402, F401
 
 import ledger.books  # noqa: E402
-import ledger.routers  # noqa: E402, F401
+import ledger.config.routers  # noqa: E402, F401
 import loadtest.faults.worker  # noqa: E402, F401
 from ledger.strategies import known  # noqa: E402
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-import ledger.mariadb
+import ledger.config.mariadb
 from ledger.lock_tables import LOCK_TABLES
 from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
@@ -68,7 +68,7 @@ def maria() -> Iterator[str | None]:
         yield reason
         return
     with MariaDB() as server:
-        settings.DATABASES["mariadb"] = ledger.mariadb.database(server.url)
+        settings.DATABASES["mariadb"] = ledger.config.mariadb.database(server.url)
         connections.settings = connections.configure_settings(settings.DATABASES)
         try:
             call_command("migrate", database="mariadb", verbosity=0)

@@ -12,7 +12,7 @@ from django.core.cache import caches
 from django.db import connections
 from environ import Env
 
-from ledger import mariadb
+from ledger.config import mariadb
 from ledger.resources import redis_client
 
 NAMES = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS", "LAB_DIR")

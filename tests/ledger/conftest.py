@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-import ledger.mariadb
+import ledger.config.mariadb
 from loadtest.servers import MariaDB, mariadb
 
 
@@ -23,7 +23,7 @@ def mariadb_server(django_db_setup: None, django_db_blocker: Any) -> Iterator[No
         pytest.skip(reason)
     with ExitStack() as stack:
         url = os.environ.get("MARIADB_URL") or stack.enter_context(MariaDB()).url
-        settings.DATABASES["mariadb"] = ledger.mariadb.database(url)
+        settings.DATABASES["mariadb"] = ledger.config.mariadb.database(url)
         connections.configure_settings(settings.DATABASES)
         with django_db_blocker.unblock():
             call_command("migrate", database="mariadb", verbosity=0)
