@@ -14,8 +14,8 @@ from django.db import OperationalError, connections, transaction
 
 from ledger.models import Book
 from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
-from ledger.prepared import Prepared
 from ledger.stores import STORES, KeyTaken, store_of
+from ledger.stores.prepared import Prepared
 from ledger.stores.sql import ALIASES
 from ledger.strategies import Settings, find, known
 from ledger.strategies.sql import LOCKED, START_AGAIN, code_of

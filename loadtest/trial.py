@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ledger.books import open_book
 from ledger.models import Book
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
 from loadtest.deadlocks import deadlocks

@@ -21,7 +21,7 @@ from ledger.imports.operations import books_with_imports
 from ledger.models import Account, Book, Entry
 from ledger.posting import Refused
 from ledger.reconcile import timeline
-from ledger.reconciliation import losses_of
+from ledger.reconcile_stored import losses_of
 from ledger.strategies import find
 
 SHOWN = 200

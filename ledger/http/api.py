@@ -30,7 +30,7 @@ from ledger.http import schemas
 from ledger.http.parser import StrictParser
 from ledger.models import Book
 from ledger.posting import Busy, Line, NotConfigured, Posting, Refused
-from ledger.reconciliation import books_of, books_of_account
+from ledger.reconcile_stored import books_of, books_of_account
 from ledger.stores import store_of
 from ledger.strategies import known
 

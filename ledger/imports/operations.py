@@ -9,7 +9,7 @@ from math import inf
 
 from ledger.models import Book, ImportLine
 from ledger.reconcile import Books, Operation, Outcome
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 
 State = ImportLine.State
 _OUTCOMES = {

@@ -23,10 +23,10 @@ from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 
-from ledger.ids import fresh
 from ledger.models import Account
+from ledger.models.ids import fresh
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
-from ledger.prepared import Prepared, Row
+from ledger.stores.prepared import Prepared, Row
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, in_range

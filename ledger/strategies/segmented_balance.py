@@ -34,7 +34,7 @@ from django.db import connections, transaction
 
 from ledger.models import Account
 from ledger.posting import Line, Posting, Refused, Snapshot, Stored, applied, compute
-from ledger.prepared import Prepared
+from ledger.stores.prepared import Prepared
 from ledger.stores.rows import snapshot
 from ledger.stores.segments import SEGMENT, row_of
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment

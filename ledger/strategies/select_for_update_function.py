@@ -18,10 +18,10 @@ from typing import ClassVar
 
 from django.db import DatabaseError, IntegrityError, connections
 
-from ledger.arrays import plain, quoted
-from ledger.ids import fresh
+from ledger.models.ids import fresh
 from ledger.posting import Applied, Posting, Refused, Stored, worker
-from ledger.prepared import Prepared
+from ledger.stores.arrays import plain, quoted
+from ledger.stores.prepared import Prepared
 from ledger.stores.rows import key_taken
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, code_of
 from locks.hazards import Hazard

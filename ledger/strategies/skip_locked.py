@@ -24,9 +24,9 @@ from typing import ClassVar
 from django.db import connections
 from msgspec.structs import replace
 
-from ledger.arrays import quoted
 from ledger.posting import Line, Posting, Stored
-from ledger.prepared import Prepared
+from ledger.stores.arrays import quoted
+from ledger.stores.prepared import Prepared
 from ledger.stores.segments import row_of
 from ledger.strategies.atomic_update import STATEMENT, TYPES, in_one_statement
 from ledger.strategies.segmented_balance import SEGMENTS, SegmentedBalance

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from ledger.arrays import plain, quoted
 from ledger.models import Book
+from ledger.stores.arrays import plain, quoted
 from ledger.writer.clients import Asked
 from ledger.writer.wire import Told
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 
 from ledger.models import Book
 from ledger.writer import lease
-from ledger.writer.books import Books
+from ledger.writer.balances import Books
 from ledger.writer.clients import Clients
 from ledger.writer.group import COMMIT, Group
 from ledger.writer.statement import Statement

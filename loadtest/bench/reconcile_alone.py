@@ -59,7 +59,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
     django.setup()
     from ledger.models import Book
-    from ledger.reconciliation import books_of
+    from ledger.reconcile_stored import books_of
 
     book = Book.objects.get(pk=sys.argv[1])
     peak = Peak()

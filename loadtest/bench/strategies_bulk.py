@@ -20,7 +20,7 @@ from ledger.imports.stream import COPY, stream
 from ledger.models import Account, Book, Entry
 from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, worker
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from loadtest.bench import reconcile_alone
 from loadtest.bench.callers import fresh_book, held
 from loadtest.bench.children import ChildFailed

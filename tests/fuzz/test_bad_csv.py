@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledger.imports.csvfile import parse
 from ledger.models import Account, ImportLine, ImportRun
 from ledger.posting import BIGINT, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from tests.ledger.test_admin import ADD, FORM
 from tests.ledger.test_imports import drain
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ledger.books import open_book, post
 from ledger.models import Account, Book, Entry
 from ledger.posting import Line, Posting
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from tests.ledger.test_api import send
 
 HUGE = st.sampled_from([2**63, -(2**63) - 1, 10**4000, 1e308, -0.0, float("nan"), float("inf")])

@@ -6,7 +6,7 @@ import copy
 import pickle
 from uuid import RFC_4122, UUID
 
-from ledger.ids import fresh
+from ledger.models.ids import fresh
 
 
 def test_it_is_a_random_uuid_like_any_other() -> None:

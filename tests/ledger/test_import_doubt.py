@@ -20,7 +20,7 @@ from ledger.imports.stop import stop
 from ledger.imports.upload import start_import
 from ledger.models import Account, Book, ImportChunk, ImportLine, ImportRun
 from ledger.posting import Line, Posting, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.resources import redis_client
 from ledger.stores import store_of
 from locks import LOCKS, build

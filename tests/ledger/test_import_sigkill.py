@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from ledger.books import open_book
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Account, Book, Entry, ImportChunk, ImportLine, ImportRun
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from loadtest.background import BackgroundWorker
 from tests.ledger.race.sessions import waiting_for
 

@@ -19,7 +19,7 @@ from ledger.imports.retry import try_again
 from ledger.imports.scan import start_round
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, Entry, ImportChunk, ImportLine, ImportRun
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.resources import redis_client
 from locks import LOCKS, build
 

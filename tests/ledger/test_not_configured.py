@@ -17,7 +17,7 @@ from ledger.addresses import NoServers, required
 from ledger.books import open_book, post
 from ledger.models import Book
 from ledger.posting import Busy, Line, Posting
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from tests.ledger.test_admin import user
 from tests.ledger.test_api import send
@@ -113,7 +113,7 @@ def test_without_a_database_the_web_says_how_to_start_one(
         raise NoServers("No DATABASE_URL: start one")
 
     monkeypatch.setattr(Book.objects, "get_queryset", away)
-    monkeypatch.setattr("ledger.prepared.Prepared.rows", away)
+    monkeypatch.setattr("ledger.stores.prepared.Prepared.rows", away)
     client = Client(headers={"host": "localhost"}, raise_request_exception=False)
     client.force_login(User.objects.create_superuser("root-without-a-database"))
     answer = client.get("/api/books/00000000-0000-4000-8000-000000000000")

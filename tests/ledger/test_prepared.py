@@ -8,7 +8,7 @@ import pytest
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
-from ledger.prepared import Prepared
+from ledger.stores.prepared import Prepared
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 HELD = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT 41 + %%'"

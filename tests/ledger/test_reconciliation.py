@@ -13,7 +13,7 @@ from django.utils import timezone
 from ledger.books import open_book, post
 from ledger.models import Book, Entry
 from ledger.posting import Line, Posting
-from ledger.reconciliation import books_of, books_of_account
+from ledger.reconcile_stored import books_of, books_of_account
 from ledger.stores import links, store_of
 from ledger.strategies.base import Strategy
 

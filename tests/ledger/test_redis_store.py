@@ -11,7 +11,7 @@ from redis import Redis
 from ledger.books import KeyReused, open_book, post
 from ledger.models import Book
 from ledger.posting import BIGINT, Line, Posting, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from loadtest.servers import Valkey
 from tests.ledger.race import Race

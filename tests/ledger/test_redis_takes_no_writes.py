@@ -10,7 +10,7 @@ from redis import Redis
 
 from ledger.books import open_book, post
 from ledger.posting import Busy, Line, Posting
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from loadtest.servers import Valkey
 from tests.ledger.test_import_sigkill import within

@@ -12,7 +12,7 @@ from django.urls import reverse
 from ledger.books import open_book, post
 from ledger.models import Account, Book
 from ledger.posting import Line, Posting, Refused
-from ledger.reconciliation import books_of, books_of_account
+from ledger.reconcile_stored import books_of, books_of_account
 from ledger.stores import KeyTaken, store_of
 from ledger.stores.segments import row_of
 from ledger.strategies.segmented_balance import home

@@ -14,7 +14,7 @@ from ledger.imports.set_based import Posted, post_lines
 from ledger.models import Account, Book, Entry
 from ledger.models.sequence import STEP
 from ledger.posting import Line, Posting, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import KeyTaken
 from tests.ledger.race.sessions import session_of, waiting_for
 from tests.locks.actor import eventually

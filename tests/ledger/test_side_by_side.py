@@ -20,7 +20,7 @@ from ledger.imports.side_by_side import Incomplete, _chunks, load_lines
 from ledger.imports.turns import TURN, short_turns
 from ledger.models import Book, Entry
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import KeyTaken
 from tests.ledger.race.sessions import end_session, session_of, waiting_for
 from tests.locks.actor import eventually

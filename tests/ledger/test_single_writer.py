@@ -19,11 +19,11 @@ import psycopg
 import pytest
 from django.db import connection, connections
 
-from ledger.arrays import plain, quoted
 from ledger.books import post
 from ledger.models import Account, Book, BookOwner, Entry
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
+from ledger.stores.arrays import plain, quoted
 from ledger.strategies import find
 from ledger.writer import Answer, Owner, ask
 from ledger.writer.clients import Client

@@ -14,7 +14,7 @@ from django.db import connection, connections
 from ledger.books import open_book
 from ledger.models import Book, BookOwner, Entry
 from ledger.posting import Line, Posting
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.writer import Owner
 from ledger.writer.owner import ENOUGH, GROUP
 from tests.ledger.owners import LONG, Caller, begun, candidates, committed, end_lease, heard, opened

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from ledger.models import Book
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from loadtest.bench import (
     callers,
     lock_tables,

@@ -10,7 +10,7 @@ from ledger.books import open_book
 from ledger.models import Account, Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Operation, Outcome
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.strategies import find
 from loadtest.exploration.remembered import Remembered
 

@@ -16,7 +16,7 @@ from ledger.models import Book
 from ledger.posting import NotConfigured, Refused
 from ledger.reconcile import AccountBooks, Books
 from ledger.reconcile.terminal import show
-from ledger.reconciliation import books_of, books_of_account
+from ledger.reconcile_stored import books_of, books_of_account
 
 USAGE = 2
 #: so many books are named in one sentence

@@ -121,7 +121,7 @@ def how_to_send(
         if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
             return lambda session: session.send_query(text)
         return lambda session: session.send_query_params(text, params, types, formats, source.format)
-    if name == "_prepared_gen":  # ledger/prepared.py; its text says the types
+    if name == "_prepared_gen":  # ledger/stores/prepared.py; its text says the types
         text, params = given["query"].encode(), given["params"]
         return lambda session: session.send_query_params(text, params)
     words = op.text if not getattr(source, "savepoint_name", "") else ""

@@ -23,7 +23,7 @@ from redis import Redis
 from ledger.books import open_book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Books, Operation, Outcome
-from ledger.reconciliation import books_of
+from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.writer.candidates import dismiss
 from tests.ledger.race.worker import Worker, here
