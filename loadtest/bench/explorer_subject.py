@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from loadtest.bench.explorer_cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
-from locks import fair_lock_client
+from locks.fair_lock import client as fair_lock_client
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
 

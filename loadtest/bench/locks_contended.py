@@ -14,7 +14,7 @@ from loadtest.bench.counted import counted
 from loadtest.bench.locks_contenders import command, contender
 from loadtest.bench.locks_servers import Servers, bare_connection
 from loadtest.bench.spread import percentile
-from locks.call import packed
+from locks.fair_lock.call import packed
 
 COUNTER = b"bench:counter"
 SET = b"*3\r\n" + packed(b"SET", COUNTER) + b"$%d\r\n%b\r\n"  # length, value

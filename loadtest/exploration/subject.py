@@ -26,7 +26,7 @@ from loadtest.explorer.servers.postgres import NAME as POSTGRES
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from loadtest.laws import Breach, books_law, floor_law
 from loadtest.words import Word
-from locks import fair_lock_client
+from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 
 DEADLOCK = "40P01"
@@ -71,7 +71,7 @@ class LedgerSubject:
 
     def reset(self, changed: Collection[str]) -> None:
         RenewalServiceLock._services.clear()  # each run's workers are processes that have just begun
-        fair_lock_client.start_anew()
+        client.start_anew()
         OwnRows.forget()
         self.opening.restore(changed)
 

@@ -8,7 +8,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import LockError
 
-from locks.fair_lock_home import Begun
+from locks.fair_lock.home import Begun
 from locks.fenced import FencedLock
 from locks.server import LuaScript
 from locks.setnx import SetnxLock

@@ -13,7 +13,7 @@ import pytest
 
 from loadtest.servers import Valkey
 from locks import LOCKS, LockError, LockLost, LockNotHeld, LockUnavailable, build
-from locks.direct_wire import DirectWire
+from locks.fair_lock.direct_wire import DirectWire
 from tests.contract.arena import Arena, renewers
 from tests.contract.fight import Fight
 from tests.contract.promises import wait_until

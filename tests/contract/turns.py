@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from locks import renewal
+from locks.fair_lock import renewal
 
 FASTER = 40  # so many turns where a lock takes one: in a lease of 30 s one each 0.25 s, or 0.4 s
 

@@ -4,8 +4,7 @@ import signal
 
 import pytest
 
-from locks import fair_lock_attempt
-from locks.fair_lock import FairLock
+from locks.fair_lock import FairLock, attempt
 from locks.server import LuaScript
 
 from .actor import eventually
@@ -16,15 +15,15 @@ def without(monkeypatch):
     """`without("ACQUIRE", old, new)`: the script with `new` where `old` stood."""
 
     def replace(script: str, old: str, new: str) -> None:
-        usual = getattr(fair_lock_attempt, script)
+        usual = getattr(attempt, script)
         assert old in usual.text
         broken = LuaScript(*usual.filenames)
         broken.text = usual.text.replace(old, new)
-        monkeypatch.setattr(fair_lock_attempt, script, broken)
-        fair_lock_attempt.calls.cache_clear()
+        monkeypatch.setattr(attempt, script, broken)
+        attempt.calls.cache_clear()
 
     yield replace
-    fair_lock_attempt.calls.cache_clear()
+    attempt.calls.cache_clear()
 
 
 def queue_up(actors, redis):

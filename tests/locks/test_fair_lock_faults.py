@@ -7,7 +7,7 @@ import pytest
 
 from locks.errors import LockLost, LockUnavailable
 from locks.fair_lock import FairLock
-from locks.fair_lock_attempt import ACQUIRE
+from locks.fair_lock.attempt import ACQUIRE
 
 from .actor import client, eventually
 from .silencer import Silencer
@@ -248,7 +248,7 @@ def test_what_two_threads_settle_at_once_is_settled_once(redis_client, monkeypat
         seen.append(word)
         lock._home.settle(wire)  # another thread, at the same moment
 
-    monkeypatch.setattr("locks.fair_lock_home.withdraw", withdraw)
+    monkeypatch.setattr("locks.fair_lock.home.withdraw", withdraw)
     lock._home.settle(None)
     assert (seen, lock._home.abandoned) == ([b"left behind"], [])
 
@@ -260,7 +260,7 @@ def test_what_could_not_be_settled_is_left_for_the_next(redis_client, monkeypatc
     def withdraw(wire, calls, word):
         raise ConnectionError
 
-    monkeypatch.setattr("locks.fair_lock_home.withdraw", withdraw)
+    monkeypatch.setattr("locks.fair_lock.home.withdraw", withdraw)
     with pytest.raises(ConnectionError):
         lock._home.settle(None)
     assert lock._home.abandoned == [b"left behind"]

@@ -20,7 +20,7 @@ LEASE = 0.3  # seconds: where the lease is to end
 @pytest.fixture
 def lease(monkeypatch):
     """30 s, renewed each 0.1 s: no slow machine is late by a whole one."""
-    monkeypatch.setattr("locks.renewal.TURNS", 300)
+    monkeypatch.setattr("locks.fair_lock.renewal.TURNS", 300)
     return 30.0
 
 

@@ -22,7 +22,7 @@ from .actor import client, eventually
 )
 def test_the_longest_lease_can_be_waited_for(redis_client, redis_url, monkeypatch, kind, direct, waits):
     if not direct:
-        monkeypatch.setattr("locks.fair_lock_client.suits", lambda _: False)
+        monkeypatch.setattr("locks.fair_lock.client.suits", lambda _: False)
     came = []
 
     def wait(lock):

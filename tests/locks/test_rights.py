@@ -9,8 +9,9 @@ import pytest
 
 import locks
 from loadtest.servers import Valkey
-from locks import LOCKS, fair_lock_attempt
+from locks import LOCKS
 from locks.errors import LockUnsupported
+from locks.fair_lock import attempt
 from locks.server import LuaScript
 
 from .actor import eventually
@@ -52,7 +53,7 @@ RIGHTS = rights()
 def scripts(slug):
     if slug == "compare-and-delete":
         return []  # those of `token` are not run
-    shelves = [fair_lock_attempt] if slug == "fair-lock" else reversed(LOCKS[slug].__mro__)
+    shelves = [attempt] if slug == "fair-lock" else reversed(LOCKS[slug].__mro__)
     found = {name: each for shelf in shelves for name, each in vars(shelf).items()}
     if slug == "semaphore":
         found["release_script"] = None  # that of `token`, likewise

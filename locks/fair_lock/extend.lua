@@ -1,5 +1,5 @@
 -- Starts the lease anew for the holder.
--- KEYS     see fair_lock_queue.lua
+-- KEYS     see queue.lua
 -- ARGV[1]  the lease in milliseconds
 -- ARGV[2]  the token
 -- reply    1: done · 0: it is another's, or gone

@@ -11,9 +11,9 @@ from redis import Redis
 from redis.cluster import RedisCluster
 from redis.connection import AbstractConnection, ConnectionPool
 
-from locks.direct_wire import SEND, DirectWire, suits, untouched
-from locks.renewal import Renewal
-from locks.wire import Wire
+from locks.fair_lock.direct_wire import SEND, DirectWire, suits, untouched
+from locks.fair_lock.renewal import Renewal
+from locks.fair_lock.wire import Wire
 
 _class: Any = AbstractConnection
 

@@ -1,5 +1,5 @@
 -- The usual hand-over, first of all, so that the server need not build what only the rarer ways use.
--- KEYS, ARGV, reply: see fair_lock_queue.lua and fair_lock_release.lua
+-- KEYS, ARGV, reply: see queue.lua and release.lua
 local me = ARGV[1]
 local mine = redis.call('GET', KEYS[1]) == me .. '+'
 local heir = mine and redis.call('LPOP', KEYS[3])

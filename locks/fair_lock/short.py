@@ -19,12 +19,12 @@ from typing import Any
 from redis.connection import AbstractConnection
 
 from locks.base import Lock
-from locks.call import Call
-from locks.fair_lock_attempt import Calls
-from locks.fair_lock_grant import Grant, Grants, Terms, here
-from locks.fair_lock_heard import understood
-from locks.fair_lock_home import Begun, Home
-from locks.wire import ENOUGH, INCOMPLETE, REST, Wire
+from locks.fair_lock.attempt import Calls
+from locks.fair_lock.call import Call
+from locks.fair_lock.grant import Grant, Grants, Terms, here
+from locks.fair_lock.heard import understood
+from locks.fair_lock.home import Begun, Home
+from locks.fair_lock.wire import ENOUGH, INCOMPLETE, REST, Wire
 
 _class: Any = AbstractConnection
 

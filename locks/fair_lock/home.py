@@ -12,14 +12,14 @@ from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError, MovedError, RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.call import Call
 from locks.errors import LockError, LockUnavailable, LockUnsupported
-from locks.fair_lock_attempt import FENCE_NUMBER, Attempt, Calls, withdraw
-from locks.fair_lock_client import client_for
-from locks.fair_lock_grant import Grant
+from locks.fair_lock.attempt import FENCE_NUMBER, Attempt, Calls, withdraw
+from locks.fair_lock.call import Call
+from locks.fair_lock.client import client_for
+from locks.fair_lock.grant import Grant
+from locks.fair_lock.wire import Wire
 from locks.server import typed_errors
 from locks.timing import ends_at
-from locks.wire import Wire
 
 #: is told the packed token, its number, since when (a moment before the lease began), and what gives it back
 Granted = Callable[[bytes, int, float, Call], None]

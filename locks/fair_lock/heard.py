@@ -6,9 +6,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from locks.fair_lock_attempt import SILENT
-from locks.fair_lock_client import FairLockClient
-from locks.wire import ENOUGH, INCOMPLETE
+from locks.fair_lock.attempt import SILENT
+from locks.fair_lock.client import FairLockClient
+from locks.fair_lock.wire import ENOUGH, INCOMPLETE
 
 
 def understood(

@@ -1,5 +1,5 @@
--- Gives the lock to the first waiter that can be reached, or frees it. Follows on fair_lock_hand.lua.
--- KEYS     see fair_lock_queue.lua
+-- Gives the lock to the first waiter that can be reached, or frees it. Follows on hand.lua.
+-- KEYS     see queue.lua
 -- ARGV[1]  the token
 -- reply    2: handed over · 1: freed
 --          0 or less: it is another's, or gone. Minus 'since': numbers below it are from before a loss of data

@@ -11,9 +11,9 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
-from locks.call import unpacked
-from locks.fair_lock_attempt import Calls
-from locks.wire import REST
+from locks.fair_lock.attempt import Calls
+from locks.fair_lock.call import unpacked
+from locks.fair_lock.wire import REST
 
 _log = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
--- Takes the lock, or a place in its queue. Follows on fair_lock_take.lua.
--- KEYS     see fair_lock_queue.lua
+-- Takes the lock, or a place in its queue. Follows on take.lua.
+-- KEYS     see queue.lua
 -- ARGV[1]  'first': the first question with this token · 'quiet': the same, sent after CLIENT REPLY SKIP: a number
 --          comes as a message, as after a hand-over, or not at all, so that who has to queue is not woken to hear it
 --          'again': any later one. A holder finds itself the holder, with a new lease; a waiter keeps its place and

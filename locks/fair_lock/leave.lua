@@ -1,5 +1,5 @@
 -- Takes a waiter out of the queue, unless the lock was handed to it just now.
--- KEYS     see fair_lock_queue.lua
+-- KEYS     see queue.lua
 -- ARGV[1]  the lease in milliseconds, started anew for one that holds
 -- ARGV[2]  the token
 -- reply    the fencing number: it holds the lock · 0: it neither holds nor waits any more

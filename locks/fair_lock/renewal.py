@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
-from locks.fair_lock_grant import Grant, Grants
-from locks.wire import Wire
+from locks.fair_lock.grant import Grant, Grants
+from locks.fair_lock.wire import Wire
 
 #: what is held is renewed so often within a lease
 TURNS = 3

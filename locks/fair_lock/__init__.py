@@ -45,18 +45,18 @@ from redis import Redis
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisError
 
-from locks.call import Call
 from locks.errors import LockError, LockLost, LockNotHeld
-from locks.fair_lock_attempt import calls
-from locks.fair_lock_grant import Grant, Grants, Terms, here
-from locks.fair_lock_home import Begun, Home
-from locks.fair_lock_short import ShortWay
+from locks.fair_lock.attempt import calls
+from locks.fair_lock.call import Call
+from locks.fair_lock.grant import Grant, Grants, Terms, here
+from locks.fair_lock.home import Begun, Home
+from locks.fair_lock.renewal import Renewal
+from locks.fair_lock.short import ShortWay
+from locks.fair_lock.wire import Wire
 from locks.hazards import Hazard
-from locks.renewal import Renewal
 from locks.server import answering
 from locks.timing import checked_cap, milliseconds
 from locks.token_lock import TokenLock
-from locks.wire import Wire
 
 
 class FairLock(ShortWay):

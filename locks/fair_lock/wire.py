@@ -3,7 +3,7 @@
 It is made as the client's pool makes its connections (TCP, unix socket, TLS, password, sentinels), but kept
 beside the pool: a checkout costs the pool a system call and more Python than the command itself, and a waiter
 must not use up the connections that the work inside the lock needs. It always speaks RESP3, in which replies
-and messages share one connection, and it re-sends nothing by itself. `locks.direct_wire` is its fast form.
+and messages share one connection, and it re-sends nothing by itself. `locks.fair_lock.direct_wire` is its fast form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from locks.call import Call, Questions, ScriptCall, unpacked
+from locks.fair_lock.call import Call, Questions, ScriptCall, unpacked
 
 INCOMPLETE = object()
 ENOUGH = 256  # bytes: a number, or a message

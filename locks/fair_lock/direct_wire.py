@@ -18,7 +18,7 @@ from redis.connection import AbstractConnection, ConnectionPool, SSLConnection
 from redis.exceptions import ConnectionError, InvalidResponse
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.wire import ENOUGH, INCOMPLETE, Wire
+from locks.fair_lock.wire import ENOUGH, INCOMPLETE, Wire
 
 try:
     import hiredis

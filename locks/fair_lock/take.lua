@@ -1,5 +1,5 @@
 -- The usual ways, first of all, so that the server need not build what only the rarer ones use.
--- KEYS, ARGV, reply: see fair_lock_queue.lua and fair_lock_acquire.lua
+-- KEYS, ARGV, reply: see queue.lua and acquire.lua
 local mode, lease, me = ARGV[1], ARGV[2], ARGV[3]
 local FOREVER = 1000000000 -- the lease of a stranger that has none
 

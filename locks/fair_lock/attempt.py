@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 from redis.exceptions import ConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from locks.call import Call, ScriptCall, packed, unpacked
+from locks.fair_lock.call import Call, ScriptCall, packed, unpacked
+from locks.fair_lock.wire import Wire
 from locks.server import LuaScript
 from locks.timing import A_DAY, ends_at
-from locks.wire import Wire
 
 PAUSE = 0.05  # seconds between two tries to reach a server that went away
 LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
@@ -24,11 +24,11 @@ UNANSWERED = b"*3\r\n" + packed(b"CLIENT", b"REPLY", b"SKIP")
 
 FENCE_NUMBER = packed(b"number")
 
-_QUEUE = "fair_lock_queue.lua"
-ACQUIRE = LuaScript("fair_lock_take.lua", _QUEUE, "fair_lock_acquire.lua")
-LEAVE = LuaScript(_QUEUE, "fair_lock_leave.lua")
-RELEASE = LuaScript("fair_lock_hand.lua", _QUEUE, "fair_lock_release.lua")
-EXTEND = LuaScript(_QUEUE, "fair_lock_extend.lua")
+_QUEUE = "queue.lua"
+ACQUIRE = LuaScript("take.lua", _QUEUE, "acquire.lua")
+LEAVE = LuaScript(_QUEUE, "leave.lua")
+RELEASE = LuaScript("hand.lua", _QUEUE, "release.lua")
+EXTEND = LuaScript(_QUEUE, "extend.lua")
 
 
 class Calls:
