@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ledger.reconcile import Books
+from loadtest.history.observed import Answers, Observed
 from loadtest.laws import Breach
-from loadtest.observed import Answers, Observed
 from loadtest.words import Word
 
 

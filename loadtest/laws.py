@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ledger.reconcile import AccountBooks, Books, Outcome
 from ledger.reconcile.rows import account_of
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.words import Word
 
 

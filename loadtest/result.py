@@ -9,7 +9,7 @@ from ledger.models import Book
 from ledger.reconcile import Books
 from ledger.strategies import find
 from loadtest.claims import agrees, claims
-from loadtest.observed import Observed
+from loadtest.history.observed import Observed
 from loadtest.verdict import Verdict
 from loadtest.words import Word
 

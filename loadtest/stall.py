@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from ledger.reconcile import Outcome
 from loadtest.evidence import Stall
-from loadtest.history import Call
+from loadtest.history.calls import Call
 
 #: seconds without any answer of the business, though some were asked for, that count as a stall
 STALLED_AFTER = 10.0

@@ -19,9 +19,9 @@ from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
 from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt, Evidence, Stall
-from loadtest.history import History
+from loadtest.history.calls import History
+from loadtest.history.observed import Observed
 from loadtest.laws import Breach, floor_law
-from loadtest.observed import Observed
 from loadtest.result import Result
 from loadtest.verdict import judge, not_run
 from loadtest.words import Word

@@ -10,8 +10,8 @@ from loadtest.claims import agrees
 from loadtest.evidence import Doubt, Evidence
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.job import WORDS, Job
+from loadtest.history.observed import Observed
 from loadtest.laws import Breach
-from loadtest.observed import Observed
 from loadtest.verdict import Verdict, judge
 from loadtest.words import Word
 from locks.hazards import Hazard

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from ledger.reconcile import Outcome
 from loadtest.evidence import Doubt
 from loadtest.faults.deeds import Overdue
-from loadtest.history import Call
+from loadtest.history.calls import Call
 
 
 def overdue(calls: Iterable[Call]) -> list[Doubt]:

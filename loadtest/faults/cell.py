@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book
-from loadtest import history
 from loadtest.availability import missing
 from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import with_loss
@@ -21,6 +20,7 @@ from loadtest.faults.crew import Pool
 from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
 from loadtest.faults.site import Site
 from loadtest.faults.withdrawals import Withdrawals
+from loadtest.history import calls as history
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
 from loadtest.workloads.deposits import Deposits

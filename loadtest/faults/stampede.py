@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.lock_tables import LOCK_TABLES
-from loadtest import history
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
+from loadtest.history import calls
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Stampede(Adversary):
             worker.begins("call", "crowd", THREADS, LEASE)
         came = gathered(scene.folder, known + PROCESSES * THREADS) - known
         begin = time.monotonic()
-        waiting = sum(not each.answered for each in history.read(scene.folder).calls) - 1
+        waiting = sum(not each.answered for each in calls.read(scene.folder).calls) - 1
         scene.go_on(victim)
         if came >= PROCESSES * THREADS:
             scene.fault(f"{came} callers have come")
@@ -70,7 +70,7 @@ class Stampede(Adversary):
 
 def begun(folder: Path) -> int:
     """Return how many calls have begun, by the journals of all."""
-    return len(history.read(folder).calls)
+    return len(calls.read(folder).calls)
 
 
 def gathered(folder: Path, wanted: int) -> int:

@@ -61,7 +61,7 @@ class Desk:
         from django.db import close_old_connections, connection
 
         from ledger.models import Book
-        from loadtest.journal import Journal
+        from loadtest.history.journal import Journal
 
         self.way.take(env, sentinels)
         close_old_connections()  # the database may have been restarted since

@@ -24,7 +24,7 @@ from loadtest.evidence import Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Dead
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from loadtest import models, records
 from loadtest.availability import missing
 from loadtest.deadlocks import deadlocks
 from loadtest.evidence import Doubt
-from loadtest.history import Call, History
+from loadtest.history.calls import Call, History
 from loadtest.imports.workload import ImportFiles
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness, run, skipped

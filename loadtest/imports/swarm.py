@@ -13,9 +13,9 @@ from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, ImportRun
 from loadtest.background import BackgroundWorker
 from loadtest.evidence import Doubt
-from loadtest.history import History
+from loadtest.history.calls import History
+from loadtest.history.journal import SUFFIX
 from loadtest.imports.comparison import history_of
-from loadtest.journal import SUFFIX
 from loadtest.servers import ServerError
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, Witness

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.reconcile import Outcome
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 from loadtest.soak.link import Link
 
 PATIENCE = 60.0  # seconds until a caller gives an operation up

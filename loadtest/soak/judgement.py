@@ -14,7 +14,7 @@ from ledger.reconcile import Outcome
 from loadtest import workloads
 from loadtest.evidence import Doubt
 from loadtest.faults.touch import no_valkey
-from loadtest.history import Call, History
+from loadtest.history.calls import Call, History
 from loadtest.imports.comparison import history_of
 from loadtest.laws import Breach, count_law
 from loadtest.result import Result

@@ -15,8 +15,8 @@ from django.db import connections
 
 from ledger.books import open_book
 from ledger.strategies import CONTROL
-from loadtest import history
 from loadtest.evidence import Doubt
+from loadtest.history import calls
 from loadtest.soak.aim import at_work, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
 from loadtest.soak.imports import Files, finished
@@ -126,7 +126,7 @@ class Soak:
             raise TimeoutError(f"no posting was completed for {QUIET:g} s")
 
     def judge(self, files: Files, trials: list[SoakTrial]) -> list[dict[str, Any]]:
-        posted = [history.read(each.folder) for each in trials]
+        posted = [calls.read(each.folder) for each in trials]
         in_time = not self.plan.at_most or self.took < self.plan.at_most
         wanted = self.plan.postings if in_time else self.done
         self.doubts += shortfall(wanted, self.done, sum(map(completed, posted)))

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from ledger.reconcile import Outcome
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.servers.reaper import lives
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, WEB

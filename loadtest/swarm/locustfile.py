@@ -30,7 +30,7 @@ from locust.runners import MasterRunner, WorkerRunner
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # Locust may be started from anywhere
 
 from ledger.reconcile import Outcome
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 from loadtest.swarm.answers import outcome_of
 from loadtest.swarm.bank import headers
 from loadtest.swarm.conductor import Conductor

@@ -18,10 +18,10 @@ from typing import Any
 from ledger.addresses import BASE_DIR
 from ledger.books import open_book
 from ledger.models import Book
-from loadtest import history
 from loadtest.arguments import as_text
 from loadtest.evidence import Doubt
-from loadtest.history import History
+from loadtest.history import calls
+from loadtest.history.calls import History
 from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
 from loadtest.stall import longest_stall, stalled_after
@@ -68,7 +68,7 @@ class Swarm:
             folder.mkdir(parents=True)
             code = self._locust(trial, book, folder)
             self._settle()
-            seen = history.read(folder)
+            seen = calls.read(folder)
             return Witness(
                 history=seen,
                 stall=longest_stall(seen.postings, stalled_after(trial.settings.get("poll"))),

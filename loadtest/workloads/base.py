@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from loadtest.evidence import Doubt
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.laws import Breach
 
 #: minor units, or pieces: millions of them fit into a BIGINT

@@ -18,7 +18,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.laws import Breach, forward_law
 from loadtest.workloads.base import Legs, Opening, Workload, share
 

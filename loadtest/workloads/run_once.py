@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ledger.reconcile import Outcome
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.laws import Breach, count_law
 from loadtest.workloads.base import Legs, Opening, Workload, whole
 

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 
 from ledger.reconcile import Outcome
 from loadtest.evidence import Doubt
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.workloads.base import Legs, Opening, Workload, share, whole
 
 MOST_DELIVERED = 5

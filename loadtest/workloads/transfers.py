@@ -26,7 +26,7 @@ from typing import Any
 
 from ledger.reconcile import Outcome
 from loadtest.evidence import Doubt
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.laws import Breach, conserved_law
 from loadtest.workloads.base import Legs, Opening, Workload, share, whole
 

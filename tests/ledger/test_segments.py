@@ -13,7 +13,7 @@ from ledger.reconcile import Books, Operation, Outcome, reconcile_book
 from ledger.stores import KeyTaken
 from ledger.stores.segments import spread
 from ledger.strategies import find, segmented_balance, skip_locked
-from loadtest.history import Call, History
+from loadtest.history.calls import Call, History
 from loadtest.trial import Trial, Witness, run
 from loadtest.words import Word
 from loadtest.workloads import Deposits

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from ledger.addresses import BASE_DIR
 from ledger.models import Book, Entry
 from loadtest.availability import missing
-from loadtest.journal import SUFFIX
+from loadtest.history.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port

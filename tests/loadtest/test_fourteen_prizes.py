@@ -17,7 +17,7 @@ from ledger.posting import Line, Posting, Refused
 from ledger.reconcile import Outcome
 from ledger.strategies.check_then_decrement import CheckThenDecrement
 from loadtest import workloads
-from loadtest.history import Call, History
+from loadtest.history.calls import Call, History
 from loadtest.result import Result
 from loadtest.servers import Valkey
 from loadtest.trial import Trial, Witness, run

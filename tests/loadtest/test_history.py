@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ledger.reconcile import Outcome
-from loadtest.history import Call, History, percentiles, read
-from loadtest.journal import SUFFIX, Journal
-from loadtest.observed import Answers
+from loadtest.history.calls import Call, History, percentiles, read
+from loadtest.history.journal import SUFFIX, Journal
+from loadtest.history.observed import Answers
 
 WRITER = """
 import sys

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.reconcile import Operation, Outcome
-from loadtest.observed import Observed, overlaps
+from loadtest.history.observed import Observed, overlaps
 
 
 def spans(*pairs: tuple[float, float]) -> list[Operation]:

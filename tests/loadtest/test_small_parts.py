@@ -9,7 +9,7 @@ from ledger.reconcile import Outcome
 from loadtest import workloads
 from loadtest.arguments import as_text, named_values
 from loadtest.durations import duration, span
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from loadtest.stall import longest_stall, stalled_after
 
 

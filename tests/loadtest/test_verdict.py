@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import loadtest
 from ledger.reconcile import AccountBooks, Books, Outcome, reconcile_book
 from loadtest.evidence import Doubt, Evidence, Stall
+from loadtest.history.observed import Answers, Observed
 from loadtest.laws import Breach, count_law, floor_law
-from loadtest.observed import Answers, Observed
 from loadtest.verdict import judge, not_run
 from loadtest.words import Word
 from tests.ledger.history import History

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ledger.reconcile import Outcome
-from loadtest import history, workloads
-from loadtest.history import Call
-from loadtest.journal import Journal
+from loadtest import workloads
+from loadtest.history import calls as history
+from loadtest.history.calls import Call
+from loadtest.history.journal import Journal
 from loadtest.words import Word
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger.reconcile import Operation, Outcome, reconcile_book
 from loadtest.evidence import Evidence
-from loadtest.observed import Observed
+from loadtest.history.observed import Observed
 from loadtest.words import Word
 from tests.ledger.history import History
 

@@ -11,7 +11,7 @@ from ledger.reconcile import Outcome
 from loadtest.faults import HAZARDS
 from loadtest.faults.answers import unserved
 from loadtest.faults.scene import LATE, Scene
-from loadtest.history import Call
+from loadtest.history.calls import Call
 from tests.loadtest.faults.stand_ins import Late, Someone, scene_of
 
 

@@ -15,7 +15,7 @@ from loadtest.faults.crew import Pool
 from loadtest.faults.matrix import Matrix, Plan, parties
 from loadtest.faults.play import again
 from loadtest.faults.scene import FEW, POSTINGS, STUCK
-from loadtest.history import History
+from loadtest.history.calls import History
 from loadtest.result import Result
 from loadtest.trial import Witness
 from loadtest.verdict import Verdict, judge

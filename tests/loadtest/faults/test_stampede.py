@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from loadtest.faults.stampede import GATHER, LEASE, THREADS, Stampede
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 
 
 class Herd:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from ledger.models import Book, ImportRun
-from loadtest.history import History
+from loadtest.history.calls import History
+from loadtest.history.journal import Journal
 from loadtest.imports.swarm import ImportingSwarm
-from loadtest.journal import Journal
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, Witness
 from loadtest.workloads.imports import Imports

@@ -9,9 +9,9 @@ from ledger.imports.upload import Upload, start_import
 from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import Outcome
-from loadtest import history
-from loadtest.history import Call, History
-from loadtest.journal import Journal
+from loadtest.history import calls as history
+from loadtest.history.calls import Call, History
+from loadtest.history.journal import Journal
 from loadtest.soak.client import BUSY, Caller
 from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import completed, judged, once_law, shortfall, trial_of

@@ -1,4 +1,4 @@
-"""What the clients saw: read back from their journals (loadtest/journal.py), merged, and counted.
+"""What the clients saw: read back from their journals (loadtest/history/journal.py), merged, and counted.
 
 An operation that was begun and never completed is `info`: nobody lived to see the answer, and it may be applied
 at any time until the end of the history.
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ledger.reconcile import Operation, Outcome
-from loadtest.journal import SUFFIX
-from loadtest.observed import Answers
+from loadtest.history.journal import SUFFIX
+from loadtest.history.observed import Answers
 
 #: outcome → its name among the answers
 NAMES = {Outcome.OK: "acknowledged", Outcome.FAIL: "declined", Outcome.INFO: "unknown"}
