@@ -25,7 +25,7 @@ from loadtest.imports.comparison import COMMAND as IMPORTS
 from loadtest.imports.comparison import Comparison, begin
 from loadtest.models import Trial
 from loadtest.swarm_comparison import COMMAND as SWARM
-from loadtest.words import explained
+from loadtest.verdict.words import explained
 from loadtest.workloads import Opening
 
 #: what background workers run: its page looks again by itself

@@ -15,8 +15,8 @@ from loadtest.imports.swarm import ImportingSwarm
 from loadtest.result import Result
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, run, skipped
+from loadtest.verdict.words import Word
 from loadtest.webserver import WebServer
-from loadtest.words import Word
 from loadtest.workloads.imports import Imports
 
 THINK = (0.0, 0.005)

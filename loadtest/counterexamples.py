@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.claims import agrees, claims
 from loadtest.exploration.brief import brief
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.job import Job
 from loadtest.exploration.matrix import ended
 from loadtest.reference import textbook_file
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees, claims
+from loadtest.verdict.words import Word
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "counterexamples.md"
 BEGIN, END = "<!-- counterexamples: begin -->", "<!-- counterexamples: end -->"

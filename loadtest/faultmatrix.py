@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.claims import agrees, claims
 from loadtest.faultgroups import GROUPS, group_of
 from loadtest.faults import HAZARDS
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees, claims
+from loadtest.verdict.words import Word
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "faults.md"
 BEGIN, END = "<!-- fault_matrix: begin -->", "<!-- fault_matrix: end -->"

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ledger.reconcile.timeline import events
-from loadtest.evidence import Doubt
+from loadtest.verdict.evidence import Doubt
 
 NOTE, FAULT, LOSS = "note", "fault", "loss"
 #: the losses that reconcile keeps: the first of them that the fault lies in is shown, else the last

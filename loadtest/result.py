@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ledger.models import Book
 from ledger.reconcile import Books
 from ledger.strategies import find
-from loadtest.claims import agrees, claims
 from loadtest.history.observed import Observed
-from loadtest.verdict import Verdict
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees, claims
+from loadtest.verdict.judge import Verdict
+from loadtest.verdict.words import Word
 
 if TYPE_CHECKING:
     from loadtest.trial import Trial, Witness

@@ -15,8 +15,8 @@ from django.core.management import CommandError
 
 from ledger.strategies import CONTROL, find, known
 from loadtest.arguments import writable_folder
-from loadtest.claims import Exit
 from loadtest.faults import HAZARDS
+from loadtest.verdict.claims import Exit
 
 EXIT_CODES = (
     "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "

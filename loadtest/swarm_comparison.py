@@ -20,7 +20,7 @@ from loadtest import models, records
 from loadtest.compare import Plan, once
 from loadtest.result import Result
 from loadtest.trial import Trial, skipped
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 COMMAND = "swarm"
 #: swarms run one after the other: two at once would measure each other

@@ -18,13 +18,13 @@ from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
 from loadtest.deadlocks import deadlocks
-from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.history.calls import History
 from loadtest.history.observed import Observed
-from loadtest.laws import Breach, floor_law
 from loadtest.result import Result
-from loadtest.verdict import judge, not_run
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt, Evidence, Stall
+from loadtest.verdict.judge import judge, not_run
+from loadtest.verdict.laws import Breach, floor_law
+from loadtest.verdict.words import Word
 from loadtest.workloads import Workload
 
 
@@ -65,7 +65,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """What the callers bring home. The fields that the judge knows are explained in loadtest/evidence.py."""
+    """What the callers bring home. The fields that the judge knows are explained in loadtest/verdict/evidence.py."""
 
     history: History
     #: keys of the calls that were answered before the hazard

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from loadtest.exploration.brief import brief
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they are asked: who fails at once is told at once

@@ -34,7 +34,7 @@ from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 from loadtest.explorer.witness import witnessed
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 #: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
 #: lock table, or at several servers, is five commands and more

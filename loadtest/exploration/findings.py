@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.claims import agrees
-from loadtest.evidence import Doubt, Evidence
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.job import WORDS, Job
 from loadtest.history.observed import Observed
-from loadtest.laws import Breach
-from loadtest.verdict import Verdict, judge
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees
+from loadtest.verdict.evidence import Doubt, Evidence
+from loadtest.verdict.judge import Verdict, judge
+from loadtest.verdict.laws import Breach
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 

@@ -10,14 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.claims import agrees
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.findings import undecided
 from loadtest.explorer.shrink import TIMES
 from loadtest.faultmatrix import LETTERS
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees
+from loadtest.verdict.words import Word
 
 SHORT = {
     "contention": "no fault",

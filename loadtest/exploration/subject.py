@@ -24,8 +24,8 @@ from loadtest.exploration.workloads import Workload
 from loadtest.explorer.gates.clocks import EPOCH
 from loadtest.explorer.servers.postgres import NAME as POSTGRES
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
-from loadtest.laws import Breach, books_law, floor_law
-from loadtest.words import Word
+from loadtest.verdict.laws import Breach, books_law, floor_law
+from loadtest.verdict.words import Word
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ledger.reconcile import Outcome
-from loadtest.evidence import Doubt
 from loadtest.faults.deeds import Overdue
 from loadtest.history.calls import Call
+from loadtest.verdict.evidence import Doubt
 
 
 def overdue(calls: Iterable[Call]) -> list[Doubt]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ledger.models import Book
 from loadtest.availability import missing
-from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import with_loss
 from loadtest.faults import touch
 from loadtest.faults.answers import overdue, unserved
@@ -23,6 +22,7 @@ from loadtest.faults.withdrawals import Withdrawals
 from loadtest.history import calls as history
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness
+from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
 

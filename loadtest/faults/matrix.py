@@ -20,7 +20,7 @@ from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
 from loadtest.faults.site import Site
 from loadtest.result import Result
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 Party = tuple[Cell, ...]
 log = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from threading import Event
 
 from django.db import close_old_connections, connections
 
-from loadtest.evidence import Doubt
 from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.crew import Pool
@@ -20,8 +19,9 @@ from loadtest.faults.site import Site, judged_on
 from loadtest.result import Result
 from loadtest.servers.reaper import REAPER
 from loadtest.trial import run, skipped
-from loadtest.verdict import in_doubt
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.judge import in_doubt
+from loadtest.verdict.words import Word
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3  # until it fired

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ledger.models import Book
-from loadtest.evidence import Doubt, Stall
 from loadtest.faultrecord import Record
 from loadtest.faults import sight
 from loadtest.faults.crew import Dead, Pool, Worker
 from loadtest.faults.lease_guard import LeaseGuard
 from loadtest.faults.site import Site
 from loadtest.history import calls as history
-from loadtest.stall import longest_stall
+from loadtest.verdict.evidence import Doubt, Stall
+from loadtest.verdict.stall import longest_stall
 
 CROWD, POSTINGS, FEW, THINK = 3, 6, 2, (0.001, 0.004)
 RIVALS, AFTER = 2, 2

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from ledger.imports.operations import asked
 from ledger.imports.upload import Upload, start_import
 from ledger.models import ImportLine
-from loadtest.evidence import Stall
 from loadtest.faults import touch
 from loadtest.faults.base import Adversary
 from loadtest.faults.crew import Dead
 from loadtest.history.journal import Journal
+from loadtest.verdict.evidence import Stall
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from ledger.strategies import CARD, CONTROL
 from loadtest import models, records
 from loadtest.availability import missing
 from loadtest.deadlocks import deadlocks
-from loadtest.evidence import Doubt
 from loadtest.history.calls import Call, History
 from loadtest.imports.workload import ImportFiles
 from loadtest.result import Result
 from loadtest.trial import Trial, Witness, run, skipped
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.words import Word
 from loadtest.workloads import Opening
 
 COMMAND = "import"

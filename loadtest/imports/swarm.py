@@ -12,13 +12,13 @@ from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, ImportRun
 from loadtest.background import BackgroundWorker
-from loadtest.evidence import Doubt
 from loadtest.history.calls import History
 from loadtest.history.journal import SUFFIX
 from loadtest.imports.comparison import history_of
 from loadtest.servers import ServerError
 from loadtest.swarm.run import Swarm
 from loadtest.trial import Trial, Witness
+from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.imports import Imports
 
 WORKERS = 2  # processes

@@ -12,7 +12,7 @@ from typing import Any
 
 from loadtest import records
 from loadtest.report.page import NoEvidence, write
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 
 def measured(report: Mapping[str, Any]) -> bool:

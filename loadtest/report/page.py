@@ -19,7 +19,7 @@ from loadtest.report.labels import labels
 from loadtest.report.runs import run_of
 from loadtest.report.terminal import verdicts
 from loadtest.strategy_page import sentences, textbook
-from loadtest.words import explained
+from loadtest.verdict.words import explained
 from locks.hazards import Hazard
 
 #: evidence file → the command that makes it

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadtest.report.labels import labels
-from loadtest.words import STOPPED
+from loadtest.verdict.words import STOPPED
 
 STYLE = {
     "created": "bold red",

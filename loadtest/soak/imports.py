@@ -11,9 +11,9 @@ from uuid import UUID
 
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, Entry, ImportLine, ImportRun
-from loadtest.laws import Breach, count_law
 from loadtest.soak.patience import patiently
-from loadtest.words import Word
+from loadtest.verdict.laws import Breach, count_law
+from loadtest.verdict.words import Word
 
 LANES = 2
 #: seconds after the last posting within which every import has to be finished, without a human

@@ -12,18 +12,18 @@ from typing import Any
 from ledger.models import Book, Entry
 from ledger.reconcile import Outcome
 from loadtest import workloads
-from loadtest.evidence import Doubt
 from loadtest.faults.touch import no_valkey
 from loadtest.history.calls import Call, History
 from loadtest.imports.comparison import history_of
-from loadtest.laws import Breach, count_law
 from loadtest.result import Result
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
 from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
-from loadtest.stall import longest_stall
 from loadtest.trial import Trial, Witness, run
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.laws import Breach, count_law
+from loadtest.verdict.stall import longest_stall
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 #: seconds without any acknowledged posting after which somebody would call a human

@@ -15,7 +15,6 @@ from django.db import connections
 
 from ledger.books import open_book
 from ledger.strategies import CONTROL
-from loadtest.evidence import Doubt
 from loadtest.history import calls
 from loadtest.soak.aim import at_work, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
@@ -24,7 +23,8 @@ from loadtest.soak.judgement import SoakTrial, as_json, completed, judged, short
 from loadtest.soak.plan import AIMED, BACKGROUND, Plan
 from loadtest.soak.service import Service
 from loadtest.soak.strikes import Strike, strike
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.words import Word
 
 SETTINGS = {"think": [0.0, 0.002], "retries": 50}
 CARELESS = "select-for-update"

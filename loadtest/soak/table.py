@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.table import Table
 
-from loadtest import claims
-from loadtest.claims import Exit
 from loadtest.report import console
 from loadtest.soak.plan import BACKGROUND
-from loadtest.words import Word
+from loadtest.verdict import claims
+from loadtest.verdict.claims import Exit
+from loadtest.verdict.words import Word
 
 
 def exit_code(results: Sequence[dict[str, Any]]) -> Exit:

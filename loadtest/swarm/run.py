@@ -19,15 +19,15 @@ from ledger.addresses import BASE_DIR
 from ledger.books import open_book
 from ledger.models import Book
 from loadtest.arguments import as_text
-from loadtest.evidence import Doubt
 from loadtest.history import calls
 from loadtest.history.calls import History
 from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
-from loadtest.stall import longest_stall, stalled_after
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
 from loadtest.trial import Trial, Witness
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.stall import longest_stall, stalled_after
 from loadtest.webserver import WebServer
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")

@@ -6,7 +6,7 @@ A client asks `posting` for its next operation:
     ()     a look: it reads what `look` names and notes what `seen` makes of the answer; it changes nothing
     None   there is nothing left to do
 
-What must hold at the end beyond the books (loadtest/laws.py) is the workload's own: `breaches` and `doubts` are
+What must hold at the end beyond the books (loadtest/verdict/laws.py) is the workload's own: `breaches` and `doubts` are
 asked with all calls of all clients.
 """
 
@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from loadtest.evidence import Doubt
 from loadtest.history.calls import Call
-from loadtest.laws import Breach
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.laws import Breach
 
 #: minor units, or pieces: millions of them fit into a BIGINT
 LARGE = 10**12

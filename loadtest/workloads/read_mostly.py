@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadtest.history.calls import Call
-from loadtest.laws import Breach, forward_law
+from loadtest.verdict.laws import Breach, forward_law
 from loadtest.workloads.base import Legs, Opening, Workload, share
 
 

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from ledger.reconcile import Outcome
 from loadtest.history.calls import Call
-from loadtest.laws import Breach, count_law
+from loadtest.verdict.laws import Breach, count_law
 from loadtest.workloads.base import Legs, Opening, Workload, whole
 
 

@@ -31,8 +31,8 @@ import random
 from collections.abc import Sequence
 
 from ledger.reconcile import Outcome
-from loadtest.evidence import Doubt
 from loadtest.history.calls import Call
+from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.base import Legs, Opening, Workload, share, whole
 
 MOST_DELIVERED = 5

@@ -25,9 +25,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger.reconcile import Outcome
-from loadtest.evidence import Doubt
 from loadtest.history.calls import Call
-from loadtest.laws import Breach, conserved_law
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.laws import Breach, conserved_law
 from loadtest.workloads.base import Legs, Opening, Workload, share, whole
 
 #: between the same two, both legs of a transfer are overwritten together and the total says nothing

@@ -11,7 +11,7 @@ import pytest
 from ledger.strategies import CONTROL
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 
 @contextmanager

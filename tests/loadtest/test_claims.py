@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.claims import agrees, claims, exit_code, unanswered
-from loadtest.words import Word
+from loadtest.verdict.claims import agrees, claims, exit_code, unanswered
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 BAD = [Word.CREATED, Word.LOST, Word.OVERSOLD, Word.STALLED, Word.REFUSED]

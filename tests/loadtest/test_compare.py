@@ -20,8 +20,8 @@ from loadtest.history.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port
+from loadtest.verdict.words import STOPPED
 from loadtest.webserver import WebServer
-from loadtest.words import STOPPED
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from loadtest.claims import Exit
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
@@ -15,7 +14,8 @@ from loadtest.exploration.job import Job
 from loadtest.exploration.matrix import ended, remarks, so_far
 from loadtest.explorer.bounds import Fault
 from loadtest.explorer.subject import UNBROKEN
-from loadtest.words import Word
+from loadtest.verdict.claims import Exit
+from loadtest.verdict.words import Word
 
 ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARDS.items() if fault}
 SOUND = Explored(

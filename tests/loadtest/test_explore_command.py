@@ -17,7 +17,7 @@ from django.core.management import call_command
 from ledger.addresses import BASE_DIR
 from loadtest.exploration.job import Job
 from loadtest.management.commands.explore import Command, _jobs
-from loadtest.words import STOPPED
+from loadtest.verdict.words import STOPPED
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
 

@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
 from loadtest import faultmatrix
-from loadtest.claims import claims
 from loadtest.faults import HAZARDS
+from loadtest.verdict.claims import claims
 
 
 def report() -> dict[str, Any]:

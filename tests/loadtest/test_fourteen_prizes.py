@@ -21,7 +21,7 @@ from loadtest.history.calls import Call, History
 from loadtest.result import Result
 from loadtest.servers import Valkey
 from loadtest.trial import Trial, Witness, run
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 TEN = workloads.find("stock", stock=10, deliveries=0)

@@ -10,7 +10,7 @@ from loadtest import workloads
 from loadtest.arguments import as_text, named_values
 from loadtest.durations import duration, span
 from loadtest.history.calls import Call
-from loadtest.stall import longest_stall, stalled_after
+from loadtest.verdict.stall import longest_stall, stalled_after
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("5ms", 0.005), ("0.5s", 0.5), ("2", 2.0), ("1m", 60.0)])

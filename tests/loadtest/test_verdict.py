@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import loadtest
 from ledger.reconcile import AccountBooks, Books, Outcome, reconcile_book
-from loadtest.evidence import Doubt, Evidence, Stall
 from loadtest.history.observed import Answers, Observed
-from loadtest.laws import Breach, count_law, floor_law
-from loadtest.verdict import judge, not_run
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt, Evidence, Stall
+from loadtest.verdict.judge import judge, not_run
+from loadtest.verdict.laws import Breach, count_law, floor_law
+from loadtest.verdict.words import Word
 from tests.ledger.history import History
 from tests.loadtest.trials import correct, evidence_of, kept, lossy
 
@@ -144,7 +144,7 @@ def test_only_one_code_path_says_kept():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "KEPT" and id(node) not in compared:
                 found.append(path.name)
-    assert found == ["verdict.py"]
+    assert found == ["judge.py"]
 
 
 def test_lost_tells_the_worst_loss():

@@ -13,7 +13,7 @@ from loadtest import workloads
 from loadtest.history import calls as history
 from loadtest.history.calls import Call
 from loadtest.history.journal import Journal
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 
 def postings(slug: str, count: int = 200, **options: object) -> list[workloads.Legs | None]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from ledger.reconcile import Operation, Outcome, reconcile_book
-from loadtest.evidence import Evidence
 from loadtest.history.observed import Observed
-from loadtest.words import Word
+from loadtest.verdict.evidence import Evidence
+from loadtest.verdict.words import Word
 from tests.ledger.history import History
 
 

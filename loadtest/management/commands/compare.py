@@ -19,7 +19,6 @@ from ledger.stores import STORES
 from ledger.strategies import CARD, STRATEGIES, Settings, find
 from loadtest import records, subjects
 from loadtest.arguments import named_value, typed, whole_number
-from loadtest.claims import Exit, exit_code, unanswered
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
 from loadtest.models import Trial
@@ -33,8 +32,9 @@ from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
 from loadtest.trial import skipped
+from loadtest.verdict.claims import Exit, exit_code, unanswered
+from loadtest.verdict.words import STOPPED, Word
 from loadtest.webserver import THREADS, WORKERS
-from loadtest.words import STOPPED, Word
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
 

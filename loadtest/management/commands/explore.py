@@ -17,7 +17,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ledger.strategies import STRATEGIES
 from loadtest import subjects
 from loadtest.arguments import typed, whole_number
-from loadtest.claims import Exit
 from loadtest.durations import length
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
@@ -29,6 +28,7 @@ from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
+from loadtest.verdict.claims import Exit
 
 DAY = 86_400_000  # ms
 MOST_LANES = 64

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ledger.strategies import CARD, STRATEGIES
 from loadtest import records, subjects
 from loadtest.arguments import whole_number
-from loadtest.claims import exit_code
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.crash_holding import CrashHolding
@@ -30,7 +29,8 @@ from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 from loadtest.trial import skipped
-from loadtest.words import STOPPED, Word
+from loadtest.verdict.claims import exit_code
+from loadtest.verdict.words import STOPPED, Word
 
 
 class Command(BaseCommand):

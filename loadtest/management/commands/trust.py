@@ -21,7 +21,6 @@ from ledger.addresses import BASE_DIR
 from loadtest import records, subjects
 from loadtest.arguments import typed
 from loadtest.children import child_environment
-from loadtest.claims import Exit
 from loadtest.durations import length
 from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show, tell
@@ -31,6 +30,7 @@ from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.reaper import REAPER
 from loadtest.trust import COURTS, Card, card, report_of
+from loadtest.verdict.claims import Exit
 
 #: the gravest first: which exit code of several is ours
 GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ledger.books import open_book
-from loadtest.evidence import Doubt
 from loadtest.faults import HAZARDS, matrix, play
 from loadtest.faults.cell import Cell
 from loadtest.faults.worker import Desk
 from loadtest.result import Result
-from loadtest.verdict import in_doubt
+from loadtest.verdict.evidence import Doubt
+from loadtest.verdict.judge import in_doubt
 
 
 @pytest.mark.parametrize(("stopped", "tries"), [(False, play.ATTEMPTS), (True, 1)])

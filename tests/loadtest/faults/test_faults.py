@@ -18,7 +18,7 @@ from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
-from loadtest.words import STOPPED
+from loadtest.verdict.words import STOPPED
 
 #: hazard → strategy → what must come out: controls that must fail, and what must not
 CELLS = {

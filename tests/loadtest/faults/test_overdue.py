@@ -14,7 +14,7 @@ from loadtest.faults.play import play
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.faults.site import private_servers
 from loadtest.result import Result
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 #: under a lease that the judge outlasts

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from loadtest.evidence import Doubt, Stall
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, weighed
 from loadtest.faults.crew import Pool
@@ -18,8 +17,9 @@ from loadtest.faults.scene import FEW, POSTINGS, STUCK
 from loadtest.history.calls import History
 from loadtest.result import Result
 from loadtest.trial import Witness
-from loadtest.verdict import Verdict, judge
-from loadtest.words import Word
+from loadtest.verdict.evidence import Doubt, Stall
+from loadtest.verdict.judge import Verdict, judge
+from loadtest.verdict.words import Word
 from tests.loadtest.trials import kept
 
 

@@ -11,7 +11,7 @@ from ledger.strategies import CARD, STRATEGIES
 from loadtest.faults import HAZARDS
 from loadtest.report.console import console, show
 from loadtest.report.faulttable import tables
-from loadtest.words import STOPPED
+from loadtest.verdict.words import STOPPED
 
 WORDS = ("lost", "stalled", "refused", "inconclusive", "kept", "not-run")
 

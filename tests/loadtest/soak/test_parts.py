@@ -19,7 +19,7 @@ from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, KINDS, WEB, Plan
 from loadtest.soak.strikes import Strike, fired, recovery
 from loadtest.soak.table import exit_code
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ledger.reconcile import Books
 from loadtest.history.observed import Answers, Observed
-from loadtest.laws import Breach
-from loadtest.words import Word
+from loadtest.verdict.laws import Breach
+from loadtest.verdict.words import Word
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Evidence:
     """All that a trial found out about its subject.
 
     `books`: None for a workload without a ledger (run-once). `breaches`: from the laws of the workload beyond
-    the books (loadtest/laws.py). `planned`: the hazards of the trial; `fired`: hazard → the evidence that it
+    the books (loadtest/verdict/laws.py). `planned`: the hazards of the trial; `fired`: hazard → the evidence that it
     did; `not_applicable`: hazard → why it cannot touch the subject (a hazard without proof, or without a reason,
     counts as one that did not fire). `control`: the control's verdict in the
     same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `answers`: what

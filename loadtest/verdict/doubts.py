@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.evidence import Doubt, Evidence
+from loadtest.verdict.evidence import Doubt, Evidence
 
 
 def doubts_about(evidence: Evidence) -> list[Doubt]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from ledger.reconcile import Outcome
-from loadtest.evidence import Stall
 from loadtest.history.calls import Call
+from loadtest.verdict.evidence import Stall
 
 #: seconds without any answer of the business, though some were asked for, that count as a stall
 STALLED_AFTER = 10.0

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loadtest.doubts import doubts_about
-from loadtest.evidence import Doubt, Evidence
-from loadtest.laws import Breach, books_law
-from loadtest.words import Word
+from loadtest.verdict.doubts import doubts_about
+from loadtest.verdict.evidence import Doubt, Evidence
+from loadtest.verdict.laws import Breach, books_law
+from loadtest.verdict.words import Word
 
 
 @dataclass(frozen=True, kw_only=True)

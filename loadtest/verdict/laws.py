@@ -8,7 +8,7 @@
 | read-mostly                                | the books, and no reader sees an account go back             |
 | run-once                                   | each job ran exactly once                                    |
 
-A new workload adds a function that returns breaches; `loadtest/verdict.py` needs no change.
+A new workload adds a function that returns breaches; `loadtest/verdict/judge.py` needs no change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ledger.reconcile import AccountBooks, Books, Outcome
 from ledger.reconcile.rows import account_of
 from loadtest.history.calls import Call
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 
 
 @dataclass(frozen=True)

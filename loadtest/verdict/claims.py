@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest.words import Word
+from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 
