@@ -10,11 +10,11 @@ from typing import Any
 
 from ledger.strategies import CONTROL, find
 from loadtest import workloads
-from loadtest.availability import missing
 from loadtest.imports.swarm import ImportingSwarm
-from loadtest.result import Result
 from loadtest.swarm.run import Swarm
-from loadtest.trial import Trial, run, skipped
+from loadtest.trials.availability import missing
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, run, skipped
 from loadtest.verdict.words import Word
 from loadtest.webserver import WebServer
 from loadtest.workloads.imports import Imports

@@ -16,10 +16,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from ledger.strategies import CONTROL
-from loadtest import models, records
+from loadtest import models
 from loadtest.compare import Plan, once
-from loadtest.result import Result
-from loadtest.trial import Trial, skipped
+from loadtest.trials import records
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, skipped
 from loadtest.verdict.words import Word
 
 COMMAND = "swarm"

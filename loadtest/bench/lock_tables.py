@@ -23,8 +23,8 @@ from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.measured import Measured, Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
-from loadtest.environment import environment
 from loadtest.servers import MariaDB, mariadb
+from loadtest.trials.environment import environment
 from locks import LockUnavailable
 
 CENTRAL, CONTENDERS = "centre-lock", ("centre-lock", "segmented-lock", "segmented-lock-mended")

@@ -10,7 +10,7 @@ from loadtest.bench.locks_servers import Servers, servers
 from loadtest.bench.measured import Measured, Row
 from loadtest.bench.neighbours import neighbours
 from loadtest.bench.pinning import MISSING, can_pin, pinned
-from loadtest.machine import machine
+from loadtest.trials.machine import machine
 
 #: what `--part` chooses from
 PARTS = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtest import records
 from loadtest.bench.measured import Measured, Row
+from loadtest.trials import records
 
 
 def write(part: str, found: Measured, goals: Sequence[Row], file: Path) -> dict[str, Any]:

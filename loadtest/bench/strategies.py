@@ -13,7 +13,7 @@ from loadtest.bench import strategies_rates as rates
 from loadtest.bench.fresh_databases import fresh_databases
 from loadtest.bench.measured import Measured
 from loadtest.bench.strategies_goals import MILLION
-from loadtest.environment import environment
+from loadtest.trials.environment import environment
 
 #: what `--part` chooses from
 PARTS = {

@@ -1,4 +1,4 @@
-"""One cell of the matrix: one strategy against one hazard, as callers of a trial (loadtest/trial.py)."""
+"""One cell of the matrix: one strategy against one hazard, as callers of a trial (loadtest/trials/trial.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book
-from loadtest.availability import missing
 from loadtest.faultrecord import with_loss
 from loadtest.faults import touch
 from loadtest.faults.answers import overdue, unserved
@@ -20,8 +19,9 @@ from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
 from loadtest.faults.site import Site
 from loadtest.faults.withdrawals import Withdrawals
 from loadtest.history import calls as history
-from loadtest.result import Result
-from loadtest.trial import Trial, Witness
+from loadtest.trials.availability import missing
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard

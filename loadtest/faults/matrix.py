@@ -19,7 +19,7 @@ from loadtest.faults.crash_holding import CrashHolding
 from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
 from loadtest.faults.site import Site
-from loadtest.result import Result
+from loadtest.trials.result import Result
 from loadtest.verdict.words import Word
 
 Party = tuple[Cell, ...]

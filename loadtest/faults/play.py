@@ -16,9 +16,9 @@ from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.crew import Pool
 from loadtest.faults.site import Site, judged_on
-from loadtest.result import Result
 from loadtest.servers.reaper import REAPER
-from loadtest.trial import run, skipped
+from loadtest.trials.result import Result
+from loadtest.trials.trial import run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 from loadtest.verdict.words import Word

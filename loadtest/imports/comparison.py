@@ -19,13 +19,14 @@ from ledger.imports.operations import asked
 from ledger.imports.upload import Upload, nothing_to_import, start_import, stored
 from ledger.models import Book, ImportFile, ImportLine, ImportRun
 from ledger.strategies import CARD, CONTROL
-from loadtest import models, records
-from loadtest.availability import missing
-from loadtest.deadlocks import deadlocks
+from loadtest import models
 from loadtest.history.calls import Call, History
 from loadtest.imports.workload import ImportFiles
-from loadtest.result import Result
-from loadtest.trial import Trial, Witness, run, skipped
+from loadtest.trials import records
+from loadtest.trials.availability import missing
+from loadtest.trials.deadlocks import deadlocks
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, Witness, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.words import Word
 from loadtest.workloads import Opening

@@ -17,7 +17,7 @@ from loadtest.history.journal import SUFFIX
 from loadtest.imports.comparison import history_of
 from loadtest.servers import ServerError
 from loadtest.swarm.run import Swarm
-from loadtest.trial import Trial, Witness
+from loadtest.trials.trial import Trial, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.imports import Imports
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from loadtest import records
 from loadtest.report.page import NoEvidence, write
+from loadtest.trials import records
 from loadtest.verdict.words import Word
 
 

@@ -31,9 +31,9 @@ def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
     import django  # only now: the settings read the addresses of the servers when they are imported
 
     django.setup()
-    from loadtest import records
     from loadtest.soak.run import Soak
     from loadtest.soak.table import exit_code, show
+    from loadtest.trials import records
 
     plan = _plan(options)
     told = plan.as_json()

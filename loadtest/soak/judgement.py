@@ -15,11 +15,11 @@ from loadtest import workloads
 from loadtest.faults.touch import no_valkey
 from loadtest.history.calls import Call, History
 from loadtest.imports.comparison import history_of
-from loadtest.result import Result
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
 from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
-from loadtest.trial import Trial, Witness, run
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, Witness, run
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, count_law
 from loadtest.verdict.stall import longest_stall

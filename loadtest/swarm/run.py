@@ -25,7 +25,7 @@ from loadtest.servers.ports import free_port
 from loadtest.servers.reaper import REAPER
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
-from loadtest.trial import Trial, Witness
+from loadtest.trials.trial import Trial, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.stall import longest_stall, stalled_after
 from loadtest.webserver import WebServer

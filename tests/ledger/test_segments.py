@@ -14,7 +14,7 @@ from ledger.stores import KeyTaken
 from ledger.stores.segments import spread
 from ledger.strategies import find, segmented_balance, skip_locked
 from loadtest.history.calls import Call, History
-from loadtest.trial import Trial, Witness, run
+from loadtest.trials.trial import Trial, Witness, run
 from loadtest.verdict.words import Word
 from loadtest.workloads import Deposits
 from tests.ledger.history import History as Row

@@ -2,8 +2,8 @@
 
 import pytest
 
-from loadtest import availability
-from loadtest.availability import missing
+from loadtest.trials import availability
+from loadtest.trials.availability import missing
 
 REPEATABLE = "repeatable-read-innodb"
 

@@ -15,11 +15,11 @@ from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
 from ledger.models import Book, Entry
-from loadtest.availability import missing
 from loadtest.history.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port
+from loadtest.trials.availability import missing
 from loadtest.verdict.words import STOPPED
 from loadtest.webserver import WebServer
 

@@ -18,9 +18,9 @@ from ledger.reconcile import Outcome
 from ledger.strategies.check_then_decrement import CheckThenDecrement
 from loadtest import workloads
 from loadtest.history.calls import Call, History
-from loadtest.result import Result
 from loadtest.servers import Valkey
-from loadtest.trial import Trial, Witness, run
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Trial, Witness, run
 from loadtest.verdict.words import Word
 
 pytestmark = pytest.mark.usefixtures("committed_db")

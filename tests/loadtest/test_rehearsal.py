@@ -10,9 +10,9 @@ from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
 from ledger.resources import redis_client
-from loadtest import rehearsal
 from loadtest.compare import Plan
-from loadtest.rehearsal import rehearse
+from loadtest.trials import rehearsal
+from loadtest.trials.rehearsal import rehearse
 from tests.loadtest.strangers import ASKED
 
 HERE = "tests.loadtest.strangers"

@@ -94,7 +94,7 @@ def test_without_the_packages_the_reason_says_what_to_install(monkeypatch):
 def _versions(addresses: dict[str, str]) -> dict[str, str]:
     """What a process that is told these addresses writes into its JSON."""
     code = (
-        "import json, django; django.setup(); from loadtest.environment import environment;"
+        "import json, django; django.setup(); from loadtest.trials.environment import environment;"
         "print(json.dumps(environment()['versions']))"
     )
     told = {**os.environ, **addresses, "DJANGO_SETTINGS_MODULE": "ledger.settings"}

@@ -17,21 +17,22 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ledger.addresses import NoServers
 from ledger.stores import STORES
 from ledger.strategies import CARD, STRATEGIES, Settings, find
-from loadtest import records, subjects
+from loadtest import subjects
 from loadtest.arguments import named_value, typed, whole_number
 from loadtest.compare import Plan, compare
 from loadtest.durations import duration, length, span
 from loadtest.models import Trial
 from loadtest.presets import PRESETS
 from loadtest.program import end_as_ctrl_c
-from loadtest.rehearsal import NotTaken, rehearse
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
 from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.swarm.bank import BankError
-from loadtest.trial import skipped
+from loadtest.trials import records
+from loadtest.trials.rehearsal import NotTaken, rehearse
+from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import Exit, exit_code, unanswered
 from loadtest.verdict.words import STOPPED, Word
 from loadtest.webserver import THREADS, WORKERS

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ledger.strategies import CARD, STRATEGIES
-from loadtest import records, subjects
+from loadtest import subjects
 from loadtest.arguments import whole_number
 from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, as_json
@@ -21,14 +21,15 @@ from loadtest.faults.crash_holding import CrashHolding
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.site import private_servers
 from loadtest.program import end_as_ctrl_c
-from loadtest.rehearsal import NotTaken, rehearse
 from loadtest.report.console import console, show, tell
 from loadtest.report.faults import remarks
 from loadtest.report.faulttable import tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
-from loadtest.trial import skipped
+from loadtest.trials import records
+from loadtest.trials.rehearsal import NotTaken, rehearse
+from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import exit_code
 from loadtest.verdict.words import STOPPED, Word
 

@@ -18,7 +18,7 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError
 
 from ledger.addresses import BASE_DIR
-from loadtest import records, subjects
+from loadtest import subjects
 from loadtest.arguments import typed
 from loadtest.children import child_environment
 from loadtest.durations import length
@@ -29,6 +29,7 @@ from loadtest.report.trust import sentences, table
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.reaper import REAPER
+from loadtest.trials import records
 from loadtest.trust import COURTS, Card, card, report_of
 from loadtest.verdict.claims import Exit
 

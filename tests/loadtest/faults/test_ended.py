@@ -12,7 +12,7 @@ from ledger.books import open_book
 from loadtest.faults import HAZARDS, matrix, play
 from loadtest.faults.cell import Cell
 from loadtest.faults.worker import Desk
-from loadtest.result import Result
+from loadtest.trials.result import Result
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 

@@ -13,7 +13,7 @@ from loadtest.faults.crew import Pool
 from loadtest.faults.play import play
 from loadtest.faults.scene import EASY_LEASE
 from loadtest.faults.site import private_servers
-from loadtest.result import Result
+from loadtest.trials.result import Result
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 

@@ -15,8 +15,8 @@ from loadtest.faults.matrix import Matrix, Plan, parties
 from loadtest.faults.play import again
 from loadtest.faults.scene import FEW, POSTINGS, STUCK
 from loadtest.history.calls import History
-from loadtest.result import Result
-from loadtest.trial import Witness
+from loadtest.trials.result import Result
+from loadtest.trials.trial import Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.judge import Verdict, judge
 from loadtest.verdict.words import Word

@@ -8,11 +8,11 @@ import pytest
 from ledger import lock_tables
 from ledger.books import open_book
 from ledger.strategies import STRATEGIES
-from loadtest.availability import missing
 from loadtest.faults import HAZARDS, sight
 from loadtest.faults.cell import Cell
 from loadtest.faults.partition import Partition, SlowNetwork
 from loadtest.servers import Valkey
+from loadtest.trials.availability import missing
 from locks import build
 from locks.file_lock import FileLock
 
@@ -84,7 +84,7 @@ def test_a_cell_that_is_run_again_leaves_the_whole_matrix_as_it_is() -> None:
 def test_a_run_on_servers_of_its_own_offers_no_address(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    from loadtest import availability
+    from loadtest.trials import availability
 
     settings.ZOOKEEPER_HOSTS = ""
     name, there, _, address = availability.SERVERS["zookeeper"]

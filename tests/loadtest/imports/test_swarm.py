@@ -11,7 +11,7 @@ from loadtest.history.calls import History
 from loadtest.history.journal import Journal
 from loadtest.imports.swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
-from loadtest.trial import Trial, Witness
+from loadtest.trials.trial import Trial, Witness
 from loadtest.workloads.imports import Imports
 
 pytestmark = pytest.mark.usefixtures("committed_db")

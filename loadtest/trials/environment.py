@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, connections
 
 from ledger.resources import redis_client
-from loadtest.machine import machine
+from loadtest.trials.machine import machine
 
 #: seconds for a server that a run may have and may do without
 PATIENCE = 2.0

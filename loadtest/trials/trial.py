@@ -17,10 +17,10 @@ from ledger.models import Book
 from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
-from loadtest.deadlocks import deadlocks
 from loadtest.history.calls import History
 from loadtest.history.observed import Observed
-from loadtest.result import Result
+from loadtest.trials.deadlocks import deadlocks
+from loadtest.trials.result import Result
 from loadtest.verdict.evidence import Doubt, Evidence, Stall
 from loadtest.verdict.judge import judge, not_run
 from loadtest.verdict.laws import Breach, floor_law

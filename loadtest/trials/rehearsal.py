@@ -15,8 +15,8 @@ from django.db import connections
 
 from ledger.books import open_book
 from ledger.strategies import Locked, find
-from loadtest.availability import missing
-from loadtest.trial import Trial
+from loadtest.trials.availability import missing
+from loadtest.trials.trial import Trial
 
 ACCOUNT = "A0001"
 #: seconds until a lock that nobody holds is left to the trial

@@ -14,7 +14,7 @@ from loadtest.verdict.judge import Verdict
 from loadtest.verdict.words import Word
 
 if TYPE_CHECKING:
-    from loadtest.trial import Trial, Witness
+    from loadtest.trials.trial import Trial, Witness
 
 
 @dataclass(frozen=True, kw_only=True)

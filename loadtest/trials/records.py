@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from loadtest import models
-from loadtest.environment import environment
-from loadtest.result import Result
+from loadtest.trials.environment import environment
+from loadtest.trials.result import Result
 
 
 def begin(
