@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
 from loadtest.admin_strategies import strategies_field
-from loadtest.arguments import named_values
+from loadtest.commandline.arguments import named_values
 from loadtest.compare import Plan
 from loadtest.swarm_comparison import begin
 from loadtest.workloads import WORKLOADS

@@ -10,7 +10,7 @@ from ledger.addresses import BASE_DIR, addresses, lab_dir
 
 def import_path() -> str:
     """PYTHONPATH: the lab, and wherever this process looks, so that a child finds a stranger's lock too
-    (loadtest/subjects.py: it may lie where the command was given)."""
+    (loadtest/commandline/subjects.py: it may lie where the command was given)."""
     here = (os.path.abspath(entry) for entry in sys.path)
     return os.pathsep.join(dict.fromkeys([str(BASE_DIR), *here]))
 

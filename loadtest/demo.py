@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from loadtest import program
-from loadtest.durations import length
+from loadtest.commandline import program
+from loadtest.commandline.durations import length
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
 

@@ -13,9 +13,9 @@ import sys
 import time
 from contextlib import ExitStack
 
-from loadtest.arguments import typed
+from loadtest.commandline.arguments import typed
+from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.demo import SERVE_PORT
-from loadtest.program import end_as_ctrl_c
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using, what_is_left
 from loadtest.servers.lab import Lab

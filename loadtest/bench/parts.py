@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.table import Table
 
-from loadtest.arguments import whole_number
 from loadtest.bench import (
     explorer,
     explorer_goals,
@@ -25,8 +24,9 @@ from loadtest.bench import (
 )
 from loadtest.bench.measured import Measured, Row
 from loadtest.bench.tables import judged
+from loadtest.commandline.arguments import whole_number
+from loadtest.commandline.subjects import wanted
 from loadtest.report import growth
-from loadtest.subjects import wanted
 
 Told = Callable[[str], None]
 

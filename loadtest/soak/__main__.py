@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadtest import program
-from loadtest.arguments import typed, whole_number, writable_folder
-from loadtest.durations import duration
+from loadtest.commandline import program
+from loadtest.commandline.arguments import typed, whole_number, writable_folder
+from loadtest.commandline.durations import duration
 from loadtest.servers.embedded import using
 from loadtest.servers.private_lab import private_lab
 from loadtest.soak.plan import STRATEGIES, Plan

@@ -10,8 +10,8 @@ import os
 import sys
 from typing import Any
 
-from loadtest.arguments import named_values
-from loadtest.durations import duration, span
+from loadtest.commandline.arguments import named_values
+from loadtest.commandline.durations import duration, span
 from loadtest.swarm.bank import Bank, BankError
 from loadtest.workloads import WORKLOADS, Workload
 from loadtest.workloads import find as find_workload

@@ -18,7 +18,7 @@ from typing import Any
 from ledger.addresses import BASE_DIR
 from ledger.books import open_book
 from ledger.models import Book
-from loadtest.arguments import as_text
+from loadtest.commandline.arguments import as_text
 from loadtest.history import calls
 from loadtest.history.calls import History
 from loadtest.servers.ports import free_port

@@ -7,8 +7,8 @@ import pytest
 
 from ledger.reconcile import Outcome
 from loadtest import workloads
-from loadtest.arguments import as_text, named_values
-from loadtest.durations import duration, span
+from loadtest.commandline.arguments import as_text, named_values
+from loadtest.commandline.durations import duration, span
 from loadtest.history.calls import Call
 from loadtest.verdict.stall import longest_stall, stalled_after
 

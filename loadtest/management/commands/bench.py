@@ -16,11 +16,11 @@ from loadtest.bench.children import ChildFailed
 from loadtest.bench.explorer_peer import PEER
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS, Part
-from loadtest.program import end_as_ctrl_c
+from loadtest.commandline.program import end_as_ctrl_c
+from loadtest.commandline.subjects import add_output, usage, writable
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.servers import ServerError, embedded
-from loadtest.subjects import add_output, usage, writable
 from loadtest.verdict.claims import Exit
 
 

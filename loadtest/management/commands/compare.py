@@ -17,13 +17,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ledger.addresses import NoServers
 from ledger.stores import STORES
 from ledger.strategies import CARD, STRATEGIES, Settings, find
-from loadtest import subjects
-from loadtest.arguments import named_value, typed, whole_number
+from loadtest.commandline import subjects
+from loadtest.commandline.arguments import named_value, typed, whole_number
+from loadtest.commandline.durations import duration, length, span
+from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.compare import Plan, compare
-from loadtest.durations import duration, length, span
 from loadtest.models import Trial
 from loadtest.presets import PRESETS
-from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels

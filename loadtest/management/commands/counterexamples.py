@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from loadtest import counterexamples as schedules
-from loadtest.arguments import whole_number
-from loadtest.subjects import there
+from loadtest.commandline.arguments import whole_number
+from loadtest.commandline.subjects import there
 
 
 class Command(BaseCommand):

@@ -15,15 +15,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ledger.strategies import STRATEGIES
-from loadtest import subjects
-from loadtest.arguments import typed, whole_number
-from loadtest.durations import length
+from loadtest.commandline import subjects
+from loadtest.commandline.arguments import typed, whole_number
+from loadtest.commandline.durations import length
+from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
 from loadtest.exploration.matrix import remarks, so_far, tables
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
-from loadtest.program import end_as_ctrl_c
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped

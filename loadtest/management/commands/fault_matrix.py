@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from loadtest import faultmatrix as table
-from loadtest.subjects import there
+from loadtest.commandline.subjects import there
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from loadtest.commandline.subjects import add_output
 from loadtest.report.page import NoEvidence, write
-from loadtest.subjects import add_output
 
 
 class Command(BaseCommand):

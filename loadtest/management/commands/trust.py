@@ -18,11 +18,11 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError
 
 from ledger.addresses import BASE_DIR
-from loadtest import subjects
-from loadtest.arguments import typed
 from loadtest.children import child_environment
-from loadtest.durations import length
-from loadtest.program import end_as_ctrl_c
+from loadtest.commandline import subjects
+from loadtest.commandline.arguments import typed
+from loadtest.commandline.durations import length
+from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.report.trust import sentences, table

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from ledger.strategies import CONTROL, find, known
-from loadtest.arguments import writable_folder
+from loadtest.commandline.arguments import writable_folder
 from loadtest.faults import HAZARDS
 from loadtest.verdict.claims import Exit
 
