@@ -11,12 +11,12 @@ from typing import Any
 from ledger.strategies import CONTROL, find
 from loadtest import workloads
 from loadtest.imports.swarm import ImportingSwarm
+from loadtest.servers.webserver import WebServer
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
 from loadtest.trials.result import Result
 from loadtest.trials.trial import Trial, run, skipped
 from loadtest.verdict.words import Word
-from loadtest.webserver import WebServer
 from loadtest.workloads.imports import Imports
 
 THINK = (0.0, 0.005)

@@ -48,9 +48,9 @@ def serve(stack: ExitStack, port: int) -> None:
     import django  # only now: the settings read the addresses of the servers when they are imported
 
     django.setup()
-    from loadtest.background import BackgroundWorker
     from loadtest.demo_user import demo_login
-    from loadtest.webserver import WebServer
+    from loadtest.servers.background import BackgroundWorker
+    from loadtest.servers.webserver import WebServer
 
     free = _free(port)
     web = stack.enter_context(WebServer(port=port if free else 0))

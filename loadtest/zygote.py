@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 
 from ledger.addresses import BASE_DIR
-from loadtest.children import import_path
+from loadtest.servers.children import import_path
 
 
 class Zygote:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.webserver import WebServer
+from loadtest.servers.webserver import WebServer
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 BLOCK = re.compile(r"```(bash|text)\n(.*?)```", re.DOTALL)

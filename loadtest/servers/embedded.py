@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from ledger.addresses import BASE_DIR, addresses, lab_dir, live_state
-from loadtest.children import child_environment
+from loadtest.servers.children import child_environment
 
 from .base import ServerError, Unavailable, tail
 from .keeper import SERVERS, UNAVAILABLE

@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
-from loadtest.webserver import WebServer
+from loadtest.servers.webserver import WebServer
 
 #: what somebody would stumble over on the page that runs it
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")

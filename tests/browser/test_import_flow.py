@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from loadtest.background import BackgroundWorker
+from loadtest.servers.background import BackgroundWorker
 
 LONG = 60_000  # ms; the machine may be busy
 

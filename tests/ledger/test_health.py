@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from loadtest.servers import Postgres, Valkey
-from loadtest.webserver import WebServer
+from loadtest.servers.webserver import WebServer
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ledger.books import open_book
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Account, Book, Entry, ImportChunk, ImportLine, ImportRun
 from ledger.reconcile_stored import books_of
-from loadtest.background import BackgroundWorker
+from loadtest.servers.background import BackgroundWorker
 from tests.ledger.race.sessions import waiting_for
 
 pytestmark = pytest.mark.usefixtures("committed_db")

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, transaction
 
 from ledger.models import Account
-from loadtest.webserver import WebServer
+from loadtest.servers.webserver import WebServer
 from tests.ledger.race.sessions import session_of, waiting_for
 from tests.locks.actor import eventually
 from tests.site.page_rules import breaches

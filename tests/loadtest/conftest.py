@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadtest.webserver import WebServer
+from loadtest.servers.webserver import WebServer
 
 
 @pytest.fixture(scope="package")

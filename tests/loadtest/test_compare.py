@@ -19,9 +19,9 @@ from loadtest.history.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
 from loadtest.servers.ports import free_port
+from loadtest.servers.webserver import WebServer
 from loadtest.trials.availability import missing
 from loadtest.verdict.words import STOPPED
-from loadtest.webserver import WebServer
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),

@@ -29,13 +29,13 @@ from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
 from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
+from loadtest.servers.webserver import THREADS, WORKERS
 from loadtest.swarm.bank import BankError
 from loadtest.trials import records
 from loadtest.trials.rehearsal import NotTaken, rehearse
 from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import Exit, exit_code, unanswered
 from loadtest.verdict.words import STOPPED, Word
-from loadtest.webserver import THREADS, WORKERS
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
 

@@ -18,7 +18,6 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError
 
 from ledger.addresses import BASE_DIR
-from loadtest.children import child_environment
 from loadtest.commandline import subjects
 from loadtest.commandline.arguments import typed
 from loadtest.commandline.durations import length
@@ -27,6 +26,7 @@ from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.report.trust import sentences, table
 from loadtest.servers import ServerError
+from loadtest.servers.children import child_environment
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.reaper import REAPER
 from loadtest.trials import records

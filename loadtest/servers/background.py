@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from ledger.addresses import BASE_DIR
-from loadtest.children import child_environment
 from loadtest.servers import Server
+from loadtest.servers.children import child_environment
 
 #: an import may ask for more workers than one process has, but not for more than all of them have together
 CONCURRENCY = 4

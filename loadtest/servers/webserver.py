@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 
 from ledger.addresses import BASE_DIR
-from loadtest.children import child_environment
 from loadtest.servers import Server, ServerError
 from loadtest.servers.base import tail
+from loadtest.servers.children import child_environment
 from loadtest.servers.ports import free_port
 
 #: workers × threads connections to PostgreSQL (max_connections 200); a waiting lock holds a thread
