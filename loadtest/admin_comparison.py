@@ -21,10 +21,10 @@ from ledger.stores import store_of
 from ledger.strategies import CARD
 from loadtest.admin_strategies import strategies_field
 from loadtest.again import of_plan
-from loadtest.imports.comparison import COMMAND as IMPORTS
-from loadtest.imports.comparison import Comparison, begin
 from loadtest.models import Trial
-from loadtest.swarm_comparison import COMMAND as SWARM
+from loadtest.swarm.background_comparison import COMMAND as SWARM
+from loadtest.swarm.import_comparison import COMMAND as IMPORTS
+from loadtest.swarm.import_comparison import Comparison, begin
 from loadtest.verdict.words import explained
 from loadtest.workloads import Opening
 

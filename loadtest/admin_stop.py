@@ -14,7 +14,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from loadtest.models import Trial
-from loadtest.swarm_comparison import COMMAND as SWARM
+from loadtest.swarm.background_comparison import COMMAND as SWARM
 
 
 class Stops:

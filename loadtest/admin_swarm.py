@@ -16,8 +16,8 @@ from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
 from loadtest.admin_strategies import strategies_field
 from loadtest.commandline.arguments import named_values
-from loadtest.compare import Plan
-from loadtest.swarm_comparison import begin
+from loadtest.swarm.background_comparison import begin
+from loadtest.swarm.compare import Plan
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
 

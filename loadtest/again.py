@@ -12,8 +12,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ledger.strategies import CARD, CONTROL, STRATEGIES
-from loadtest.compare import Plan
-from loadtest.presets import PRESETS
+from loadtest.swarm.compare import Plan
+from loadtest.swarm.presets import PRESETS
 from loadtest.workloads import WORKLOADS
 
 #: options of `explore` → what they are without being asked for

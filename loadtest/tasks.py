@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from procrastinate.contrib.django import app
 
-from loadtest import swarm_comparison
-from loadtest.imports.comparison import COMMAND, advance
 from loadtest.models import Trial
+from loadtest.swarm import background_comparison
+from loadtest.swarm.import_comparison import COMMAND, advance
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ def advance_comparisons(timestamp: int) -> None:
 @app.task(name="advance_swarms", queueing_lock="advance_swarms", queue="swarms")
 def advance_swarms(timestamp: int) -> None:
     """Run what was asked for, trial after trial, while no other worker does."""
-    for pk in swarm_comparison.waiting():
+    for pk in background_comparison.waiting():
         with _each_on_its_own(pk):
-            while swarm_comparison.advance(pk):
+            while background_comparison.advance(pk):
                 pass
 
 

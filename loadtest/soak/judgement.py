@@ -14,10 +14,10 @@ from ledger.reconcile import Outcome
 from loadtest import workloads
 from loadtest.faults.touch import no_valkey
 from loadtest.history.calls import Call, History
-from loadtest.imports.comparison import history_of
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
 from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
+from loadtest.swarm.import_comparison import history_of
 from loadtest.trials.result import Result
 from loadtest.trials.trial import Trial, Witness, run
 from loadtest.verdict.evidence import Doubt

@@ -318,7 +318,7 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
     tmp_path: Path, as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)  # a machine without it
-    monkeypatch.delattr("loadtest.compare.WebServer")  # which nobody needs for it
+    monkeypatch.delattr("loadtest.swarm.compare.WebServer")  # which nobody needs for it
     file = tmp_path / "compare.json"
     file.write_text('{"results": ["of an earlier run"]}')
     with pytest.raises(SystemExit) as ended:

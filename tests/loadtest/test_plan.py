@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtest.compare import Plan
+from loadtest.swarm.compare import Plan
 
 STRATEGIES = ("no-lock", "setnx", "redis-atomic", "redis-watch", "repeatable-read-innodb")
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
 from ledger.resources import redis_client
-from loadtest.compare import Plan
+from loadtest.swarm.compare import Plan
 from loadtest.trials import rehearsal
 from loadtest.trials.rehearsal import rehearse
 from tests.loadtest.strangers import ASKED

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from loadtest.compare import Plan
 from loadtest.models import Trial
-from loadtest.swarm_comparison import LOCK, advance, begin, waiting
+from loadtest.swarm.background_comparison import LOCK, advance, begin, waiting
+from loadtest.swarm.compare import Plan
 from tests.ledger.test_admin import anonymous, importer, user
 
 pytestmark = pytest.mark.usefixtures("committed_db")

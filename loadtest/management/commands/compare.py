@@ -21,9 +21,7 @@ from loadtest.commandline import subjects
 from loadtest.commandline.arguments import named_value, typed, whole_number
 from loadtest.commandline.durations import duration, length, span
 from loadtest.commandline.program import end_as_ctrl_c
-from loadtest.compare import Plan, compare
 from loadtest.models import Trial
-from loadtest.presets import PRESETS
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
@@ -31,6 +29,8 @@ from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.servers.webserver import THREADS, WORKERS
 from loadtest.swarm.bank import BankError
+from loadtest.swarm.compare import Plan, compare
+from loadtest.swarm.presets import PRESETS
 from loadtest.trials import records
 from loadtest.trials.rehearsal import NotTaken, rehearse
 from loadtest.trials.trial import skipped

@@ -10,8 +10,8 @@ from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
 from loadtest.admin_comparison import again
-from loadtest.imports.comparison import Comparison, advance, begin
 from loadtest.models import Trial
+from loadtest.swarm.import_comparison import Comparison, advance, begin
 from loadtest.tasks import advance_comparisons
 from loadtest.workloads import Opening
 from tests.ledger.test_admin import FORM, anonymous, importer, upload, user
@@ -146,7 +146,7 @@ def test_an_import_that_cannot_be_judged_holds_up_nobody(monkeypatch):
     """Its server is gone, say: it is not-run with the reason, and its comparison goes on; so do the others."""
     broken = begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
     drain(broken.options["imports"]["no-lock"])
-    monkeypatch.setattr("loadtest.imports.comparison.run", lambda *_: {}["the server"])
+    monkeypatch.setattr("loadtest.swarm.import_comparison.run", lambda *_: {}["the server"])
     assert not advance(broken.pk)
     monkeypatch.undo()
     drain(Trial.objects.get(pk=broken.pk).options["imports"]["setnx"])

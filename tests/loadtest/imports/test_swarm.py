@@ -9,7 +9,7 @@ import pytest
 from ledger.models import Book, ImportRun
 from loadtest.history.calls import History
 from loadtest.history.journal import Journal
-from loadtest.imports.swarm import ImportingSwarm
+from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.trial import Trial, Witness
 from loadtest.workloads.imports import Imports

@@ -12,8 +12,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.reconcile import timeline
-from loadtest.compare import Plan
 from loadtest.report import charts, faults, terminal
+from loadtest.swarm.compare import Plan
 from tests.ledger.history import History
 
 SCRIPT = "<script>alert(1)</script>"

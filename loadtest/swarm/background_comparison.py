@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ledger.strategies import CONTROL
 from loadtest import models
-from loadtest.compare import Plan, once
+from loadtest.swarm.compare import Plan, once
 from loadtest.trials import records
 from loadtest.trials.result import Result
 from loadtest.trials.trial import Trial, skipped

@@ -10,8 +10,8 @@ from typing import Any
 
 from ledger.strategies import CONTROL, find
 from loadtest import workloads
-from loadtest.imports.swarm import ImportingSwarm
 from loadtest.servers.webserver import WebServer
+from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
 from loadtest.trials.result import Result

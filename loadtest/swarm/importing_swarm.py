@@ -13,9 +13,9 @@ from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, ImportRun
 from loadtest.history.calls import History
 from loadtest.history.journal import SUFFIX
-from loadtest.imports.comparison import history_of
 from loadtest.servers import ServerError
 from loadtest.servers.background import BackgroundWorker
+from loadtest.swarm.import_comparison import history_of
 from loadtest.swarm.run import Swarm
 from loadtest.trials.trial import Trial, Witness
 from loadtest.verdict.evidence import Doubt

@@ -21,7 +21,7 @@ from ledger.models import Book, ImportFile, ImportLine, ImportRun
 from ledger.strategies import CARD, CONTROL
 from loadtest import models
 from loadtest.history.calls import Call, History
-from loadtest.imports.workload import ImportFiles
+from loadtest.swarm.import_plan import ImportFiles
 from loadtest.trials import records
 from loadtest.trials.availability import missing
 from loadtest.trials.deadlocks import deadlocks
