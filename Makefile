@@ -25,11 +25,11 @@ install-dev: $(VENV)/dev.stamp  ## the same with the development dependencies
 
 .PHONY: demo
 demo: $(VENV)/base.stamp  ## the six strategies under a swarm, the table, report/index.html; ends all it started
-	@$(PY) -m loadtest.demo
+	@$(PY) -m loadtest.demo.__main__
 
 .PHONY: serve
 serve: $(VENV)/base.stamp  ## servers, web, background workers and the admin, until Ctrl-C
-	@$(PY) -m loadtest.serve
+	@$(PY) -m loadtest.demo.serve
 
 .PHONY: compare
 compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="--strategy setnx --seconds 10"

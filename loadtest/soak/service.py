@@ -1,4 +1,4 @@
-"""The service under attack: `python -m loadtest.serve`, as a user starts it, and which processes it consists of."""
+"""The service under attack: `python -m loadtest.demo.serve`, as a user starts it, and which processes it consists of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from ledger.addresses import BASE_DIR
-from loadtest.serve import BACKGROUND_WORKERS
+from loadtest.demo.serve import BACKGROUND_WORKERS
 from loadtest.servers import Server
 from loadtest.servers.embedded import status
 from loadtest.servers.ports import free_port
@@ -37,7 +37,7 @@ class Service(Server):
         self.port = free_port()
 
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "loadtest.serve", "--port", str(self.port)]
+        return [sys.executable, "-m", "loadtest.demo.serve", "--port", str(self.port)]
 
     def environment(self) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(BASE_DIR), "IMPORT_LEASE": IMPORT_LEASE}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.demo_user import demo_login
+from loadtest.demo.demo_user import demo_login
 from tests.loadtest.family import Family
 
 Start = Callable[..., Family]
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """`start("loadtest.demo", DEMO_SECONDS="1")`"""
+    """`start("loadtest.demo.__main__", DEMO_SECONDS="1")`"""
     with ExitStack() as families:
 
         def start(module: str, **variables: str) -> Family:
@@ -45,7 +45,7 @@ def start(folder: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def demo(start: Start, folder: Path) -> Family:
-    return start("loadtest.demo", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
+    return start("loadtest.demo.__main__", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
 
 
 @pytest.mark.whole_command
@@ -98,7 +98,7 @@ def test_sigkill_of_the_web_server_ends_the_demo(demo: Family) -> None:
 
 @pytest.mark.parametrize("port", ["abc", "-1", "70000"])
 def test_serve_says_what_a_port_is(port: str) -> None:
-    words = [sys.executable, "-m", "loadtest.serve"]
+    words = [sys.executable, "-m", "loadtest.demo.serve"]
     done = subprocess.run(
         words, env={**os.environ, "PORT": port}, capture_output=True, text=True, timeout=100, check=False
     )
@@ -110,7 +110,7 @@ def test_serve_says_what_a_port_is(port: str) -> None:
 def test_serve_until_ctrl_c(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        served = start("loadtest.serve", PORT=str(port))
+        served = start("loadtest.demo.serve", PORT=str(port))
         served.says("Ctrl-C ends all of it")
     said = served.log.read_text()
     assert f"Port {port} is taken" in said
@@ -128,7 +128,7 @@ def test_serve_until_ctrl_c(start: Start) -> None:
 
 @pytest.mark.whole_command
 def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
-    served = start("loadtest.serve", PORT="0")
+    served = start("loadtest.demo.serve", PORT="0")
     served.says("Ctrl-C ends all of it")
     (keeper,) = (each for each in served.family() if "loadtest.servers.keeper" in each.cmdline())
     keeper.terminate()  # as `servers down --force` does
@@ -139,7 +139,7 @@ def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
 
 @pytest.mark.parametrize(("given", "told"), [("soon", "'soon' is no duration"), ("0", "'0': more than 0")])
 def test_bad_seconds_are_bad_usage(start: Start, given: str, told: str) -> None:
-    demo = start("loadtest.demo", DEMO_SECONDS=given)
+    demo = start("loadtest.demo.__main__", DEMO_SECONDS=given)
     assert demo.process.wait(timeout=200) == 2
     assert f"DEMO_SECONDS: {told}" in demo.log.read_text()
 

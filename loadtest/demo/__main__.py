@@ -35,7 +35,7 @@ def measure(seconds: float | None) -> int:
     django.setup()
     from django.core.management import CommandError, call_command
 
-    from loadtest.demo_user import demo_login
+    from loadtest.demo.demo_user import demo_login
 
     code, output = 0, Path(os.environ.get("DEMO_OUTPUT", "report"))
     try:
