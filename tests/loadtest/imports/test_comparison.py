@@ -9,7 +9,7 @@ from ledger.imports import apply, chunks
 from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
-from loadtest.admin_comparison import again
+from loadtest.admin.comparison import again
 from loadtest.models import Trial
 from loadtest.swarm.import_comparison import Comparison, advance, begin
 from loadtest.tasks import advance_comparisons

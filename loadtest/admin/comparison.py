@@ -19,7 +19,7 @@ from ledger.imports.upload import Upload
 from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
-from loadtest.admin_strategies import strategies_field
+from loadtest.admin.strategies_field import strategies_field
 from loadtest.again import of_plan
 from loadtest.models import Trial
 from loadtest.swarm.background_comparison import COMMAND as SWARM

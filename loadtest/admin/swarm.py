@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
-from loadtest.admin_strategies import strategies_field
+from loadtest.admin.strategies_field import strategies_field
 from loadtest.commandline.arguments import named_values
 from loadtest.swarm.background_comparison import begin
 from loadtest.swarm.compare import Plan

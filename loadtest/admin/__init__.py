@@ -12,10 +12,10 @@ from django.utils.html import format_html
 
 from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.strategies import known
-from loadtest.admin_comparison import Comparisons
-from loadtest.admin_stop import Stops
-from loadtest.admin_strategy_pages import StrategyPages
-from loadtest.admin_swarm import Swarms
+from loadtest.admin.comparison import Comparisons
+from loadtest.admin.stop import Stops
+from loadtest.admin.strategy_pages import StrategyPages
+from loadtest.admin.swarm import Swarms
 from loadtest.models import Result, Trial
 
 
