@@ -83,7 +83,9 @@ def _settings(chosen: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[s
 
 
 def _faults(plan: Mapping[str, Any]) -> Iterator[str]:
-    from loadtest.faults import HAZARDS  # every hazard: only who asks for a line of `faults` needs them
+    from loadtest.faults.hazards import (
+        HAZARDS,  # every hazard: only who asks for a line of `faults` needs them
+    )
 
     if tuple(plan["strategies"]) == CARD:
         yield "--quick"

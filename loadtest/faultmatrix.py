@@ -12,7 +12,7 @@ from typing import Any
 
 from ledger.strategies import STRATEGIES, find
 from loadtest.faultgroups import GROUPS, group_of
-from loadtest.faults import HAZARDS
+from loadtest.faults.hazards import HAZARDS
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 

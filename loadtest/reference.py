@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.strategies import STRATEGIES
-from loadtest.hazards import about
+from loadtest.faults.sentences import about
 from loadtest.workloads import WORKLOADS
 from locks import LOCKS
 from locks.hazards import ALL, Hazard

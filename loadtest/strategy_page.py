@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ledger.strategies import Locked, Strategy
-from loadtest.hazards import about
+from loadtest.faults.sentences import about
 from locks.hazards import Hazard
 
 SENTENCES = ("slug", "title", "guarantees", "breaks_when", "round_trips", "source", "stores")

@@ -15,7 +15,7 @@ from django.core.management import CommandError
 
 from ledger.strategies import CONTROL, find, known
 from loadtest.commandline.arguments import writable_folder
-from loadtest.faults import HAZARDS
+from loadtest.faults.hazards import HAZARDS
 from loadtest.verdict.claims import Exit
 
 EXIT_CODES = (

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book
-from loadtest.faultrecord import with_loss
 from loadtest.faults import touch
 from loadtest.faults.answers import overdue, unserved
-from loadtest.faults.base import Adversary
-from loadtest.faults.crew import Pool
-from loadtest.faults.scene import FEW, POSTINGS, STUCK, Scene
-from loadtest.faults.site import Site
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene.record import with_loss
+from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK, Scene
+from loadtest.faults.scene.site import Site
 from loadtest.faults.withdrawals import Withdrawals
+from loadtest.faults.workers.crew import Pool
 from loadtest.history import calls as history
 from loadtest.trials.availability import missing
 from loadtest.trials.result import Result

@@ -13,12 +13,13 @@ from threading import Event
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest.faults import HAZARDS, touch
+from loadtest.faults import touch
 from loadtest.faults.cell import Cell, as_json
-from loadtest.faults.crash_holding import CrashHolding
-from loadtest.faults.crew import Pool
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards.crash_holding import CrashHolding
 from loadtest.faults.play import play
-from loadtest.faults.site import Site
+from loadtest.faults.scene.site import Site
+from loadtest.faults.workers.crew import Pool
 from loadtest.trials.result import Result
 from loadtest.verdict.words import Word
 

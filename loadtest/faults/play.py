@@ -12,10 +12,10 @@ from threading import Event
 
 from django.db import close_old_connections, connections
 
-from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Callers, Cell, as_stated
-from loadtest.faults.crew import Pool
-from loadtest.faults.site import Site, judged_on
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene.site import Site, judged_on
+from loadtest.faults.workers.crew import Pool
 from loadtest.servers.reaper import REAPER
 from loadtest.trials.result import Result
 from loadtest.trials.trial import run, skipped

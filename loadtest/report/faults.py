@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
-from loadtest.faultrecord import moments, put_right
+from loadtest.faults.scene.record import moments, put_right
 
 
 def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.faultmatrix import LETTERS
-from loadtest.faults import HAZARDS
+from loadtest.faults.hazards import HAZARDS
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped

@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from ledger.strategies import known
 from loadtest.again import of_report
-from loadtest.hazards import about
+from loadtest.faults.sentences import about
 from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
 from loadtest.report.labels import labels

@@ -10,7 +10,7 @@ from typing import Any, Self
 from redis.backoff import AbstractBackoff, NoBackoff
 from redis.retry import Retry
 
-from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene.proxy import Proxy
 from locks import LockUnavailable
 from tests.contract.arena import Arena
 from tests.contract.case import case

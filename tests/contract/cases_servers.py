@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene.proxy import Proxy
 from locks import LockLost, LockNotHeld, LockUnavailable, LockUnsupported
 from tests.contract.arena import Arena
 from tests.contract.case import case

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as StillWaiting
 from contextlib import suppress
 from typing import Any
 
-from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene.proxy import Proxy
 from locks import LockFactory
 from tests.contract.gates import Gate
 from tests.contract.promises import wait_until

@@ -20,7 +20,7 @@ from ledger.models import Account, Book
 from ledger.posting import Applied, Busy, Line, Posting
 from ledger.stores import store_of
 from ledger.strategies import find
-from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene.proxy import Proxy
 from loadtest.servers import Valkey
 from tests.ledger.test_certainly_not import locked
 

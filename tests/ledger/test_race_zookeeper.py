@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
 from ledger.posting import Busy
-from loadtest.faults.proxy import Proxy
+from loadtest.faults.scene.proxy import Proxy
 from loadtest.servers import ZooKeeper, zookeeper
 from locks.errors import LockLost, LockNotHeld, LockUnavailable
 from locks.zookeeper import ZooKeeperLock

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
 from loadtest import faultmatrix
-from loadtest.faults import HAZARDS
+from loadtest.faults.hazards import HAZARDS
 from loadtest.verdict.claims import claims
 
 

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 
 from ledger.reconcile import timeline
-from loadtest.faultrecord import Record, moments, put_right, with_loss
+from loadtest.faults.scene.record import Record, moments, put_right, with_loss
 from tests.ledger.history import START, History
 
 #: the victim reads, is stopped, is overtaken by a rival that had read the same, is continued and writes

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ledger.books import open_book
 from ledger.strategies import STRATEGIES
-from loadtest.hazards import CONTENTION, about
+from loadtest.faults.sentences import CONTENTION, about
 from loadtest.models import Result, Trial
 from locks.hazards import Hazard
 from tests.ledger.test_admin import user

@@ -16,11 +16,11 @@ from ledger.strategies import CARD, STRATEGIES
 from loadtest.commandline import subjects
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.program import end_as_ctrl_c
-from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, as_json
-from loadtest.faults.crash_holding import CrashHolding
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards.crash_holding import CrashHolding
 from loadtest.faults.matrix import Plan, matrix
-from loadtest.faults.site import private_servers
+from loadtest.faults.scene.site import private_servers
 from loadtest.report.console import console, show, tell
 from loadtest.report.faults import remarks
 from loadtest.report.faulttable import tables

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from loadtest.faults.base import Party
+from loadtest.faults.hazards.adversary import Party
 
 
 class Someone(SimpleNamespace):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ledger.books import open_book
-from loadtest.faults import HAZARDS, matrix, play
+from loadtest.faults import matrix, play
 from loadtest.faults.cell import Cell
-from loadtest.faults.worker import Desk
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.workers.worker import Desk
 from loadtest.trials.result import Result
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults import HAZARDS, occasion, sight, worker_crash
 from loadtest.faults.cell import Callers, Cell
-from loadtest.faults.failover import FailoverRelease
-from loadtest.faults.scene import Scene
-from loadtest.faults.split_brain import SplitBrain
-from loadtest.faults.worker_crash import WorkerCrash
+from loadtest.faults.hazards import HAZARDS, worker_crash
+from loadtest.faults.hazards.failover import FailoverRelease
+from loadtest.faults.hazards.split_brain import SplitBrain
+from loadtest.faults.hazards.worker_crash import WorkerCrash
+from loadtest.faults.scene import occasion, sight
+from loadtest.faults.scene.scene import Scene
 from tests.loadtest.faults.stand_ins import Late, Struck, scene_of
 
 

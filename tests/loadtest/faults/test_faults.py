@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
 from ledger.strategies import CARD
-from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
+from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.matrix import Plan, matrix
-from loadtest.faults.site import private_servers
+from loadtest.faults.scene.site import private_servers
 from loadtest.verdict.words import STOPPED
 
 #: hazard → strategy → what must come out: controls that must fail, and what must not

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from ledger.strategies import STRATEGIES
-from loadtest.faults import HAZARDS, touch
+from loadtest.faults import touch
 from loadtest.faults.cell import Cell
+from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.matrix import Plan, matrix
-from loadtest.faults.site import private_servers
+from loadtest.faults.scene.site import private_servers
 
 
 class Few(Plan):

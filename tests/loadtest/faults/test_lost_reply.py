@@ -9,15 +9,15 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell
-from loadtest.faults.crew import Worker
-from loadtest.faults.lost_reply import LostReply
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards.lost_reply import LostReply
 from loadtest.faults.matrix import Plan, matrix
-from loadtest.faults.proxy import Proxy, commands
-from loadtest.faults.scene import Scene
-from loadtest.faults.site import private_servers
-from loadtest.faults.way import AsItComes
+from loadtest.faults.scene.proxy import Proxy, commands
+from loadtest.faults.scene.scene import Scene
+from loadtest.faults.scene.site import private_servers
+from loadtest.faults.workers.crew import Worker
+from loadtest.faults.workers.way import AsItComes
 from loadtest.servers import Valkey
 
 LOST = {

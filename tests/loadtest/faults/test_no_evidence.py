@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ledger.reconcile import Outcome
-from loadtest.faults import HAZARDS
 from loadtest.faults.answers import unserved
-from loadtest.faults.scene import LATE, Scene
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.scene.scene import LATE, Scene
 from loadtest.history.calls import Call
 from tests.loadtest.faults.stand_ins import Late, Someone, scene_of
 
@@ -99,7 +99,7 @@ def test_a_session_is_over_when_its_own_node_is_gone(
     """A rival's node that comes or goes meanwhile is not the holder's."""
     seen = iter([["mine"], *[left] * 3])
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr("loadtest.faults.zookeeper_expiry.time", SimpleNamespace(
+    monkeypatch.setattr("loadtest.faults.hazards.zookeeper_expiry.time", SimpleNamespace(
         monotonic=lambda: next(clock), sleep=lambda _: None
     ))  # fmt: skip
     adversary: Any = HAZARDS["zookeeper-session-expiry"]()

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults.base import Adversary
 from loadtest.faults.cell import Cell
-from loadtest.faults.connection_exhaustion import LEFT, ConnectionExhaustion
-from loadtest.faults.crew import Pool
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.hazards.connection_exhaustion import LEFT, ConnectionExhaustion
 from loadtest.faults.play import play
-from loadtest.faults.scene import EASY_LEASE
-from loadtest.faults.site import private_servers
+from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.faults.scene.site import private_servers
+from loadtest.faults.workers.crew import Pool
 from loadtest.trials.result import Result
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults import HAZARDS
 from loadtest.faults.cell import Cell, weighed
-from loadtest.faults.crew import Pool
+from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.matrix import Matrix, Plan, parties
 from loadtest.faults.play import again
-from loadtest.faults.scene import FEW, POSTINGS, STUCK
+from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK
+from loadtest.faults.workers.crew import Pool
 from loadtest.history.calls import History
 from loadtest.trials.result import Result
 from loadtest.trials.trial import Witness

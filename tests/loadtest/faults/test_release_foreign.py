@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from ledger.books import open_book
-from loadtest.faults.deeds import release_foreign
+from loadtest.faults.workers.deeds import release_foreign
 
 
 @pytest.mark.usefixtures("committed_db")

@@ -8,9 +8,10 @@ import pytest
 from ledger import lock_tables
 from ledger.books import open_book
 from ledger.strategies import STRATEGIES
-from loadtest.faults import HAZARDS, sight
 from loadtest.faults.cell import Cell
-from loadtest.faults.partition import Partition, SlowNetwork
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards.partition import Partition, SlowNetwork
+from loadtest.faults.scene import sight
 from loadtest.servers import Valkey
 from loadtest.trials.availability import missing
 from locks import build

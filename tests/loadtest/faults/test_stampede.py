@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from loadtest.faults.stampede import GATHER, LEASE, THREADS, Stampede
+from loadtest.faults.hazards.stampede import GATHER, LEASE, THREADS, Stampede
 from loadtest.history.journal import Journal
 
 

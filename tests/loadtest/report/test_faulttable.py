@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from ledger.strategies import CARD, STRATEGIES
-from loadtest.faults import HAZARDS
+from loadtest.faults.hazards import HAZARDS
 from loadtest.report.console import console, show
 from loadtest.report.faulttable import tables
 from loadtest.verdict.words import STOPPED

@@ -1,0 +1,131 @@
+"""The contract of a hazard: what it does, how it proves that it fired, what it cannot touch, how it cleans up."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.db import connections
+
+from loadtest.faults import touch
+from loadtest.faults.scene.lease_guard import IN_TIME
+from loadtest.faults.scene.occasion import Occasion
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene.scene import Scene
+    from loadtest.faults.scene.site import Site
+    from loadtest.faults.workers.crew import Worker
+
+
+#: seconds for the worker of each cell to get inside
+PARTY_ENTERS = 6.0
+
+
+class Adversary(ABC):
+    """One thing that goes wrong. An object lives for the cells that one event strikes: one, or a `party`."""
+
+    #: the name in commands, JSON and the matrix
+    slug: ClassVar[str]
+    #: the claim that it puts to the test
+    word: ClassVar[Hazard]
+    #: how many cells at most one event strikes together
+    party: ClassVar[int] = 1
+    #: does it strike a server that other cells use? Then no other cells run at the same time
+    alone: ClassVar[bool] = False
+    #: how many of its events may then run at the same time
+    abreast: ClassVar[int] = 1
+    #: seconds that its longest cell takes, roughly: those of the longest begin first
+    lasts: ClassVar[float] = 5.0
+    #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast it
+    lease: ClassVar[float | None] = None
+    #: does it bring a Valkey of its own? Then it strikes that one, and cannot touch what asks none
+    own_valkey: ClassVar[bool] = False
+    #: accounts of the book
+    accounts: ClassVar[int] = 1
+    #: settings of each book beyond those of every cell
+    settings: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, cells: int = 1) -> None:
+        self.occasion = Occasion(cells)
+
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        """Return why it cannot touch `strategy` with its balances on `store`, or None if it can."""
+        return touch.no_valkey(strategy, store) if self.own_valkey else None
+
+    def lease_of(self, strategy: str) -> float:
+        """Return the lease of the strategy's lock in its cell, in seconds."""
+        return self.lease or touch.lease_of(strategy)
+
+    def settings_of(self, strategy: str) -> Mapping[str, Any]:
+        """Return the settings of the strategy's book beyond those of every cell."""
+        return self.settings
+
+    def missing(self) -> tuple[str, str] | None:
+        """Return (reason, remedy) when this machine has not what it needs, else None."""
+        return None
+
+    @contextmanager
+    def site(self, shared: Site) -> Iterator[Site]:
+        """The servers of its cells: those of the whole run, unless the hazard needs its own."""
+        yield shared
+
+    @abstractmethod
+    def strike(self, scene: Scene) -> None:
+        """Do it to real processes and servers, and say by `scene.prove` what was seen of it."""
+
+
+class Party(Adversary):
+    """A hazard that strikes a server: `event` happens once, while a worker of each cell stands inside."""
+
+    party = 8
+    #: seconds that the rivals have before the struck worker goes on and writes
+    ahead: ClassVar[float] = 0.8
+    #: does the event end the judge's own SQL sessions?
+    cuts_sql: ClassVar[bool] = False
+
+    def prepare(self, site: Site) -> None:
+        """Once, when all crowds are over and nobody is inside."""
+
+    @abstractmethod
+    def event(self, site: Site) -> str:
+        """Once, when all are inside. Returns what was seen of it; "" if it did not happen."""
+
+    def strike(self, scene: Scene) -> None:
+        self.occasion.meet(lambda: self.prepare(scene.site))
+        if scene.book.store == "redis":  # not a lock but the balance itself: acknowledged, and then …
+            scene.wait(scene.rush(1), 5)
+        victim, refused = self.enters(scene)
+        if not victim and not refused:
+            return  # it is merely slow, and whoever has to wait for it would lose his lease; or something else failed
+        entered = time.monotonic()
+        before = scene.held(victim) if victim else refused
+        if self.cuts_sql:
+            connections.close_all()
+        scene.hazard_comes()
+        seen = self.occasion.meet(lambda: self.event(scene.site))
+        after = scene.held(victim) if victim else "nothing"
+        if victim and time.monotonic() - entered > IN_TIME * scene.lease:
+            scene.note("it took nearly as long as the lease: what comes now would be an overrun")
+            scene.go_on(victim)
+            return
+        if seen:
+            scene.fault(seen)
+            scene.prove(f"{seen}; before: {before}; after: {after}")
+        self.aftermath(scene)
+        if victim:
+            scene.go_on(victim)
+
+    def enters(self, scene: Scene) -> tuple[Worker | None, str]:
+        """Let one worker in. Returns it, or None and how it was refused: "" if it was not, and did not get there."""
+        worker = scene.hire()
+        if victim := scene.victim(PARTY_ENTERS, worker):
+            return victim, ""
+        return None, "" if worker.busy else scene.turned_away(worker)
+
+    def aftermath(self, scene: Scene) -> None:
+        """Between the event and the struck worker's write: the rivals want the account."""
+        scene.ahead(self.ahead)

@@ -1,0 +1,97 @@
+"""lost-reply: a command that changes something is carried out, and its answer never arrives. Who has the lock now?
+
+    posting 1   lock …… SELECT → 100 …… UPDATE 110 …… release, its answer is lost
+    posting 2   lock, its answer is lost
+
+    lost-reply           the client re-sends nothing, as the lab's own clients
+    lost-reply-retried   redis-py as it comes: it connects anew and sends the command a second time, also one that is
+                         not idempotent
+
+A lock that is renewed has a lease of 3 s here: who holds it by a reply that was lost holds it for good, and not merely
+until a machine that stands still for a second is too late to renew it.
+
+Proof        the commands whose replies the proxy threw away, and the keys that the server has after each.
+Cannot touch what asks no Valkey.
+Cleans up    the proxy ends with the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from loadtest.faults import touch
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene.proxy import Proxy
+from loadtest.faults.scene.scene import ENTER
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene.scene import Scene
+    from loadtest.faults.scene.site import Site
+    from loadtest.faults.workers.crew import Worker
+
+
+RENEWED = 3.0  # seconds; looked after every third of it
+
+
+class LostReply(Adversary):
+    slug = "lost-reply"
+    word = Hazard.LOST_REPLY
+    lasts = 11.0
+    client: ClassVar[str] = ""
+    known = 0  # replies that were lost before
+
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_valkey(strategy, store)
+
+    def lease_of(self, strategy: str) -> float:
+        return RENEWED if touch.keeps_alive(strategy) else super().lease_of(strategy)
+
+    @contextmanager
+    def site(self, shared: Site) -> Iterator[Site]:
+        with Proxy(shared.valkey.port) as self.proxy:
+            nodes = ",".join([self.proxy.url, *(node.url for node in shared.nodes[:2])])
+            env = {"REDIS_URL": self.proxy.url, "REDIS_NODES": nodes, "LAB_CLIENT": self.client}
+            yield replace(shared, env=env)
+
+    def strike(self, scene: Scene) -> None:
+        worker = scene.hire()
+        scene.struck.add(worker)
+        scene.posts(worker)  # what a client asks once (a server's version, its scripts) is asked and answered
+        if not scene.wait([worker], ENTER):
+            return
+        scene.hazard_comes()
+        for loses in (self.leaving, self.entering):
+            if not worker.busy:
+                loses(scene, worker)
+        scene.rush()
+
+    def leaving(self, scene: Scene, worker: Worker) -> None:
+        """What comes after the business: the release, or the one command that writes the balance."""
+        if scene.victim(worker=worker):
+            self.proxy.swallow()
+            scene.go_on(worker)
+            self.lost(scene, worker, "at its end")
+
+    def entering(self, scene: Scene, worker: Worker) -> None:
+        self.proxy.swallow()
+        scene.posts(worker)
+        self.lost(scene, worker, "at its beginning")
+
+    def lost(self, scene: Scene, worker: Worker, when: str) -> None:
+        scene.wait([worker], 2)
+        self.proxy.disarm()
+        if hit := self.proxy.swallowed[self.known :]:
+            left = "; ".join(scene.keys().values()) or "no key"
+            told = (worker.answer or {}).get("outcomes") or "no answer yet"
+            scene.fault(f"the reply to {hit[0]} is lost", self.proxy.swallowed_at)
+            scene.prove(f"reply to {hit[0]} lost {when} of a posting; the client: {told}; left: {left}")
+        self.known = len(self.proxy.swallowed)
+
+
+class LostReplyRetried(LostReply):
+    slug = "lost-reply-retried"
+    client = "as-it-comes"

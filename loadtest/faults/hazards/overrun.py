@@ -1,0 +1,39 @@
+"""overrun: the business takes longer than the lease (the article's 6 s in a lease of 5 s, scaled down).
+
+Unlike `pause` the process runs: a renewal thread does its work, and a lock without one runs out.
+
+Proof        the time that the victim stood between read and write, beside the lease and the key that was left.
+Cannot touch nothing: what has no lease is merely slow.
+Cleans up    the victim goes on by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene import sight
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene.scene import Scene
+
+
+class Overrun(Adversary):
+    slug = "overrun"
+    word = Hazard.OVERRUN
+
+    def strike(self, scene: Scene) -> None:
+        if not (victim := scene.victim()):
+            return
+        begin, bound = time.monotonic(), scene.longest_lease()
+        over = begin + min(sight.leases(scene.site, str(scene.book.pk)), default=bound)
+        scene.ahead(2.5 * bound + 0.3)
+        time.sleep(max(0.0, begin + 1.5 * bound - time.monotonic()))
+        scene.fault(f"worker {victim.pid} has been inside for as long as its lease lasts", over)
+        spent = time.monotonic() - begin
+        scene.prove(
+            f"{spent:.2f} s between read and write with a lease of {bound:.2f} s; {scene.held(victim)}"
+        )
+        scene.go_on(victim, outlasts=True)

@@ -1,0 +1,43 @@
+"""release-foreign: while one worker is inside, another client releases the lock though it never took it.
+
+Proof        what the release answered, and the lock's keys before and after it.
+Cannot touch a strategy without a lock object that a client could release, or whose release is a generator's end.
+Cleans up    nothing is left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loadtest.faults import touch
+from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene.scene import EASY_LEASE
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene.scene import Scene
+
+
+class ReleaseForeign(Adversary):
+    slug = "release-foreign"
+    word = Hazard.FOREIGN_RELEASE
+    lease = EASY_LEASE
+
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_lock(strategy)
+
+    def strike(self, scene: Scene) -> None:
+        stranger = scene.hire()
+        scene.struck.add(stranger)
+        if not (victim := scene.victim()):
+            return
+        before = scene.held(victim)
+        if answer := stranger.asks("call", "release_foreign"):
+            scene.fault("a stranger releases the lock")
+            scene.prove(f"a stranger's release {answer}; before: {before}; after: {scene.held(victim)}")
+        else:
+            scene.cannot = (
+                "its release is the end of a generator (@contextmanager): only who took it can come there"
+            )
+        scene.ahead(0.15)
+        scene.go_on(victim)

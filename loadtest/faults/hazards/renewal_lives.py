@@ -1,0 +1,44 @@
+"""worker-dies-renewal-lives: the business thread ends without a release, and the process with its renewer lives on.
+
+Proof        the thread had the lock and ended; the process runs; the lock's keys after a whole lease.
+Cannot touch a strategy whose lock has no renewal thread.
+Cleans up    the process is killed with the cell.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loadtest.faults import touch
+from loadtest.faults.hazards.adversary import Adversary
+from locks.hazards import Hazard
+
+if TYPE_CHECKING:
+    from loadtest.faults.scene.scene import Scene
+
+
+class RenewalLives(Adversary):
+    slug = "worker-dies-renewal-lives"
+    lasts = 8.0
+    word = Hazard.RENEWAL_LIVES
+
+    def not_applicable(self, strategy: str, store: str) -> str | None:
+        return touch.no_renewal(strategy)
+
+    def strike(self, scene: Scene) -> None:
+        worker = scene.hire()
+        scene.struck.add(worker)
+        taken, ended = worker.asks("call", "take_and_die")
+        if not taken or not ended:
+            scene.note(
+                f"the business thread has {'' if taken else 'not '}got the lock and {'' if ended else 'not '}ended"
+            )
+            return
+        scene.fault(f"the business thread of worker {worker.pid} has ended, its renewer has not")
+        bound = scene.longest_lease()
+        time.sleep(1.2 * bound)
+        left = scene.keys()
+        told = f"the thread that had the lock has ended; the process is {worker.state()}"
+        scene.prove(f"{told}; after {1.2 * bound:.2f} s {len(left)} keys are left")
+        scene.rush()

@@ -1,0 +1,159 @@
+"""The servers of one cell, and of the whole run: private ones, so that no hazard strikes what others use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from django.core.management import call_command
+from django.db import connections
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from redis import Redis
+
+from ledger.resources import redis_client
+from loadtest.faults.workers.addresses import NAMES, connect_to
+from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
+from loadtest.servers.reaper import REAPER
+
+#: 200 waiters of each of three stampedes, and everybody else who stands ready
+CONNECTIONS = 900
+#: log_line_prefix: with the session's name. wal_keep_size: a replica that begins (replica-lag) still finds the WAL from
+#: where its backup began, whoever else makes a checkpoint
+POSTGRES = {
+    "fsync": "on",
+    "max_connections": CONNECTIONS,
+    "log_line_prefix": "%m [%p] %a ",
+    "deadlock_timeout": "200ms",
+    "max_wal_senders": 10,
+    "wal_keep_size": "256MB",
+}
+
+
+@dataclass
+class Site:
+    """Where a cell's workers connect to. `env`: addresses that differ from those of this process.
+    `sentinels`: given, the workers' Redis client follows them. The rest are the servers themselves."""
+
+    valkey: Valkey
+    postgres: Postgres
+    nodes: list[Valkey] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    sentinels: list[tuple[str, int]] = field(default_factory=list)
+    mariadb: MariaDB | None = None
+    zookeeper: ZooKeeper | None = None
+    #: the judge's own client of ZooKeeper
+    watcher: KazooClient | None = None
+
+    def redis(self) -> Redis:
+        """A client for the judge's own questions: straight to the server, whatever the workers go through."""
+        return self.valkey.client(socket_timeout=5)
+
+    def valkeys(self) -> list[Valkey]:
+        """All servers on which a lock of this cell may lie."""
+        return [self.valkey, *self.nodes]
+
+    def nodes_in_zookeeper(self, book: str) -> list[str]:
+        """The nodes of the book's locks, the holder's first."""
+        if self.watcher is None:
+            return []
+        found = []
+        with suppress(NoNodeError):
+            for number in ("A0001", "A0002"):
+                children = self.watcher.get_children(f"/locks/{book}:{number}")
+                found += sorted(children, key=lambda name: name[-10:])
+        return [f"…{name[-10:]}" for name in found]
+
+    def move_to(self, valkey: Valkey) -> None:
+        """From now on this is the cell's Valkey; the judge follows if he was on the old one."""
+        if os.environ["REDIS_URL"] == self.valkey.url:
+            os.environ["REDIS_URL"] = valkey.url
+            redis_client.cache_clear()
+        self.valkey = valkey
+
+    def with_valkey(self, valkey: Valkey, url: str = "", **env: str) -> Site:
+        """The same with another Valkey, which is one of the three nodes of a majority too. `url`: the way to it."""
+        others = self.nodes[:2]
+        url = url or valkey.url
+        nodes = ",".join([url, *(each.url for each in others)])
+        return replace(self, valkey=valkey, nodes=others, env={"REDIS_URL": url, "REDIS_NODES": nodes, **env})
+
+
+@contextmanager
+def private_servers(*extra: str) -> Iterator[Site]:
+    """PostgreSQL, Valkey and its replica, three Valkeys for majorities, migrated, and this process on them until the
+    end. `extra`: "mariadb" and "zookeeper", if they are wanted and installed."""
+    before = {name: os.environ.get(name) for name in NAMES}
+    with ExitStack() as stack:
+        folder = Path(mkdtemp(prefix="lab-faults-"))
+        REAPER.remove(folder)
+        stack.callback(REAPER.keep, folder)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(connect_to, before)
+        site = _started(stack, extra)
+        nodes = ",".join(node.url for node in site.nodes)
+        connect_to(
+            {
+                "DATABASE_URL": site.postgres.url,
+                "REDIS_URL": site.valkey.url,
+                "REDIS_NODES": nodes,
+                "MARIADB_URL": site.mariadb.url if site.mariadb else None,
+                "ZOOKEEPER_HOSTS": site.zookeeper.url if site.zookeeper else None,
+                "LAB_DIR": str(folder),
+            }
+        )
+        stack.callback(connections.close_all)
+        for alias in ["default"] + ["mariadb"] * (site.mariadb is not None):
+            call_command("migrate", verbosity=0, database=alias)
+        if site.zookeeper:
+            site.watcher = KazooClient(site.zookeeper.url)
+            stack.callback(site.watcher.close)
+            stack.callback(site.watcher.stop)
+            site.watcher.start(15)
+        yield site
+
+
+def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
+    """All at once: initdb, MariaDB's installation and ZooKeeper's Java each take seconds."""
+    # durable and replicated grant nothing without an append-only file, or without a replica
+    valkey = Valkey(port=0, persistence="always")
+    replica = Valkey(config={"replicaof": ("127.0.0.1", valkey.port)})
+    nodes = [Valkey(port=0) for _ in range(3)]
+    site = Site(valkey, Postgres(settings=POSTGRES), nodes)
+    if "mariadb" in extra and not mariadb.available():
+        site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M", "max-connections": CONNECTIONS})
+    if "zookeeper" in extra and not zookeeper.available():
+        site.zookeeper = ZooKeeper()
+    servers: list[Any] = [site.postgres, valkey, replica, *nodes, site.mariadb, site.zookeeper]
+    gate = threading.Lock()
+
+    def start(server: Any) -> None:
+        server.__enter__()
+        with gate:
+            stack.push(server.__exit__)
+
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(start, each) for each in servers if each]:
+            done.result()
+    return site
+
+
+@contextmanager
+def judged_on(site: Site) -> Iterator[None]:
+    """This process opens and reconciles on the cell's own Valkey, where the balances lie: no other cell may run."""
+    before = os.environ["REDIS_URL"]
+    os.environ["REDIS_URL"] = site.valkey.url
+    redis_client.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ["REDIS_URL"] = before
+        redis_client.cache_clear()

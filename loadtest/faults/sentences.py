@@ -1,0 +1,20 @@
+"""What each hazard is, in a sentence: the one with which the page of what does it begins (loadtest/faults)."""
+
+from __future__ import annotations
+
+import sys
+
+from loadtest.faults.hazards import HAZARDS
+from locks.hazards import Hazard
+
+#: the one that nobody does
+CONTENTION = "nothing fails: several workers merely want the same account at once."
+
+
+def about(hazard: Hazard) -> str:
+    """Return the sentence, with the first letter of the page's text and its full stop."""
+    for adversary in HAZARDS.values():
+        if adversary.word is hazard:
+            first, _, _ = (sys.modules[adversary.__module__].__doc__ or "").partition("\n\n")
+            return " ".join(first.partition(": ")[2].split())
+    return CONTENTION

@@ -1,0 +1,202 @@
+"""What hazards ask a worker to do beyond posting, by ("call", name, …)."""
+
+from __future__ import annotations
+
+import ctypes
+import select
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import _GeneratorContextManager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loadtest.faults.workers.worker import Desk
+
+
+def release_foreign(desk: Desk) -> str:
+    """Release the account's lock from a fresh object that never took it. "" if there is no such release: a generator
+    that was never begun begins when it is to end, so it would take the lock."""
+    lock = _lock(desk)
+    if isinstance(lock, _GeneratorContextManager):
+        return ""
+    try:
+        lock.release() if hasattr(lock, "release") else lock.__exit__(None, None, None)
+    except Exception as error:  # noqa: BLE001  (to refuse is its right)
+        return f"refused it: {type(error).__name__}: {error}"
+    return "said nothing"
+
+
+def take_and_die(desk: Desk) -> tuple[bool, bool]:
+    """Let a thread take the lock, read, and end without a release, as code without a `finally` does. Returns whether it
+    took it, and whether it ended."""
+    taken: list[Any] = []
+
+    def business() -> None:
+        lock = _lock(desk)
+        lock.__enter__()
+        taken.append(lock)
+
+    thread = threading.Thread(target=business, name="business")
+    thread.start()
+    thread.join(10)
+    return bool(taken), not thread.is_alive()
+
+
+def _lock(desk: Desk) -> Any:
+    from ledger.resources import resources
+    from ledger.strategies import Settings, find
+    from locks import build
+
+    keywords = Settings.of(desk.book.settings).lock_keywords()
+    factory = find(desk.book.strategy).factory  # type: ignore[attr-defined]
+    return build(factory, f"{desk.book.pk}:A0001", **resources(desk.book), **keywords)
+
+
+def silence(threads: set[threading.Thread]) -> list[str]:
+    """Raise SystemExit in every thread that is not of `threads`: what a bug in a renewal thread does to it."""
+    struck = []
+    for each in threading.enumerate():
+        if each not in threads and each is not threading.current_thread() and each.ident:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(each.ident), ctypes.py_object(SystemExit)
+            )
+            struck.append(each)
+    for each in struck:
+        each.join(5)
+    return [each.name for each in struck if not each.is_alive()]
+
+
+def clock(desk: Desk) -> float:
+    """Return what this process takes for the time."""
+    return time.time()
+
+
+def sleep(seconds: float) -> None:
+    """Stand for time.sleep under libfaketime: 0.9.10 breaks the call that Python makes (clock_nanosleep until a
+    monotonic time), the relative wait of select it leaves alone."""
+    select.select((), (), (), max(0.0, seconds))
+
+
+def disconnect(desk: Desk, sql: bool) -> None:
+    """Close the connections to Valkey, and with `sql` those to the database: the next posting needs new ones."""
+    from django.db import connections
+
+    from ledger.resources import redis_client
+
+    redis_client().connection_pool.disconnect()
+    if sql:
+        connections.close_all()
+
+
+class Overdue(BaseException):
+    """Whoever stood inside was let on when its lease may have been over. No `except Exception` of a strategy or of a
+    stranger's lock goes on in its place."""
+
+
+class Halfway(list[Any]):
+    """A list that stops before its second element, once, until the judge says "go"."""
+
+    desk: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, each in enumerate(list.__iter__(self)):
+            if number == 1 and self.desk.halfway:
+                self.desk.halfway = False
+                self.desk.stand()
+            yield each
+
+
+def gate_between_accounts(desk: Desk, strategy: Any, store: Any) -> None:
+    """Let a transfer stop between its two accounts: between two locks, or between two updates."""
+    order, put = strategy.order, store.put
+
+    def halfway(elements: Any) -> Any:
+        if not desk.halfway:
+            return elements
+        stopping = Halfway(elements)
+        stopping.desk = desk
+        return stopping
+
+    strategy.order = lambda self, posting: halfway(order(self, posting))
+    store.put = lambda self, changes: put(self, halfway(changes))
+
+
+def transfer(desk: Desk, legs: Any, span: tuple[float, float], lease: float, stops: bool) -> str:
+    """Post a transfer; `stops`: it says "inside" after the first of its accounts, and waits there."""
+    desk.span, desk.halfway = span, stops
+    desk.book.settings["lease"] = lease
+    try:
+        return desk.one(legs)
+    finally:
+        desk.halfway = False
+
+
+def transfers(desk: Desk, legs: Any, count: int, lease: float) -> list[str]:
+    """The same, many times and without a stop."""
+    desk.span = (0.0, 0.002)
+    desk.book.settings["lease"] = lease
+    return [desk.one(legs) for _ in range(count)]
+
+
+def crowd(desk: Desk, threads: int, lease: float) -> dict[str, int]:
+    """Post once in each of `threads` threads, all at once. Returns how often which answer came. The threads stay, with
+    their connections, for the next crowd of this process."""
+    desk.span = (0.0, 0.0)
+    desk.book.settings["lease"] = lease
+    desk.crowd = desk.crowd or ThreadPoolExecutor(threads)
+    start = threading.Barrier(threads)  # so each thread takes one
+
+    def post() -> str:
+        start.wait()
+        desk.name_session()
+        return desk.one().split(":")[0]
+
+    return Counter(one.result() for one in [desk.crowd.submit(post) for _ in range(threads)])
+
+
+def read_from(desk: Desk, url: str) -> None:
+    """From now on a plain read of a balance goes to the replica at `url`, as a router for reads would send it."""
+    from django.db import connections
+    from environ import Env
+
+    from ledger.stores.sql import SqlStore
+
+    wanted = {**connections.settings["default"], **Env.db_url_config(url)}
+    connections.settings = connections.configure_settings({**connections.settings, "replica": wanted})
+    desk.stale = []
+    read = SqlStore.read
+
+    def elsewhere(store: Any, posting: Any) -> Any:
+        desk.stale.append(time.monotonic())
+        home, store.db = store.db, "replica"
+        try:
+            return read(store, posting)
+        finally:
+            store.db = home
+
+    SqlStore.read = elsewhere  # type: ignore[method-assign]
+
+
+def reads_elsewhere(desk: Desk) -> list[float]:
+    """Return when balances were read from the replica, by the monotonic clock."""
+    return desk.stale
+
+
+def import_chunk(desk: Desk, run: int, lane: int, dies_at: int, lease: float) -> bool:
+    """Work off a chunk of an import, as a background worker does; stop inside line `dies_at` (0: never)."""
+    from django.conf import settings
+
+    from ledger.imports import apply, chunks
+
+    settings.IMPORT_LEASE = lease
+    chunk = chunks.claim(run, lane)
+    if chunk is None:
+        return False
+    desk.book.settings["lease"] = lease
+    desk.span, desk.lines = (0.0, 0.0), dies_at
+    left = apply.work(chunk)
+    chunks.give_back(chunk, later=0.1 if left else 0.0)
+    return True

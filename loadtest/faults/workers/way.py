@@ -1,0 +1,60 @@
+"""A worker's way to the servers: their addresses, and which client of Redis it uses."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from redis import Redis
+from redis.connection import parse_url
+from redis.sentinel import Sentinel
+
+from ledger import resources
+from loadtest.faults.workers.addresses import NAMES, connect_to
+from loadtest.servers.replication import NAME
+
+
+class Way:
+    """How this process reaches the servers, so that the next cell can send it elsewhere."""
+
+    def __init__(self) -> None:
+        self._client = resources.Redis
+        self._at_first = {name: os.environ.get(name) for name in (*NAMES, "LAB_CLIENT")}
+        self._now = dict(self._at_first)
+
+    def take(self, env: dict[str, str], sentinels: list[Any]) -> None:
+        wanted = {**self._at_first, **env}
+        if changed := {name: value for name, value in wanted.items() if value != self._now.get(name)}:
+            connect_to(changed)
+        self._now = wanted
+        client: Any = self._client
+        if sentinels:
+            client, Following.sentinels = Following, sentinels
+        elif wanted["LAB_CLIENT"] == "as-it-comes":
+            client = AsItComes
+        if client is not resources.Redis or sentinels:
+            resources.Redis = client  # type: ignore[misc]
+            resources.redis_client.cache_clear()
+
+
+class Following:
+    """Stands where the ledger makes its Redis client: one that asks the sentinels for the primary."""
+
+    sentinels: list[Any] = []
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Any:
+        return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=4, **options)
+
+
+class AsItComes:
+    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come. A client made by
+    `Redis.from_url` has not got them: the pool that it makes re-sends nothing."""
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Any:
+        where = parse_url(url)
+        where.pop("connection_class", None)
+        if path := where.pop("path", None):
+            where["unix_socket_path"] = path
+        return Redis(**where, **{name: value for name, value in options.items() if name != "retry"})
