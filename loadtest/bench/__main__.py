@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from loadtest.bench.peer_python import peers_folder
+from loadtest.bench.locks.peer_python import peers_folder
 from loadtest.commandline import program
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.private_lab import private_lab

@@ -10,19 +10,14 @@ from typing import Any
 
 from rich.table import Table
 
-from loadtest.bench import (
-    explorer,
-    explorer_goals,
-    explorer_table,
-    lock_tables,
-    locks,
-    locks_goals,
-    locks_table,
-    strategies,
-    strategies_goals,
-    strategies_table,
-)
+from loadtest.bench import explorer, lock_tables, locks, strategies
+from loadtest.bench.explorer import goals as explorer_goals
+from loadtest.bench.explorer import table as explorer_table
+from loadtest.bench.locks import goals as locks_goals
+from loadtest.bench.locks import table as locks_table
 from loadtest.bench.measured import Measured, Row
+from loadtest.bench.strategies import goals as strategies_goals
+from loadtest.bench.strategies import table as strategies_table
 from loadtest.bench.tables import judged
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.subjects import wanted

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from loadtest.bench.explorer_subject import AccountSubject
+from loadtest.bench.explorer.subject import AccountSubject
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks import LockLost
 

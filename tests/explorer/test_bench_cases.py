@@ -16,20 +16,18 @@ import psutil
 import pytest
 from django.core.management import call_command
 
-from loadtest.bench import (
-    explorer,
-    explorer_cores,
-    explorer_frontrun,
-    explorer_goals,
-    explorer_peer,
-    explorer_rounds,
-    explorer_table,
-)
-from loadtest.bench.explorer_cases import CASES
-from loadtest.bench.explorer_peer import PEER
-from loadtest.bench.explorer_search import REAL, stage_for
+from loadtest.bench import explorer
+from loadtest.bench.explorer import cores as explorer_cores
+from loadtest.bench.explorer import frontrun as explorer_frontrun
+from loadtest.bench.explorer import goals as explorer_goals
+from loadtest.bench.explorer import peer as explorer_peer
+from loadtest.bench.explorer import rounds as explorer_rounds
+from loadtest.bench.explorer import table as explorer_table
+from loadtest.bench.explorer.cases import CASES
+from loadtest.bench.explorer.peer import PEER
+from loadtest.bench.explorer.search import REAL, stage_for
+from loadtest.bench.locks.peer_python import NotInstalled
 from loadtest.bench.parts import PARTS
-from loadtest.bench.peer_python import NotInstalled
 from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.result import Found
 from loadtest.explorer.search import Search

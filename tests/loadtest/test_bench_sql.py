@@ -14,17 +14,11 @@ from django.core.management import call_command
 
 from ledger.models import Book
 from ledger.reconcile_stored import books_of
-from loadtest.bench import (
-    callers,
-    lock_tables,
-    pgbench,
-    strategies_bulk,
-    strategies_goals,
-    strategies_rates,
-    strategies_table,
-)
+from loadtest.bench import lock_tables
 from loadtest.bench.measured import Measured
-from loadtest.bench.strategies_rates import CONTENDERS
+from loadtest.bench.strategies import bulk, callers, goals, pgbench, rates
+from loadtest.bench.strategies import table as strategies_table
+from loadtest.bench.strategies.rates import CONTENDERS
 from loadtest.servers import mariadb
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -54,7 +48,7 @@ def test_one_part_of_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixt
     call_command("bench", "strategies", "--quick", "--part", "import", "--output", str(tmp_path))
     report = json.loads((tmp_path / "bench.json").read_text())
     ways = {row["strategy"]: row["per_s"]["median"] for row in report["results"]}
-    assert set(ways) == set(strategies_bulk.WAYS)
+    assert set(ways) == set(bulk.WAYS)
     assert sum(goal["measured"] is not None for goal in report["goals"]) == 2
     assert not any(goal["met"] for goal in report["goals"] if goal["measured"] is None)
     assert "not measured" in capsys.readouterr().out
@@ -80,58 +74,56 @@ def test_who_comes_when_the_time_is_over_has_a_figure_all_the_same() -> None:
 def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Book] = []
     fresh = callers.fresh_book
-    monkeypatch.setattr(strategies_bulk, "fresh_book", lambda *of: opened.append(fresh(*of)) or opened[-1])
-    rows = list(strategies_bulk.imports(nullcontext, 1, 300, lambda _: None))
-    assert len(rows) == len(strategies_bulk.WAYS)
+    monkeypatch.setattr(bulk, "fresh_book", lambda *of: opened.append(fresh(*of)) or opened[-1])
+    rows = list(bulk.imports(nullcontext, 1, 300, lambda _: None))
+    assert len(rows) == len(bulk.WAYS)
     assert len(opened) == len(rows) + 1, "the first load is before the clock starts"
     assert all(books_of(book).right for book in opened)
     assert all(row["right"] for row in rows)
 
 
 def test_an_import_that_writes_less_than_it_says_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(strategies_bulk.WAYS, "bulk_create", lambda book, given: lambda: None)
-    rows = strategies_bulk.imports(nullcontext, 1, 300, lambda _: None)
+    monkeypatch.setitem(bulk.WAYS, "bulk_create", lambda book, given: lambda: None)
+    rows = bulk.imports(nullcontext, 1, 300, lambda _: None)
     right = {row["strategy"]: row["right"] for row in rows}
-    assert right == dict.fromkeys(strategies_bulk.WAYS, True) | {"bulk_create": False}
+    assert right == dict.fromkeys(bulk.WAYS, True) | {"bulk_create": False}
 
 
 def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert strategies_rates.one("pgbench", 1, 0.3).right
+    assert rates.one("pgbench", 1, 0.3).right
     monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT 1;\n")
-    assert not strategies_rates.one("pgbench", 1, 0.3).right
+    assert not rates.one("pgbench", 1, 0.3).right
 
 
 @pytest.mark.parametrize("who", ["pgbench", "atomic-update"])
 def test_a_strategy_or_a_pgbench_that_fails_has_a_reason(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the one that all others are compared with; the goals say why they were not measured."""
-    monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench", "atomic-update"))
+    monkeypatch.setattr(rates, "CONTENDERS", ("pgbench", "atomic-update"))
     if who == "pgbench":
         monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT no_such_column;\n")
     else:
         monkeypatch.setattr(callers, "caller", lambda *_: lambda: lambda _: 1 / 0)
-    rows = {row["strategy"]: row for row in strategies_rates.measure(nullcontext, 1, 1, 0.1)}
+    rows = {row["strategy"]: row for row in rates.measure(nullcontext, 1, 1, 0.1)}
     other = ({"pgbench", "atomic-update"} - {who}).pop()
     assert rows[who]["verdict"] == "inconclusive"
     assert rows[other]["right"]
     assert ("ratio" in rows[other]) == (other == "pgbench")
-    first, *_ = strategies_goals.judge(list(rows.values()))
+    first, *_ = goals.judge(list(rows.values()))
     assert not first["met"]
     assert "did not run" in first["reason"]
     list(strategies_table.tables(list(rows.values())))
 
 
 def test_a_reconcile_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies_bulk.reconcile_alone, "__name__", "loadtest.bench.no_such_module")
-    (row,) = strategies_bulk.reconciles((10,), 10, lambda _: None)
+    monkeypatch.setattr(bulk.reconcile_alone, "__name__", "loadtest.bench.no_such_module")
+    (row,) = bulk.reconciles((10,), 10, lambda _: None)
     assert row["verdict"] == "inconclusive"
     assert "no_such_module" in row["reason"]
 
 
 def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies_rates, "CONTENDERS", ("pgbench",))
-    rows = {
-        row["strategy"]: row for row in strategies_rates.measure(nullcontext, 1, 1, 0.1, ("redis-atomic",))
-    }
+    monkeypatch.setattr(rates, "CONTENDERS", ("pgbench",))
+    rows = {row["strategy"]: row for row in rates.measure(nullcontext, 1, 1, 0.1, ("redis-atomic",))}
     assert rows["redis-atomic"]["verdict"] == "not-run"
     assert "only on redis" in rows["redis-atomic"]["reason"]
 
@@ -159,7 +151,7 @@ def test_the_first_moments_of_pgbench_do_not_count() -> None:
 
 
 def test_each_contender_has_another_place_in_each_round() -> None:
-    turns = [strategies_rates.turned(CONTENDERS, turn, 3) for turn in range(3)]
+    turns = [rates.turned(CONTENDERS, turn, 3) for turn in range(3)]
     assert all(sorted(turn) == sorted(CONTENDERS) for turn in turns)
     assert all(len({turn.index(name) for turn in turns}) == 3 for name in CONTENDERS)
 
@@ -170,7 +162,7 @@ def row(strategy: str, ratio: float) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("ratio", "met"), [(0.65, True), (0.649, False)])
 def test_a_goal_is_met_or_missed(ratio: float, met: bool) -> None:
-    first, second, *_ = strategies_goals.judge([row("atomic-update", ratio)])
+    first, second, *_ = goals.judge([row("atomic-update", ratio)])
     assert (first["measured"], first["met"]) == (ratio, met)
     assert (second["measured"], second["met"], second["reason"]) == (None, False, "this run left it out")
 

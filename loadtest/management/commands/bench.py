@@ -13,7 +13,7 @@ from rich.markup import escape
 from ledger.addresses import NoServers
 from loadtest.bench import output
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.explorer.peer import PEER
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS, Part
 from loadtest.commandline.program import end_as_ctrl_c

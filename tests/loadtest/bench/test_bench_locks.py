@@ -13,26 +13,18 @@ import pytest
 from redis import Redis
 from rich.console import Console
 
-from loadtest.bench import (
-    children,
-    locks_contended,
-    locks_contenders,
-    locks_rounds,
-    locks_uncontended,
-    neighbours,
-    output,
-    peer_python,
-)
+from loadtest.bench import children, neighbours, output
 from loadtest.bench.children import ChildFailed, Foreign, Forked
-from loadtest.bench.counted import counted
-from loadtest.bench.locks import QUICK, Plan, run
-from loadtest.bench.locks_contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
-from loadtest.bench.locks_goals import GOALS, judge
-from loadtest.bench.locks_servers import servers
-from loadtest.bench.locks_table import tables
+from loadtest.bench.locks import QUICK, Plan, contenders, peer_python, rounds, run, uncontended
+from loadtest.bench.locks import contended as locks_contended
+from loadtest.bench.locks.contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
+from loadtest.bench.locks.counted import counted
+from loadtest.bench.locks.goals import GOALS, judge
+from loadtest.bench.locks.pinning import can_pin
+from loadtest.bench.locks.servers import servers
+from loadtest.bench.locks.table import tables
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS
-from loadtest.bench.pinning import can_pin
 from loadtest.servers.reaper import lives
 
 TINY = Plan(
@@ -166,9 +158,9 @@ def test_who_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     """Also when it is the one that all others are compared with."""
     broken = [replace(each, make=fails) if each.name == who else each for each in UNCONTENDED]
     few = "fair-lock", "token", "redis-py"
-    monkeypatch.setattr(locks_contenders, "UNCONTENDED", broken)
-    monkeypatch.setattr(locks_uncontended, "UNCONTENDED", [each for each in broken if each.name in few])
-    monkeypatch.setattr(locks_rounds, "CONTENDED", few)
+    monkeypatch.setattr(contenders, "UNCONTENDED", broken)
+    monkeypatch.setattr(uncontended, "UNCONTENDED", [each for each in broken if each.name in few])
+    monkeypatch.setattr(rounds, "CONTENDED", few)
     found = measure(replace(TINY, parts=frozenset({"uncontended", "contended", "waiters"})))
     absent = [row for row in found.results if row["strategy"] == who]
     assert {row["measure"] for row in absent} >= {"uncontended", "contended", "waiters"}

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from loadtest.bench.locks_table import contended
+from loadtest.bench.locks.table import contended
 from loadtest.report.console import show
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from django.db import connection
 
 from loadtest.bench import neighbours
-from loadtest.bench import strategies_bulk as bulk
-from loadtest.bench import strategies_rates as rates
-from loadtest.bench.fresh_databases import fresh_databases
 from loadtest.bench.measured import Measured
-from loadtest.bench.strategies_goals import MILLION
+from loadtest.bench.strategies import bulk as bulk
+from loadtest.bench.strategies import rates as rates
+from loadtest.bench.strategies.fresh_databases import fresh_databases
+from loadtest.bench.strategies.goals import MILLION
 from loadtest.trials.environment import environment
 
 #: what `--part` chooses from

@@ -9,9 +9,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from loadtest.bench.explorer_cases import Case
+from loadtest.bench.explorer.cases import Case
+from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Row
-from loadtest.bench.pinning import pinned
 from loadtest.bench.spread import ratios, spread
 
 ONE, ANY = "one core", "any core"

@@ -10,7 +10,7 @@ from typing import Any
 
 import redis_lock
 
-from loadtest.bench.locks_servers import Servers, bare_connection
+from loadtest.bench.locks.servers import Servers, bare_connection
 from locks import LOCKS, build, find
 from locks.fair_lock.call import packed
 from locks.server import LuaScript

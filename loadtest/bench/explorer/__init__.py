@@ -1,9 +1,9 @@
 """`bench explorer`: schedules a second, what the reductions save, and the same small cases under frontrun.
 
-All in one run, case by case in turns (explorer_rounds.py); without a fault, because frontrun has none. What is
+All in one run, case by case in turns (rounds.py); without a fault, because frontrun has none. What is
 compared is the search alone: no start of a process, no connecting, no schema, no replays; and no schedule from a
 recording, because frontrun runs each by real code. Both run in one process there. What all cores come to is measured
-besides (explorer_cores.py), on cases that are large enough.
+besides (cores.py), on cases that are large enough.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from loadtest.bench import explorer_cores, explorer_peer, neighbours
-from loadtest.bench.explorer_cases import CASES, Case
-from loadtest.bench.explorer_cores import LARGE
-from loadtest.bench.explorer_rates import rates
-from loadtest.bench.explorer_rounds import ANY, ONE, Urls, in_turns
-from loadtest.bench.explorer_search import FULL, REAL, stage_for
+from loadtest.bench import neighbours
+from loadtest.bench.explorer import cores as explorer_cores
+from loadtest.bench.explorer import peer as explorer_peer
+from loadtest.bench.explorer.cases import CASES, Case
+from loadtest.bench.explorer.cores import LARGE
+from loadtest.bench.explorer.rates import rates
+from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
+from loadtest.bench.explorer.search import FULL, REAL, stage_for
+from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
-from loadtest.bench.pinning import pinned
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage

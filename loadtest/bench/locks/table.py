@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table
 
-from loadtest.bench.locks_contenders import OURS
+from loadtest.bench.locks.contenders import OURS
 from loadtest.bench.measured import Row
 from loadtest.bench.tables import blank, fill, right, span, strategy
 

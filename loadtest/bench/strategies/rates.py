@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ledger.strategies.segmented_balance import SEGMENTS
-from loadtest.bench import callers, pgbench
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.fresh_databases import Turn
 from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
+from loadtest.bench.strategies import callers, pgbench
+from loadtest.bench.strategies.fresh_databases import Turn
 
 CALLERS = 8
 WINDOW = 64

@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 
 from loadtest.bench.children import crew
-from loadtest.bench.counted import counted
-from loadtest.bench.locks_contenders import command, contender
-from loadtest.bench.locks_servers import Servers, bare_connection
+from loadtest.bench.locks.contenders import command, contender
+from loadtest.bench.locks.counted import counted
+from loadtest.bench.locks.servers import Servers, bare_connection
 from loadtest.bench.spread import percentile
 from locks.fair_lock.call import packed
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from loadtest.bench.goals import at_least, at_most
 from loadtest.bench.measured import Row
-from loadtest.bench.strategies_bulk import BULK_CREATE, SET_BASED
-from loadtest.bench.strategies_rates import LIMIT, WINDOWS
+from loadtest.bench.strategies.bulk import BULK_CREATE, SET_BASED
+from loadtest.bench.strategies.rates import LIMIT, WINDOWS
 
 MILLION = 1_000_000
 MEMORY = 100  # MiB: a tenth of what the rows of a million entries would take in Python

@@ -1,4 +1,4 @@
-"""Runs in an environment of its own, without this project: `python explorer_frontrun.py CASE DATABASE REDIS SECONDS`.
+"""Runs in an environment of its own, without this project: `python frontrun.py CASE DATABASE REDIS SECONDS`.
 
 Prints as JSON what frontrun says of the case: schedules, seconds of its search alone, its verdict; then, in a line
 more, also whether it could repeat what it found. Its search has no bound of preemptions, as ours has none; each worker

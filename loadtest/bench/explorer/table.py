@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadtest.bench.explorer import UNREDUCED, USUAL
-from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.explorer.peer import PEER
 from loadtest.bench.measured import Row
 from loadtest.bench.tables import blank, fill, span
 

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from loadtest.bench.explorer import LEDGER, ORM, USUAL
-from loadtest.bench.explorer_cases import CASES
-from loadtest.bench.explorer_cores import REAL_CORES
-from loadtest.bench.explorer_peer import PEER
+from loadtest.bench.explorer.cases import CASES
+from loadtest.bench.explorer.cores import REAL_CORES
+from loadtest.bench.explorer.peer import PEER
 from loadtest.bench.goals import at_least, at_most
 from loadtest.bench.measured import Row
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from loadtest.bench import foreign_peer
 from loadtest.bench.children import Child, ChildFailed, Foreign, Forked
-from loadtest.bench.locks_contenders import FOREIGN, OURS, UNCONTENDED, Contender
-from loadtest.bench.locks_contenders import contender as contender_of
-from loadtest.bench.locks_servers import Servers
+from loadtest.bench.locks import foreign_peer
+from loadtest.bench.locks.contenders import FOREIGN, OURS, UNCONTENDED, Contender
+from loadtest.bench.locks.contenders import contender as contender_of
+from loadtest.bench.locks.peer_python import NotInstalled, python_with
+from loadtest.bench.locks.servers import Servers
 from loadtest.bench.measured import Row, failed, not_run
-from loadtest.bench.peer_python import NotInstalled, python_with
 from loadtest.bench.spread import ratios, spread
 
 WARM_UP = 0.03  # seconds

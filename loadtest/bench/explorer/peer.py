@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadtest.bench import explorer_frontrun
-from loadtest.bench.explorer_cases import Case
-from loadtest.bench.explorer_rates import rates
+from loadtest.bench.explorer import frontrun
+from loadtest.bench.explorer.cases import Case
+from loadtest.bench.explorer.rates import rates
+from loadtest.bench.locks.peer_python import NotInstalled, python_with
 from loadtest.bench.measured import Row, failed, not_run
-from loadtest.bench.peer_python import NotInstalled, python_with
 
 PEER = "frontrun"
 NEEDS = ("frontrun[sql]", "psycopg[binary]", "redis")
@@ -29,7 +29,7 @@ def measure(case: Case, seconds: float, install: bool, database: str, redis_url:
         python = python_with(PEER, NEEDS, make=install)
     except NotInstalled as error:
         return row | not_run(error)
-    script = Path(explorer_frontrun.__file__)
+    script = Path(frontrun.__file__)
     command = [python.with_name(PEER), python, script, case.name, database, redis_url, seconds]
     patience = 2 * seconds + MARGIN
     out, complaint, in_time = answer([str(word) for word in command], patience)

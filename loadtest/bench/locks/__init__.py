@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from loadtest.bench import locks_limit, locks_rounds, locks_uncontended
-from loadtest.bench.locks_servers import Servers, servers
+from loadtest.bench.locks import limit
+from loadtest.bench.locks import rounds as locks_rounds
+from loadtest.bench.locks import uncontended as locks_uncontended
+from loadtest.bench.locks.pinning import MISSING, can_pin, pinned
+from loadtest.bench.locks.servers import Servers, servers
 from loadtest.bench.measured import Measured, Row
 from loadtest.bench.neighbours import neighbours
-from loadtest.bench.pinning import MISSING, can_pin, pinned
 from loadtest.trials.machine import machine
 
 #: what `--part` chooses from
@@ -88,7 +90,7 @@ def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None])
         yield from locks_rounds.rows(turns)
     if plan.has("limit"):
         told(f"physical limit, {where}")
-        yield from locks_limit.rows(ours, turns=plan.turns, times=times)
+        yield from limit.rows(ours, turns=plan.turns, times=times)
     if plan.has("waiters") and (pin or not can_pin()):
         told(f"2 to {plan.waiters[-1]} waiters, {where}")
         yield from locks_rounds.waiters(ours, plan.waiters, plan.waiting)

@@ -1,4 +1,4 @@
-"""One case under our explorer. Nothing of Django: processes of their own run this too (explorer_cores.py)."""
+"""One case under our explorer. Nothing of Django: processes of their own run this too (cores.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from loadtest.bench.explorer_cases import Case
-from loadtest.bench.explorer_subject import CONTENTS, CaseSubject
+from loadtest.bench.explorer.cases import Case
+from loadtest.bench.explorer.subject import CONTENTS, CaseSubject
 from loadtest.explorer.bounds import SECOND, Bounds, Reduction
 from loadtest.explorer.replay import exactly
 from loadtest.explorer.servers.postgres import PostgresServer

@@ -1,4 +1,4 @@
-"""A case of `explorer_cases.py` as a subject of the explorer."""
+"""A case of `cases.py` as a subject of the explorer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.bench.explorer_cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
+from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
 from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks.fair_lock import client as fair_lock_client
 

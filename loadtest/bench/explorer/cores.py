@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 
-from loadtest.bench.explorer_cases import CASES
-from loadtest.bench.explorer_rates import rates
-from loadtest.bench.explorer_search import PLAYED, REAL, stage_for
+from loadtest.bench.explorer.cases import CASES
+from loadtest.bench.explorer.rates import rates
+from loadtest.bench.explorer.search import PLAYED, REAL, stage_for
 from loadtest.bench.measured import Row, failed
 from loadtest.explorer.search import Search
 from loadtest.explorer.subject import UNBROKEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from loadtest.bench.locks_contenders import FLOOR, FLOOR_PLAIN, OURS
+from loadtest.bench.locks.contenders import FLOOR, FLOOR_PLAIN, OURS
 from loadtest.bench.measured import Row
 
 AT_LEAST, AT_MOST = "≥", "≤"

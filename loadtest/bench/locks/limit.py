@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from loadtest.bench.children import ChildFailed, crew
-from loadtest.bench.locks_contenders import command
-from loadtest.bench.locks_servers import Servers
+from loadtest.bench.locks.contenders import command
+from loadtest.bench.locks.servers import Servers
 from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import spread
 

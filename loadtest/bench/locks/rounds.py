@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loadtest.bench import locks_contended as contended
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.locks_contenders import CONTENDED, OURS, WAITING
-from loadtest.bench.locks_goals import PROCESSES
-from loadtest.bench.locks_servers import Servers
+from loadtest.bench.locks import contended as contended
+from loadtest.bench.locks.contenders import CONTENDED, OURS, WAITING
+from loadtest.bench.locks.goals import PROCESSES
+from loadtest.bench.locks.servers import Servers
 from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 

@@ -21,12 +21,12 @@ from ledger.models import Account, Book, Entry
 from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, worker
 from ledger.reconcile_stored import books_of
-from loadtest.bench import reconcile_alone
-from loadtest.bench.callers import fresh_book, held
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.fresh_databases import Turn, settle
 from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
+from loadtest.bench.strategies import reconcile_alone
+from loadtest.bench.strategies.callers import fresh_book, held
+from loadtest.bench.strategies.fresh_databases import Turn, settle
 
 ACCOUNTS = 100
 #: a session is a core's work of the server's, and the client works beside them
