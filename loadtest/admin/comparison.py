@@ -20,8 +20,8 @@ from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
 from loadtest.admin.strategies_field import strategies_field
-from loadtest.again import of_plan
 from loadtest.models import Trial
+from loadtest.report.command_line import of_plan
 from loadtest.swarm.background_comparison import COMMAND as SWARM
 from loadtest.swarm.import_comparison import COMMAND as IMPORTS
 from loadtest.swarm.import_comparison import Comparison, begin

@@ -10,7 +10,7 @@ from django.urls import URLPattern, path
 
 from ledger.strategies import CARD, known
 from loadtest.models import Result
-from loadtest.strategy_page import claim, sentences, textbook
+from loadtest.report.strategy_page import claim, sentences, textbook
 
 RESULTS = 10
 

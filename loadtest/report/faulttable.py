@@ -19,10 +19,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faultmatrix import LETTERS
 from loadtest.faults.hazards import HAZARDS
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
+from loadtest.report.pages.fault_matrix import LETTERS
 from loadtest.report.terminal import STYLE, was_stopped
 
 TITLE = "What happens to the money"

@@ -11,14 +11,14 @@ from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
 from ledger.strategies import known
-from loadtest.again import of_report
 from loadtest.faults.sentences import about
 from loadtest.report import bench, charts, explorer
 from loadtest.report import faults as matrix
+from loadtest.report.command_line import of_report
 from loadtest.report.labels import labels
 from loadtest.report.runs import run_of
+from loadtest.report.strategy_page import sentences, textbook
 from loadtest.report.terminal import verdicts
-from loadtest.strategy_page import sentences, textbook
 from loadtest.verdict.words import explained
 from locks.hazards import Hazard
 

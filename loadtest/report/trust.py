@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from loadtest.exploration.matrix import how_again
+from loadtest.report.card import Card
+from loadtest.report.explorer_table import how_again
 from loadtest.report.terminal import STYLE
-from loadtest.trust import Card
 
 
 def table(card: Card) -> Table:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.again import of_plan, of_report
 from loadtest.management.commands import compare, explore, faults
+from loadtest.report.command_line import of_plan, of_report
 
 LINES = [
     "",

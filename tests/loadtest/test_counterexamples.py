@@ -12,10 +12,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
-from loadtest import counterexamples
-from loadtest.counterexamples import Shown, complaints, read, replayed, shortest
 from loadtest.exploration.findings import not_run
 from loadtest.exploration.job import Job
+from loadtest.report.pages import counterexamples
+from loadtest.report.pages.counterexamples import Shown, complaints, read, replayed, shortest
 from locks.hazards import Hazard
 
 COMMITTED = counterexamples.PATH.read_text()

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from ledger.strategies import STRATEGIES
 from loadtest.exploration.explored import HAZARDS
-from loadtest.exploration.matrix import SHORT, tables
 from loadtest.report.console import show
+from loadtest.report.explorer_table import SHORT, tables
 
 HEADS = [SHORT[str(each)] for each in HAZARDS.values()]
 

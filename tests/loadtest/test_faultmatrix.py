@@ -8,8 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
-from loadtest import faultmatrix
 from loadtest.faults.hazards import HAZARDS
+from loadtest.report.pages import fault_matrix
 from loadtest.verdict.claims import claims
 
 
@@ -35,8 +35,8 @@ def report() -> dict[str, Any]:
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "faults.md"
-    path.write_text(f"before\n{faultmatrix.BEGIN}\n{faultmatrix.END}\nafter\n")
-    monkeypatch.setattr(faultmatrix, "PATH", path)
+    path.write_text(f"before\n{fault_matrix.BEGIN}\n{fault_matrix.END}\nafter\n")
+    monkeypatch.setattr(fault_matrix, "PATH", path)
     file = tmp_path / "faults.json"
     file.write_text(json.dumps(report()))
     call_command("fault_matrix", file)
@@ -44,7 +44,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_committed_table_fits() -> None:
-    assert faultmatrix.complaints(faultmatrix.PATH.read_text()) == []
+    assert fault_matrix.complaints(fault_matrix.PATH.read_text()) == []
 
 
 def test_what_is_written_fits(page: Path) -> None:
@@ -75,9 +75,9 @@ def test_a_claim_against_the_evidence_is_seen(page: Path, monkeypatch: pytest.Mo
 
 def test_a_table_that_contradicts_itself_is_seen(page: Path) -> None:
     page.write_text(page.read_text().replace("| L |", "| ? |", 1))
-    assert faultmatrix.complaints(page.read_text()) == []  # it decides nothing: the legend says so
+    assert fault_matrix.complaints(page.read_text()) == []  # it decides nothing: the legend says so
     page.write_text(page.read_text().replace("| L |", "| L! |", 1))
-    assert len(faultmatrix.complaints(page.read_text())) == 1
+    assert len(fault_matrix.complaints(page.read_text())) == 1
 
 
 def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:

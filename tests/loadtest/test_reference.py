@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from loadtest import reference
+from loadtest.report.pages import reference
 from locks import LOCKS
 from locks.hazards import ALL, Hazard
 

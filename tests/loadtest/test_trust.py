@@ -19,8 +19,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
-from loadtest.again import of_report
-from loadtest.trust import Card, card
+from loadtest.report.card import Card, card
+from loadtest.report.command_line import of_report
 
 LOCK = "mylocks:mine"
 #: lets everybody in

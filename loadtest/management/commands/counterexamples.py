@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from loadtest import counterexamples as schedules
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.subjects import there
+from loadtest.report.pages import counterexamples as schedules
 
 
 class Command(BaseCommand):

@@ -21,10 +21,10 @@ from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
-from loadtest.exploration.matrix import remarks, so_far, tables
 from loadtest.exploration.workloads import WORKLOADS
 from loadtest.explorer.diagram import diagram
 from loadtest.report.console import console, show, tell
+from loadtest.report.explorer_table import remarks, so_far, tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError

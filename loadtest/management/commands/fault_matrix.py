@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from loadtest import faultmatrix as table
 from loadtest.commandline.subjects import there
+from loadtest.report.pages import fault_matrix as table
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from loadtest import reference
+from loadtest.report.pages import reference
 
 
 class Command(BaseCommand):

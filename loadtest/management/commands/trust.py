@@ -22,6 +22,7 @@ from loadtest.commandline import subjects
 from loadtest.commandline.arguments import typed
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
+from loadtest.report.card import COURTS, Card, card, report_of
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.report.trust import sentences, table
@@ -30,7 +31,6 @@ from loadtest.servers.children import child_environment
 from loadtest.servers.embedded import migrate, using
 from loadtest.servers.reaper import REAPER
 from loadtest.trials import records
-from loadtest.trust import COURTS, Card, card, report_of
 from loadtest.verdict.claims import Exit
 
 #: the gravest first: which exit code of several is ours

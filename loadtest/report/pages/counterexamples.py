@@ -18,8 +18,8 @@ from loadtest.exploration.brief import brief
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.job import Job
-from loadtest.exploration.matrix import ended
-from loadtest.reference import textbook_file
+from loadtest.report.explorer_table import ended
+from loadtest.report.pages.reference import textbook_file
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.faultgroups import GROUPS, group_of
 from loadtest.faults.hazards import HAZARDS
+from loadtest.report.pages.kinds import GROUPS, group_of
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 
