@@ -23,7 +23,7 @@ import pytest
 
 from ledger.addresses import BASE_DIR
 from loadtest.servers import Postgres, Valkey
-from loadtest.servers.reaper import REAPER
+from lost_update_lab.embedded.reaper import REAPER
 
 _servers = ExitStack()
 

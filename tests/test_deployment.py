@@ -24,7 +24,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from ledger.models import Entry
-from loadtest.servers.ports import free_port
+from lost_update_lab.embedded.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent

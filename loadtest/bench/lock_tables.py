@@ -23,9 +23,10 @@ from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.measured import Measured, Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
-from loadtest.servers import MariaDB, mariadb
+from loadtest.servers import MariaDB
 from loadtest.trials.environment import environment
 from locks import LockUnavailable
+from lost_update_lab.embedded import mariadb
 
 CENTRAL, CONTENDERS = "centre-lock", ("centre-lock", "segmented-lock", "segmented-lock-mended")
 ALIASES = {"mariadb": "mariadb", "postgres": "default"}

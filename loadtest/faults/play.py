@@ -16,12 +16,12 @@ from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.site import Site, judged_on
 from loadtest.faults.workers.crew import Pool
-from loadtest.servers.reaper import REAPER
 from loadtest.trials.result import Result
 from loadtest.trials.trial import run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 from loadtest.verdict.words import Word
+from lost_update_lab.embedded.reaper import REAPER
 
 log = logging.getLogger(__name__)
 ATTEMPTS = 3  # until it fired

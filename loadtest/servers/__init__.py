@@ -1,10 +1,11 @@
 """Real servers as child processes: PostgreSQL, Valkey, MariaDB, ZooKeeper. None outlives its parent."""
 
-from .base import Server, ServerError, Unavailable
-from .mariadb import MariaDB
-from .postgres import Postgres
-from .replication import ReplicaSet, Sentinel
-from .valkey import Valkey
+from lost_update_lab.embedded.base import Server, ServerError, Unavailable
+from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.embedded.postgres import Postgres
+from lost_update_lab.embedded.replication import ReplicaSet, Sentinel
+from lost_update_lab.embedded.valkey import Valkey
+
 from .zookeeper import ZooKeeper
 
 __all__ = [

@@ -20,8 +20,8 @@ from typing import Any
 
 from ledger.addresses import BASE_DIR, addresses, lab_dir, live_state
 from loadtest.servers.children import child_environment
+from lost_update_lab.embedded.base import ServerError, Unavailable, tail
 
-from .base import ServerError, Unavailable, tail
 from .keeper import SERVERS, UNAVAILABLE
 from .lab import Lab
 

@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from ledger.addresses import birth
+from lost_update_lab.embedded import mariadb
+from lost_update_lab.embedded.base import Server
+from lost_update_lab.embedded.postgres import Postgres
+from lost_update_lab.embedded.reaper import end
+from lost_update_lab.embedded.valkey import Valkey
 
-from . import mariadb, zookeeper
-from .base import Server
+from . import zookeeper
 from .lab import Lab
-from .postgres import Postgres
-from .reaper import end
 from .supervisor import Supervisor
-from .valkey import Valkey
 
 LOOK_EVERY = 0.2  # seconds
 LARGEST_LOG = 10_000_000  # bytes; a larger one starts anew with the server

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ledger.addresses import NAMES
-from loadtest.servers.reaper import REAPER
+from lost_update_lab.embedded.reaper import REAPER
 
 
 @contextmanager

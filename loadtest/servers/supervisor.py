@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from .base import Server
+from lost_update_lab.embedded.base import Server
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
 #: seconds after which a server that was started again counts as one that stays

@@ -17,9 +17,9 @@ import psutil
 
 from ledger.addresses import BASE_DIR
 from loadtest.servers import Server, ServerError
-from loadtest.servers.base import tail
 from loadtest.servers.children import child_environment
-from loadtest.servers.ports import free_port
+from lost_update_lab.embedded.base import tail
+from lost_update_lab.embedded.ports import free_port
 
 #: workers × threads connections to PostgreSQL (max_connections 200); a waiting lock holds a thread
 WORKERS, THREADS = 4, 32

@@ -5,8 +5,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from .base import Server, Unavailable
-from .ports import free_port
+from lost_update_lab.embedded.base import Server, Unavailable
+from lost_update_lab.embedded.ports import free_port
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGING = Path("/usr/share/java/slf4j-simple.jar")  # to standard error, which is our log file

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Self
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers.reaper import REAPER
+from lost_update_lab.embedded.reaper import REAPER
 
 
 class ClientDied(RuntimeError):

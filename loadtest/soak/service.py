@@ -17,8 +17,8 @@ from ledger.addresses import BASE_DIR
 from loadtest.demo.serve import BACKGROUND_WORKERS
 from loadtest.servers import Server
 from loadtest.servers.embedded import status
-from loadtest.servers.ports import free_port
-from loadtest.servers.reaper import lives
+from lost_update_lab.embedded.ports import free_port
+from lost_update_lab.embedded.reaper import lives
 
 #: seconds after which another worker goes on with a killed one's chunk of an import
 IMPORT_LEASE = "3"

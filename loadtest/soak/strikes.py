@@ -17,11 +17,11 @@ import psutil
 
 from ledger.reconcile import Outcome
 from loadtest.history.calls import Call
-from loadtest.servers.reaper import lives
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, WEB
 from loadtest.soak.service import Service
 from locks.hazards import Hazard
+from lost_update_lab.embedded.reaper import lives
 
 #: the hazard, in the words of the claims, that a kind of strike is to a strategy
 HAZARDS = {

@@ -21,14 +21,14 @@ from ledger.models import Book
 from loadtest.commandline.arguments import as_text
 from loadtest.history import calls
 from loadtest.history.calls import History
-from loadtest.servers.ports import free_port
-from loadtest.servers.reaper import REAPER
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
 from loadtest.trials.trial import Trial, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.stall import longest_stall, stalled_after
+from lost_update_lab.embedded.ports import free_port
+from lost_update_lab.embedded.reaper import REAPER
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 #: Locust's start, the warm-up and its end, on a busy machine

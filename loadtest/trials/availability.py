@@ -9,7 +9,8 @@ from django.conf import settings
 
 from ledger.stores import STORES
 from ledger.strategies import Locked, find
-from loadtest.servers import mariadb, zookeeper
+from loadtest.servers import zookeeper
+from lost_update_lab.embedded import mariadb
 
 #: what a trial may need → (its name, is it there?, can it be started here?, where a real one's address is given)
 SERVERS: dict[str, tuple[str, Callable[[], bool], Callable[[], str | None], str]] = {

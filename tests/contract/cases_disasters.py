@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from loadtest.servers import Valkey
-from loadtest.servers.valkey import Persistence
 from locks import LockUnavailable, LockUnsupported
+from lost_update_lab.embedded.valkey import Persistence
 from tests.contract.arena import NO_DELAY, Arena, in_step
 from tests.contract.case import case
 from tests.contract.fight import Fight

@@ -13,7 +13,8 @@ from django.core.management import call_command
 from django.db import connections
 
 import ledger.config.mariadb
-from loadtest.servers import MariaDB, mariadb
+from loadtest.servers import MariaDB
+from lost_update_lab.embedded import mariadb
 
 
 @pytest.fixture(scope="session")

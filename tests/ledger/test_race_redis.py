@@ -10,7 +10,7 @@ from redis import Redis
 from redis.client import Pipeline
 
 from ledger.posting import Busy, Posting
-from loadtest.servers.replication import ReplicaSet
+from lost_update_lab.embedded.replication import ReplicaSet
 from tests.ledger.race import Race, Worker
 from tests.ledger.race.books import assert_lost
 

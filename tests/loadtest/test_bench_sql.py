@@ -19,7 +19,7 @@ from loadtest.bench.measured import Measured
 from loadtest.bench.strategies import bulk, callers, goals, pgbench, rates
 from loadtest.bench.strategies import table as strategies_table
 from loadtest.bench.strategies.rates import CONTENDERS
-from loadtest.servers import mariadb
+from lost_update_lab.embedded import mariadb
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 

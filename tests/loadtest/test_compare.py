@@ -18,10 +18,10 @@ from ledger.models import Book, Entry
 from loadtest.history.journal import SUFFIX
 from loadtest.models import Result, Trial
 from loadtest.servers import Postgres
-from loadtest.servers.ports import free_port
 from loadtest.servers.webserver import WebServer
 from loadtest.trials.availability import missing
 from loadtest.verdict.words import STOPPED
+from lost_update_lab.embedded.ports import free_port
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),

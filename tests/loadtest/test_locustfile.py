@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from ledger.strategies import CARD
-from loadtest.servers.ports import free_port
 from loadtest.swarm import options
+from lost_update_lab.embedded.ports import free_port
 
 LOCUST = [sys.executable, "-m", "locust", "-f", "loadtest/swarm/locustfile.py"]
 #: two users who leave one barrier together and think for 30 ms have read the same balance

@@ -9,10 +9,10 @@ from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
 
-from loadtest.servers.ports import free_port
 from locks import LOCKS
 from locks.errors import LockUnavailable
 from locks.fair_lock import FairLock
+from lost_update_lab.embedded.ports import free_port
 
 from .actor import eventually
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.servers import Unavailable, Valkey, clock
+from loadtest.servers import Unavailable, Valkey
+from lost_update_lab.embedded import clock
 
 needs_faketime = pytest.mark.skipif(bool(clock.available()), reason=f"{clock.available()}")
 

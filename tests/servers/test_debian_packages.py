@@ -14,7 +14,8 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers import MariaDB, Unavailable, ZooKeeper, embedded, mariadb, zookeeper
+from loadtest.servers import MariaDB, Unavailable, ZooKeeper, embedded, zookeeper
+from lost_update_lab.embedded import mariadb
 
 needs_mariadb = pytest.mark.skipif(bool(mariadb.available()), reason=f"{mariadb.available()}")
 needs_zookeeper = pytest.mark.skipif(bool(zookeeper.available()), reason=f"{zookeeper.available()}")

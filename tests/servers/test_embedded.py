@@ -18,9 +18,10 @@ import redis
 from django.core.management import call_command
 
 from ledger.addresses import BASE_DIR, addresses, birth
-from loadtest.servers import ServerError, embedded, keeper, mariadb
+from loadtest.servers import ServerError, embedded, keeper
 from loadtest.servers.lab import Lab
-from loadtest.servers.reaper import REAPER, lives
+from lost_update_lab.embedded import mariadb
+from lost_update_lab.embedded.reaper import REAPER, lives
 
 USER = """
 import sys

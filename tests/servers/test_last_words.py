@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from ledger.addresses import BASE_DIR
 from loadtest.management.commands.compare import Command
 from loadtest.servers import ServerError, embedded
-from loadtest.servers.reaper import lives
+from lost_update_lab.embedded.reaper import lives
 from tests.servers.test_embedded import lab, processes, wait_until  # noqa: F401  (a fixture: servers of the test's own)
 
 

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 import redis
 
-from loadtest.servers import Postgres, ServerError, Valkey, ports
-from loadtest.servers.reaper import lives
+from loadtest.servers import Postgres, ServerError, Valkey
+from lost_update_lab.embedded import ports
+from lost_update_lab.embedded.reaper import lives
 
 
 def test_the_session_servers_answer(redis_client):

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtest.servers.reaper import lives
+from lost_update_lab.embedded.reaper import lives
 
 OWNER = """
 import os, sys

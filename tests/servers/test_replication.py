@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from loadtest.servers import ServerError
-from loadtest.servers.replication import ReplicaSet
+from lost_update_lab.embedded.replication import ReplicaSet
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from loadtest.servers import ServerError, Valkey, embedded
-from loadtest.servers.reaper import lives
 from loadtest.servers.supervisor import FIRST_PAUSE, LONGEST_PAUSE, Supervisor
+from lost_update_lab.embedded.reaper import lives
 from tests.servers.test_embedded import lab, wait_until  # noqa: F401  (a fixture: servers of the test's own)
 
 

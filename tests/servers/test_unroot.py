@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from loadtest.servers import Postgres, postgres, unroot
+from loadtest.servers import Postgres
+from lost_update_lab.embedded import postgres, unroot
 
 # what initdb does first: it asks access(2) whether it may read and run the program beside it
 ASK = "import os, sys; sys.exit(os.geteuid() == 0 or not os.access(sys.argv[1], os.R_OK | os.X_OK))"

@@ -15,7 +15,7 @@ from ledger.models import Book
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
 from loadtest.bench.children import ChildFailed
 from loadtest.bench.strategies.callers import WARM_UP, Rate, held
-from loadtest.servers.postgres import binaries
+from lost_update_lab.embedded.postgres import binaries
 
 #: what Django's cursor would fill in, as SQL that pgbench's sessions evaluate themselves
 FILLED = {

@@ -25,9 +25,9 @@ from loadtest.faults.hazards.adversary import PARTY_ENTERS, Party
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.workers.crew import Pool
 from loadtest.servers import Valkey
-from loadtest.servers.clock import Clock, available
-from loadtest.servers.reaper import REAPER
 from locks.hazards import Hazard
+from lost_update_lab.embedded.clock import Clock, available
+from lost_update_lab.embedded.reaper import REAPER
 
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, ClassVar
 from loadtest.faults.hazards.adversary import Party
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.servers import Valkey
-from loadtest.servers.valkey import Persistence
 from locks.hazards import Hazard
+from lost_update_lab.embedded.valkey import Persistence
 
 if TYPE_CHECKING:
     from loadtest.faults.scene.site import Site

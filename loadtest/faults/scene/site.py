@@ -21,8 +21,9 @@ from redis import Redis
 
 from ledger.resources import redis_client
 from loadtest.faults.workers.addresses import NAMES, connect_to
-from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, mariadb, zookeeper
-from loadtest.servers.reaper import REAPER
+from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, zookeeper
+from lost_update_lab.embedded import mariadb
+from lost_update_lab.embedded.reaper import REAPER
 
 #: 200 waiters of each of three stampedes, and everybody else who stands ready
 CONNECTIONS = 900

@@ -11,7 +11,7 @@ from redis.sentinel import Sentinel
 
 from ledger import resources
 from loadtest.faults.workers.addresses import NAMES, connect_to
-from loadtest.servers.replication import NAME
+from lost_update_lab.embedded.replication import NAME
 
 
 class Way:

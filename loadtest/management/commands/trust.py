@@ -29,9 +29,9 @@ from loadtest.report.trust import sentences, table
 from loadtest.servers import ServerError
 from loadtest.servers.children import child_environment
 from loadtest.servers.embedded import migrate, using
-from loadtest.servers.reaper import REAPER
 from loadtest.trials import records
 from loadtest.verdict.claims import Exit
+from lost_update_lab.embedded.reaper import REAPER
 
 #: the gravest first: which exit code of several is ours
 GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)

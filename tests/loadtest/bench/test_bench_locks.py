@@ -25,7 +25,7 @@ from loadtest.bench.locks.servers import servers
 from loadtest.bench.locks.table import tables
 from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS
-from loadtest.servers.reaper import lives
+from lost_update_lab.embedded.reaper import lives
 
 TINY = Plan(
     parts=QUICK.parts,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.servers.ports import free_port
 from loadtest.soak.crowd import ClientDied, Crowd
+from lost_update_lab.embedded.ports import free_port
 
 
 def order(folder: Path, number: int = 0, **given: Any) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SentinelClient
 
-from .base import ServerError
-from .valkey import Valkey
+from lost_update_lab.embedded.base import ServerError
+from lost_update_lab.embedded.valkey import Valkey
 
 NAME = "lab"  # of the primary, among the sentinels
 #: what a sentinel does every 1–10 s by itself, in ms. The lab cannot wait that long; the logic is untouched.

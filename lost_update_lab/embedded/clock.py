@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 
-from .base import Unavailable
+from lost_update_lab.embedded.base import Unavailable
 
 PROBE = "lab:clock-probe"
 PLACES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")

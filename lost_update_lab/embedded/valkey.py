@@ -9,9 +9,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from .base import Server, ServerError
-from .clock import Clock
-from .ports import free_port
+from lost_update_lab.embedded.base import Server, ServerError
+from lost_update_lab.embedded.clock import Clock
+from lost_update_lab.embedded.ports import free_port
 
 Persistence = Literal["everysec", "always"] | None
 

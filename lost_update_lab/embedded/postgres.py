@@ -14,8 +14,8 @@ from typing import Any, Self
 import psutil
 import psycopg
 
-from . import unroot
-from .base import Server, ServerError
+from lost_update_lab.embedded import unroot
+from lost_update_lab.embedded.base import Server, ServerError
 
 SETTINGS = {
     "listen_addresses": "",  # the unix socket in a folder of mode 0700 is the only way in

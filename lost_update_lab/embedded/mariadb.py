@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pymysql
 
-from .base import Server, ServerError, Unavailable
+from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 
 #: Debian keeps servers in sbin, which is not in the PATH of a normal user
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import psutil
 
-from .reaper import REAPER, lives
+from lost_update_lab.embedded.reaper import REAPER, lives
 
 
 class ServerError(RuntimeError):
