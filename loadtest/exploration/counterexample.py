@@ -9,7 +9,6 @@ from typing import Any
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
-from loadtest.explorer.endless import Broken
 from loadtest.explorer.folding import folded
 from loadtest.explorer.narrative import told
 from loadtest.explorer.replay import Diverged
@@ -18,6 +17,7 @@ from loadtest.explorer.search import Search
 from loadtest.explorer.shrink import TIMES, again, confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.witness import witnessed
+from lost_update_lab.model.errors import Broken
 
 #: seconds for making all counterexamples of a search smaller
 SHRINK_WITHIN = 15.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from loadtest.explorer.run import Run
-    from loadtest.explorer.tasks import Task
+    from lost_update_lab.model.workers import Task
 
 #: a number below this is no name: it may be drawn twice
 LEAST_NAME = 1 << 32

@@ -6,9 +6,9 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any
 
-from loadtest.explorer.endless import Broken
 from loadtest.explorer.playing import Standing
-from loadtest.explorer.tasks import Halt, State, Task
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.workers import Halt, State, Task
 
 
 class Baton(ABC):

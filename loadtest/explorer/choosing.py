@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from loadtest.explorer import state, timeline
 from loadtest.explorer.deciding import CUT
-from loadtest.explorer.endless import REPORT_IT, Broken, NotTheSame
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.postponed import Postponed
 from loadtest.explorer.run import Run
 from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Summaries, footprint
+from lost_update_lab.model.errors import REPORT_IT, Broken, NotTheSame
+from lost_update_lab.model.transitions import Kind, Option
 
 
 class Choosing:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadtest.explorer import faults, offering, timeline
-from loadtest.explorer.endless import still_bounded
-from loadtest.explorer.options import FREE, STEPS, Kind, Option
-from loadtest.explorer.tasks import State, Task
+from lost_update_lab.model.errors import still_bounded
+from lost_update_lab.model.transitions import FREE, STEPS, Kind, Option
+from lost_update_lab.model.workers import State, Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from loadtest.explorer.bounds import SECOND, Fault
-from loadtest.explorer.ops import Op
-from loadtest.explorer.options import Kind, Option
-from loadtest.explorer.tasks import State, Task, Worker
+from lost_update_lab.model.bounds import SECOND, Fault
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer.ops import Step
+from lost_update_lab.model.commands import Step
 
 MOST = 160
 _TAKING = {"SET", "SETNX", "GETSET", "HSET", "HSETNX"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadtest.explorer import faults, timeline
-from loadtest.explorer.bounds import Fault
-from loadtest.explorer.options import Kind, Option
-from loadtest.explorer.tasks import Task, Worker
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.workers import Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from loadtest.explorer.composed import Composed
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.run import Run
 from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Footprint
+from lost_update_lab.model.transitions import Kind, Option
 
 
 class Noted(NamedTuple):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from loadtest.explorer import attempts
-from loadtest.explorer.ops import Op
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed
@@ -34,7 +34,7 @@ class Unknown(Exception):
 
 
 class Unanswered(Unknown):
-    """No server was asked this before, as it stands: only the real one knows (servers/known.py)."""
+    """No server was asked this before, as it stands: only the real one knows (model/server_memory.py)."""
 
 
 class Event(Protocol):

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loadtest.explorer import faults
-from loadtest.explorer.bounds import Fault
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Branch
 from loadtest.explorer.result import Faults
+from lost_update_lab.model.bounds import Fault
 
 
 class Postponed:

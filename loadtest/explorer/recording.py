@@ -20,9 +20,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loadtest.explorer.endless import NotTheSame
 from loadtest.explorer.playing import CLOCKS, LOOK, NOBODY, NOTIFY, Event, Unknown
-from loadtest.explorer.tasks import Task, Worker
+from lost_update_lab.model.errors import NotTheSame
+from lost_update_lab.model.workers import Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

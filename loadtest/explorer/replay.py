@@ -7,12 +7,12 @@ import string
 from collections.abc import Callable, Sequence
 
 from loadtest.explorer import timeline
-from loadtest.explorer.ops import Step
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.playing import Unknown
 from loadtest.explorer.result import Extent, Found, Size
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.transitions import Kind, Option
 
 Chooser = Callable[[Run, Sequence[Option]], int]
 #: executions of one schedule at most: one may load a script, the next one a script that only comes after it

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loadtest.explorer.bounds import Bounds, Fault
-from loadtest.explorer.ops import Step
-from loadtest.explorer.options import STEPS, Option
-from loadtest.explorer.subject import GRAVITY, UNBROKEN, Judgement
+from lost_update_lab.model.bounds import Bounds, Fault
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.subject import GRAVITY, UNBROKEN, Judgement
+from lost_update_lab.model.transitions import STEPS, Option
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadtest.explorer import attempts, timeline
-from loadtest.explorer.bounds import SECOND
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.bounds import SECOND
+from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

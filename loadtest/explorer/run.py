@@ -13,15 +13,15 @@ from typing import TypeVar
 
 from loadtest.explorer import attempts, deciding, rounds, timeline
 from loadtest.explorer.baton import Baton
-from loadtest.explorer.bounds import Bounds, Fault, Reduction
-from loadtest.explorer.ops import Op, Step
-from loadtest.explorer.options import Option
 from loadtest.explorer.playing import Begins, Ended, Event, Standing, Waiting
 from loadtest.explorer.recording import Recorder, Recording
-from loadtest.explorer.servers.base import Server
-from loadtest.explorer.subject import Ending
-from loadtest.explorer.tasks import Halt, State, Task, Worker
 from loadtest.explorer.whereabouts import whereabouts
+from lost_update_lab.model.bounds import Bounds, Fault, Reduction
+from lost_update_lab.model.commands import Op, Step
+from lost_update_lab.model.server import Server
+from lost_update_lab.model.subject import Ending
+from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.workers import Halt, State, Task, Worker
 
 E = TypeVar("E", bound=Event)
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadtest.explorer.options import Option
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
+from lost_update_lab.model.transitions import Option
 
 #: of a search's budget, kept for this
 SHARE = 0.15

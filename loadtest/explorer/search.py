@@ -8,11 +8,8 @@ from contextlib import suppress
 from math import inf
 
 from loadtest.explorer import state, timeline
-from loadtest.explorer.bounds import Fault
 from loadtest.explorer.choosing import Choosing
 from loadtest.explorer.composed import Composed
-from loadtest.explorer.endings import told_of
-from loadtest.explorer.endless import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Noted, in_common
 from loadtest.explorer.playing import Unknown
@@ -24,6 +21,9 @@ from loadtest.explorer.run import Run
 from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.endings import told_of
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
 
 _now = time.perf_counter
 LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, as if nobody had been there

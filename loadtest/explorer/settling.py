@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadtest.explorer.gates import redis_connections
-from loadtest.explorer.servers.base import Server
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.postgres_cut import mend
 from loadtest.explorer.servers.redis import RedisServer
+from lost_update_lab.model.server import Server
 
 
 def settle(server: Server, sessions: Sequence[Any]) -> None:

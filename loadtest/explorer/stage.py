@@ -9,24 +9,24 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from loadtest.explorer import garbage, timeline
-from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.composed import Composed
-from loadtest.explorer.endings import ending_of, told_of
-from loadtest.explorer.endless import Broken
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
 from loadtest.explorer.gates.existing import look_around
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.hand import END_WITHIN, Hand
-from loadtest.explorer.options import Option
 from loadtest.explorer.playing import Unanswered, player
 from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.run import Run
-from loadtest.explorer.servers.base import Server
-from loadtest.explorer.servers.known import Known, Seen
 from loadtest.explorer.settling import settle
-from loadtest.explorer.subject import Judgement, Subject, words_of
-from loadtest.explorer.tasks import Halt, State, Task, Worker
+from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.model.endings import ending_of, told_of
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.server import Server
+from lost_update_lab.model.server_memory import Known, Seen
+from lost_update_lab.model.subject import Judgement, Subject, words_of
+from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.workers import Halt, State, Task, Worker
 
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,

@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from loadtest.explorer import timeline
-from loadtest.explorer.digests import digest
-from loadtest.explorer.tasks import State, Task, Worker
+from lost_update_lab.model.digest import digest
+from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
-    from loadtest.explorer.bounds import Fault
     from loadtest.explorer.run import Run
-    from loadtest.explorer.servers.base import Server
+    from lost_update_lab.model.bounds import Fault
+    from lost_update_lab.model.server import Server
 
 
 @dataclass(frozen=True, slots=True)

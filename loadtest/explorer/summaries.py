@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from loadtest.explorer import faults, timeline
-from loadtest.explorer.digests import digest
-from loadtest.explorer.options import STEPS, Kind, Option
 from loadtest.explorer.state import Moment
-from loadtest.explorer.tasks import State, Task, Worker
+from lost_update_lab.model.digest import digest
+from lost_update_lab.model.transitions import STEPS, Kind, Option
+from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.path import Branch

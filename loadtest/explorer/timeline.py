@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer.digests import digest
-from loadtest.explorer.endless import NotTheSame
-from loadtest.explorer.tasks import State, Task, Worker
+from lost_update_lab.model.digest import digest
+from lost_update_lab.model.errors import NotTheSame
+from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtest.explorer import timeline
-from loadtest.explorer.bounds import SECOND, Bounds, Reduction
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
+from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
+from lost_update_lab.model.transitions import Kind, Option
 
 MOST_STEPS = 60
 

@@ -6,7 +6,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from loadtest.explorer.bounds import SECOND
+from lost_update_lab.model.bounds import SECOND
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

@@ -12,13 +12,13 @@ from typing import Any
 
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.narrative import takes
-from loadtest.explorer.ops import Step
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Found
 from loadtest.explorer.run import Run
-from loadtest.explorer.servers.base import Server
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.subject import Subject
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.server import Server
+from lost_update_lab.model.subject import Subject
 
 
 class Witness:

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 
 from loadtest.bench.explorer.subject import AccountSubject
-from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks import LockLost
+from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
 
 SCHEMA = """
 DROP TABLE IF EXISTS account;

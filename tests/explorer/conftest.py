@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.bounds import Bounds
 from loadtest.explorer.search import Result, Search
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Postgres, Valkey
+from lost_update_lab.model.bounds import Bounds
 from tests.explorer.bank import CONTENTS, Bank
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}

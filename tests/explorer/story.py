@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from loadtest.explorer.options import Kind, Option
+from lost_update_lab.model.transitions import Kind, Option
 from tests.explorer.recorded import all_told
 
 #: decisions until a story is over

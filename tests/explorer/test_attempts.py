@@ -14,9 +14,9 @@ import pytest
 
 from loadtest.explorer import attempts
 from loadtest.explorer.attempts import Attempt
-from loadtest.explorer.bounds import Fault, Reduction
 from loadtest.explorer.search import Result
-from loadtest.explorer.subject import UNBROKEN
+from lost_update_lab.model.bounds import Fault, Reduction
+from lost_update_lab.model.subject import UNBROKEN
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -115,7 +115,7 @@ def test_a_number_that_may_come_twice_names_nothing(value: Any) -> None:
 
 def _closed(*tries: tuple[bytes, bytes]) -> Attempt:
     """After these tries: (what was drawn, what was sent)."""
-    from loadtest.explorer.tasks import Task, Worker
+    from lost_update_lab.model.workers import Task, Worker
 
     worker = Worker("A", 0)
     worker.tasks.append(task := Task("A", worker, main=True))

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.explorer.bounds import Bounds, Fault
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.search import Search
@@ -21,6 +20,7 @@ from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
+from lost_update_lab.model.bounds import Bounds, Fault
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

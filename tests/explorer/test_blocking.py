@@ -8,11 +8,11 @@ import pytest
 
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import for_ever, packed
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.subject import UNBROKEN
+from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.transitions import Kind, Option
 from tests.explorer import bank
 
 

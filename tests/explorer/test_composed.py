@@ -10,8 +10,6 @@ import psycopg
 import pytest
 
 from loadtest.explorer import search
-from loadtest.explorer.bounds import SECOND, Fault
-from loadtest.explorer.digests import digest
 from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers import postgres_way, redis_known
@@ -21,6 +19,8 @@ from loadtest.explorer.stage import Stage
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.model.bounds import SECOND, Fault
+from lost_update_lab.model.digest import digest
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

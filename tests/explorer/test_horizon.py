@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.bounds import SECOND, Fault, Reduction
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.subject import UNBROKEN
 from loadtest.explorer.waiters import watch_waiters
 from locks.setnx import SetnxLock
+from lost_update_lab.model.bounds import SECOND, Fault, Reduction
+from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.transitions import Kind, Option
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

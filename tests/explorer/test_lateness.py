@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from loadtest.explorer import timeline
-from loadtest.explorer.bounds import Fault
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
-from loadtest.explorer.subject import UNBROKEN
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.subject import UNBROKEN
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.path import Branch, Noted
 from loadtest.explorer.recording import Node, Told
+from lost_update_lab.model.transitions import Kind, Option
 
 KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])
 

@@ -9,14 +9,14 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from loadtest.explorer import endless
-from loadtest.explorer.bounds import MS, SECOND, Fault
-from loadtest.explorer.options import Kind, Option
 from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.result import Result
 from loadtest.explorer.stage import Stage
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.model import errors
+from lost_update_lab.model.bounds import MS, SECOND, Fault
+from lost_update_lab.model.transitions import Kind, Option
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -39,7 +39,7 @@ def test_the_budget_ends_a_search_inside_a_schedule(explore: Explore) -> None:
 def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endless, "MOST_DECISIONS", 200)
+    monkeypatch.setattr(errors, "MOST_DECISIONS", 200)
     result = explore(for_ever)
     assert not result.exhausted
     assert "did not end within 200 decisions; last: INCRBY" in result.cause

@@ -14,17 +14,17 @@ from environ import Env
 
 from loadtest.exploration.clients import connect_beside
 from loadtest.explorer import offering, recording, search
-from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.playing import Event, Unknown
 from loadtest.explorer.replay import exactly
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.search import Search
-from loadtest.explorer.tasks import Task, Worker
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.model.bounds import SECOND, Fault, Reduction
+from lost_update_lab.model.workers import Task, Worker
 from tests.explorer import bank
 from tests.explorer.recorded import all_told
 

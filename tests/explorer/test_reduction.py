@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from loadtest.explorer import summaries
-from loadtest.explorer.bounds import SECOND, Fault, Reduction
 from loadtest.explorer.search import Result
 from locks.naive_lock import NaiveLock
+from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

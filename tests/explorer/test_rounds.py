@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from loadtest.explorer import timeline
-from loadtest.explorer.bounds import Fault
-from loadtest.explorer.history import History
 from loadtest.explorer.result import Result
-from loadtest.explorer.subject import UNBROKEN
-from loadtest.explorer.tasks import Worker
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.thread_history import History
+from lost_update_lab.model.workers import Worker
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from loadtest.explorer import search, timeline
-from loadtest.explorer.bounds import Fault
-from loadtest.explorer.endless import MORE_TIME, Broken
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.scout import scout
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.tasks import State, Task
 from locks.reentrant import ReentrantLock
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import MORE_TIME, Broken
+from lost_update_lab.model.workers import State, Task
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 

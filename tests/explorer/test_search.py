@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.bounds import Fault
 from loadtest.explorer.gates.psycopg_commands import describe
 from loadtest.explorer.search import Result
 from loadtest.explorer.servers import redis as servers_redis
-from loadtest.explorer.subject import UNBROKEN
 from locks.fair_lock import FairLock
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.subject import UNBROKEN
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

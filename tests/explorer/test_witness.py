@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from loadtest.explorer.bounds import Fault
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.witness import witnessed
+from lost_update_lab.model.bounds import Fault
 from tests.explorer import bank
 from tests.explorer.test_search import naive, token
 

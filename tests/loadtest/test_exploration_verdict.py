@@ -11,11 +11,11 @@ from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.explored import HAZARDS, Explored
 from loadtest.exploration.findings import finding, verdict_on
 from loadtest.exploration.job import Job
-from loadtest.explorer.bounds import Fault
-from loadtest.explorer.subject import UNBROKEN
 from loadtest.report.explorer_table import ended, remarks, so_far
 from loadtest.verdict.claims import Exit
 from loadtest.verdict.words import Word
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.subject import UNBROKEN
 
 ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARDS.items() if fault}
 SOUND = Explored(

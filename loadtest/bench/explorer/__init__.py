@@ -26,9 +26,9 @@ from loadtest.bench.measured import Measured, Row, failed
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.subject import UNBROKEN
 from loadtest.servers import Postgres, Valkey
 from loadtest.trials.machine import machine
+from lost_update_lab.model.subject import UNBROKEN
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 #: the strategy that stands for the ledger's own code, through Django's ORM and redis-py

@@ -14,8 +14,8 @@ from loadtest.bench.explorer.rates import rates
 from loadtest.bench.explorer.search import PLAYED, REAL, stage_for
 from loadtest.bench.measured import Row, failed
 from loadtest.explorer.search import Search
-from loadtest.explorer.subject import UNBROKEN
 from loadtest.servers import Postgres, Valkey
+from lost_update_lab.model.subject import UNBROKEN
 
 #: every schedule by real code, and from the recording
 REAL_CORES, PLAYED_CORES = "explorer, no reduction, all cores", "explorer, no reduction, recorded, all cores"

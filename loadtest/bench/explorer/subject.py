@@ -12,8 +12,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
-from loadtest.explorer.subject import UNBROKEN, Ending, Judgement
 from locks.fair_lock import client as fair_lock_client
+from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadtest.explorer.endless import Broken
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run

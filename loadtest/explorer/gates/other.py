@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from loadtest.explorer.gates.here import beside, here
 from loadtest.explorer.gates.redis_connections import made
-from loadtest.explorer.ops import Op
+from lost_update_lab.model.commands import Op
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import beyond, describe, how_to_send, sending
 from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.gates.psycopg_step import SqlCommand, begin, execute
-from loadtest.explorer.ops import Op
 from loadtest.explorer.run import Run
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.tasks import Halt, Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.workers import Halt, Task
 
 _wait = psycopg.Connection.wait
 

@@ -24,9 +24,9 @@ from loadtest.explorer.gates.redis_connections import (
 )
 from loadtest.explorer.gates.redis_step import RedisCommand, deliver, receive
 from loadtest.explorer.gates.redis_waits import until_readable
-from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis_wire import readable
-from loadtest.explorer.tasks import Halt
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.workers import Halt
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

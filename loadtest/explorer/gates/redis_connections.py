@@ -10,14 +10,14 @@ from redis.connection import AbstractConnection
 
 from loadtest.explorer.gates.existing import existing
 from loadtest.explorer.gates.here import Here, beside, connecting
-from loadtest.explorer.ops import Op
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import address
+from lost_update_lab.model.commands import Op
 
 if TYPE_CHECKING:
     from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
-    from loadtest.explorer.tasks import Task
+    from lost_update_lab.model.workers import Task
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

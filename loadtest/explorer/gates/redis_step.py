@@ -15,12 +15,12 @@ from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
 from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
 from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
 from loadtest.explorer.gates.redis_waits import until_readable
-from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Standing
 from loadtest.explorer.servers.redis_known import Answer, KnownRedis, queued_after
 from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.servers.redis_wire import left
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed

@@ -9,16 +9,16 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.known import Seen, Who
-from loadtest.explorer.servers.plain import Plain
 from loadtest.explorer.servers.postgres_hidden import COUNTING, FUNCTIONS, RELATIONS, Hidden
 from loadtest.explorer.servers.postgres_known import Answers, KnownPostgres, asks_for_more
 from loadtest.explorer.servers.postgres_line import Line
 from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
 from loadtest.explorer.servers.postgres_strangers import Strangers
 from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.server_defaults import Plain
+from lost_update_lab.model.server_memory import Seen, Who
+from lost_update_lab.model.workers import Task
 
 NAME = "postgres"
 #: runs of which at least one is looked at for locks that outlast a transaction, whatever its commands say

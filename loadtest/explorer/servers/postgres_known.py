@@ -9,11 +9,11 @@ from typing import NamedTuple
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
-from loadtest.explorer.ops import Op
 from loadtest.explorer.playing import Unanswered
-from loadtest.explorer.servers.known import Known, Who
 from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way, changes_nothing, draws_number
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.server_memory import Known, Who
+from lost_update_lab.model.workers import Task
 
 
 class Answer(NamedTuple):

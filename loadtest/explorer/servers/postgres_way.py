@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from psycopg import IsolationLevel
 
-from loadtest.explorer.digests import digest
-from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.known import Who
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.digest import digest
+from lost_update_lab.model.server_memory import Who
 
 USUAL = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction

@@ -19,15 +19,15 @@ from redis.retry import Retry
 from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import for_ever, shown
 from loadtest.explorer.gates.redis_scripts import virtual
-from loadtest.explorer.ops import Op
 from loadtest.explorer.servers import redis_sessions
-from loadtest.explorer.servers.known import Seen
-from loadtest.explorer.servers.plain import Plain
 from loadtest.explorer.servers.redis_known import Answers, KnownRedis, name_of
 from loadtest.explorer.servers.redis_replica import Replica
 from loadtest.explorer.servers.redis_strangers import Strangers
 from loadtest.explorer.servers.redis_wire import address, kinds, lease, readable
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.server_defaults import Plain
+from lost_update_lab.model.server_memory import Seen
+from lost_update_lab.model.workers import Task
 
 _perf = time.perf_counter
 

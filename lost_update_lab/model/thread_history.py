@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from loadtest.explorer.digests import digest
+from lost_update_lab.model.digest import digest
 
 #: so many rounds may make a cycle: a renewal looks several times before it renews
 LONGEST_CYCLE = 64

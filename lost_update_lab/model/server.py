@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.known import Known, Seen
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.server_memory import Known, Seen
+from lost_update_lab.model.workers import Task
 
 
 class Server(Protocol):

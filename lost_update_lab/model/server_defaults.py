@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.workers import Task
 
 
 class Plain:

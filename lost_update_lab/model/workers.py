@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Any
 
 from loadtest.explorer.attempts import Attempt, Chance, Moderate
-from loadtest.explorer.history import History
-from loadtest.explorer.ops import Op
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.thread_history import History
 
 
 class Halt(BaseException):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from loadtest.explorer.subject import Ending
-from loadtest.explorer.tasks import State, Worker
+from lost_update_lab.model.subject import Ending
+from lost_update_lab.model.workers import State, Worker
 
 
 def ending_of(worker: Worker) -> Ending:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from loadtest.explorer.ops import Op
-from loadtest.explorer.servers.plain import Plain
-from loadtest.explorer.tasks import Task
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.server_defaults import Plain
+from lost_update_lab.model.workers import Task
 
 #: a session: the numbers of its worker and of the thread that uses it, and which of that thread's connections it is
 Who = tuple[int, int, int]
