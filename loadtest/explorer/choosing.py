@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer import state, timeline
-from loadtest.explorer.deciding import CUT
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.postponed import Postponed
 from loadtest.explorer.run import Run
-from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Summaries, footprint
 from lost_update_lab.model.errors import REPORT_IT, Broken, NotTheSame
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.schedule import state, virtual_time
+from lost_update_lab.schedule.state import Moment
+from lost_update_lab.schedule.transition import CUT
 
 
 class Choosing:
@@ -49,7 +49,7 @@ class Choosing:
         return branch.options[branch.taken]
 
     def _extend(self, run: Run, options: tuple[Option, ...]) -> int:
-        if timeline.only_polls(run):
+        if virtual_time.only_polls(run):
             resume = next((i for i, o in enumerate(options) if o.kind is Kind.RESUME), None)
             if resume is None:
                 run.stuck = True

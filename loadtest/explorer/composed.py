@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from loadtest.explorer import deciding
 from loadtest.explorer.playing import do
 from loadtest.explorer.recording import Recording
 from loadtest.explorer.run import Run
 from lost_update_lab.model.server_memory import Known, Seen
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.schedule import transition
 
 if TYPE_CHECKING:
     from lost_update_lab.model.bounds import Bounds
@@ -47,7 +47,7 @@ class Composed(Run):
 
     def go_on(self, option: Option | None = None) -> None:
         """Take this option where the run stands (None: it begins), and go on to its end. Raises Unknown."""
-        if option and (task := deciding.apply(self, option)):
+        if option and (task := transition.apply(self, option)):
             self._advance(task)
         while task := self.next_task():
             self._advance(task)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.run import Run
-from loadtest.explorer.state import Moment
 from loadtest.explorer.summaries import Footprint
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.schedule.state import Moment
 
 
 class Noted(NamedTuple):

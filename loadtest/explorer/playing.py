@@ -6,9 +6,9 @@ from collections.abc import Generator, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from loadtest.explorer import attempts
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
+from lost_update_lab.schedule import retries
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]
 #: what a thread may do besides: look at its monotonic clock, at its wall clock, put a time on something, draw a
-#: random number (and which: attempts.py), …
+#: random number (and which: retries.py), …
 LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start", "notify"
 CLOCKS = frozenset({LOOK, WALL, STAMP})
 #: who waits for this sleeps: nobody else will wake it
@@ -145,7 +145,7 @@ def do(run: Run, task: Task, kind: str, *details: Any) -> Task | None:
         run.wall_clock_read |= kind == WALL
         task.history.look(run.now)
     elif kind == DRAW:
-        attempts.draw(task, *details)
+        retries.draw(task, *details)
     elif kind == START:
         return run.new_thread(task.worker)
     elif kind == NOTIFY:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from loadtest.explorer import faults
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Branch
 from loadtest.explorer.result import Faults
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.schedule import faults
 
 
 class Postponed:

@@ -6,13 +6,13 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-from loadtest.explorer import timeline
 from loadtest.explorer.playing import Unknown
 from loadtest.explorer.result import Extent, Found, Size
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.schedule import virtual_time
 
 Chooser = Callable[[Run, Sequence[Option]], int]
 #: executions of one schedule at most: one may load a script, the next one a script that only comes after it
@@ -84,7 +84,7 @@ def roughly(wanted: Sequence[Option]) -> Chooser:
 
 def _quietest(run: Run, options: Sequence[Option]) -> int:
     """Go on quietly; when only polls in vain are left, end the pause, or the run."""
-    if timeline.only_polls(run):
+    if virtual_time.only_polls(run):
         for place, option in enumerate(options):
             if option.kind is Kind.RESUME:
                 return place

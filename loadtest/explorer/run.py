@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import TypeVar
 
-from loadtest.explorer import attempts, deciding, rounds, timeline
 from loadtest.explorer.baton import Baton
 from loadtest.explorer.playing import Begins, Ended, Event, Standing, Waiting
 from loadtest.explorer.recording import Recorder, Recording
@@ -22,6 +21,8 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Ending
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.schedule import polls as rounds
+from lost_update_lab.schedule import retries, transition, virtual_time
 
 E = TypeVar("E", bound=Event)
 
@@ -82,7 +83,7 @@ class Run(Baton):
     # -- the life of a run ----------------------------------------------------------------------------------
 
     def next_task(self) -> Task | None:
-        return deciding.next_task(self)
+        return transition.next_task(self)
 
     def whereabouts(self) -> str:
         return whereabouts(self)
@@ -135,7 +136,7 @@ class Run(Baton):
         rounds.close(self, task, seconds)
 
     def waited(self, task: Task) -> bool:
-        what = "woken" if task.notified else "again" if attempts.again(self, task) else "time"
+        what = "woken" if task.notified else "again" if retries.again(self, task) else "time"
         task.history.add(what.encode())
         self.heard(task, what)
         return task.notified
@@ -157,7 +158,7 @@ class Run(Baton):
     def heard(self, task: Task, what: Hashable) -> None:
         """The task was told this. Whatever it does until its next gate follows from it, and from the clocks."""
         task.heard = what
-        attempts.hear(self, task, what)
+        retries.hear(self, task, what)
         if self.recorder:
             self.recorder.heard(task)
 
@@ -210,7 +211,7 @@ class Run(Baton):
             task.state = State.DONE
         if task.main:
             others = (w for w in self.workers if w is not task.worker)
-            task.worker.alone = all(timeline.is_outside(other) for other in others)
+            task.worker.alone = all(virtual_time.is_outside(other) for other in others)
         self.progress()
         if not self.ending:
             self.notify(task)
@@ -224,7 +225,7 @@ class Run(Baton):
     def told(self, task: Task, op: Op, reply: str) -> None:
         """Write down a step for those who read the schedule."""
         task.history.sent.append(op.text)
-        attempts.send(task, op.identity)
+        retries.send(task, op.identity)
         self.record(task.worker.name, task.name, "step", op.text, reply)
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:

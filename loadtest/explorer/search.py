@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 from math import inf
 
-from loadtest.explorer import state, timeline
 from loadtest.explorer.choosing import Choosing
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.leaving import Leaving
@@ -24,6 +23,7 @@ from loadtest.explorer.waiters import watch_waiters
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
+from lost_update_lab.schedule import state, virtual_time
 
 _now = time.perf_counter
 LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, as if nobody had been there
@@ -98,7 +98,7 @@ class Search(Choosing):
         with suppress(Broken, Diverged):
             for found, run in scout(self.stage, self.waiters if self.full else {}):
                 self.result.counted(run)
-                self.result.judged(found, run, timeline.shared(run))
+                self.result.judged(found, run, virtual_time.shared(run))
 
     def _one(self) -> None:
         known = len(self.path)
@@ -123,7 +123,7 @@ class Search(Choosing):
             end = state.moment(run)
             self._note(run, end)
             self.expanded.add(end.key)
-        contents = timeline.shared(run)
+        contents = virtual_time.shared(run)
         judgement = self.stage.judge(run)
         choices = tuple(branch.taken for branch in self.path)
         options = tuple(branch.options[branch.taken] for branch in self.path)
@@ -205,4 +205,4 @@ class Search(Choosing):
 
 def _end_of(run: Run) -> tuple[object, ...]:
     """Where it came to, and how."""
-    return run.cut, run.stuck, timeline.shared(run), run.steps, tuple(map(told_of, run.endings))
+    return run.cut, run.stuck, virtual_time.shared(run), run.steps, tuple(map(told_of, run.endings))

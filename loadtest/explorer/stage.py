@@ -8,7 +8,7 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from loadtest.explorer import garbage, timeline
+from loadtest.explorer import garbage
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
 from loadtest.explorer.gates.existing import look_around
@@ -27,6 +27,7 @@ from lost_update_lab.model.server_memory import Known, Seen
 from lost_update_lab.model.subject import Judgement, Subject, words_of
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.schedule import virtual_time
 
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
@@ -159,7 +160,7 @@ class Stage:
     def judge(self, run: Run) -> Judgement:
         """What it came to. Raises Unanswered if it was composed, and none that was executed left the same behind."""
         endings = tuple(map(told_of, run.endings))
-        found = self._judged.get(key := (timeline.shared(run), run.stuck, endings))
+        found = self._judged.get(key := (virtual_time.shared(run), run.stuck, endings))
         if found is None:
             contents = {name: server.contents() for name, server in run.servers.items()}
             if isinstance(run, Composed) and not self.subject.remembers(contents):

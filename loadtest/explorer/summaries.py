@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from loadtest.explorer import faults, timeline
-from loadtest.explorer.state import Moment
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.transitions import STEPS, Kind, Option
 from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.schedule import faults, virtual_time
+from lost_update_lab.schedule.state import Moment
 
 if TYPE_CHECKING:
     from loadtest.explorer.path import Branch
@@ -99,7 +99,7 @@ def _sleeps_through_polls(task: Task) -> bool:
 def _seen_of(run: Run, other: Worker) -> tuple[bool, bool, bool]:
     """What a worker's own step can depend on, or touch, of another: is it due, is it outside, may it have missed it?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
-    return due, timeline.is_outside(other), any(task.looks_again for task in other.tasks)
+    return due, virtual_time.is_outside(other), any(task.looks_again for task in other.tasks)
 
 
 def _alone_there(run: Run, task: Task) -> bool:

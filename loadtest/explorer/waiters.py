@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer import timeline
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.schedule import virtual_time
 
 MOST_STEPS = 60
 
@@ -50,7 +50,7 @@ def _matters(bounds: Bounds) -> bool:
 
 
 def _quietest(run: Run, options: Sequence[Option]) -> int:
-    run.stuck = timeline.only_polls(run)
+    run.stuck = virtual_time.only_polls(run)
     return 0
 
 
@@ -80,10 +80,10 @@ class _Stopped:
             self.stands = worker.paused = run.leases_stand = True
         run.patience = _through_all_pauses(run)
         kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
-        if timeline.next_timer(run) is None:  # all timers that there are stand still with it
+        if virtual_time.next_timer(run) is None:  # all timers that there are stand still with it
             kinds.discard(Kind.TICK)
         others = [i for i, o in enumerate(options) if o.kind in kinds and i not in own]
-        if not others or timeline.only_polls(run):
+        if not others or virtual_time.only_polls(run):
             run.stuck = True
             self.differ = all(each.main.history.attempts > 0 for each in run.workers if each is not worker)
             return 0

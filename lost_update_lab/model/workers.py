@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from loadtest.explorer.attempts import Attempt, Chance, Moderate
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.thread_history import History
+from lost_update_lab.schedule.retries import Attempt, Chance, Moderate
 
 
 class Halt(BaseException):

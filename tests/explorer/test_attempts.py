@@ -1,4 +1,4 @@
-"""A try that left nothing behind may be called the same as the next one; no other may (explorer/attempts.py)."""
+"""A try that left nothing behind may be called the same as the next one; no other may (schedule/retries.py)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer import attempts
-from loadtest.explorer.attempts import Attempt
 from loadtest.explorer.search import Result
 from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.schedule import retries
+from lost_update_lab.schedule.retries import Attempt
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -63,7 +63,7 @@ def gone_if_it_stays_the_same(own: bank.Bank, amount: int) -> str:
 def test_tries_with_a_token_each_come_to_an_end(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     full = explore(a_token_for_each_try, faults=1, kinds=frozenset({Fault.CRASH}))
     assert (full.worst, full.exhausted, full.cause) == ("stalled", True, "")
-    monkeypatch.setattr(attempts, "again", lambda run, task: False)
+    monkeypatch.setattr(retries, "again", lambda run, task: False)
     control = explore(a_token_for_each_try, faults=1, kinds=frozenset({Fault.CRASH}))
     assert control.finals == full.finals
     assert control.states > 4 * full.states, "each try is a moment of its own then"
@@ -84,7 +84,7 @@ def test_who_was_told_a_name_can_tell_two_tries_apart(
     assert every.exhausted
     assert full.exhausted
     assert _dead(full) == _dead(every)
-    monkeypatch.setattr(attempts, "hear", lambda run, task, what: None)
+    monkeypatch.setattr(retries, "hear", lambda run, task, what: None)
     assert _dead(explore(gone_if_it_stays_the_same)) != _dead(every), "the control"
 
 
@@ -104,13 +104,13 @@ def _dead(result: Result) -> set[bool]:
 )
 def test_a_name_is_recognised_in_each_form(written: Callable[[bytes], str]) -> None:
     drawn = random.Random(3).randbytes(16)
-    names = attempts.forms(drawn) + attempts.forms(int.from_bytes(drawn, "big"))
+    names = retries.forms(drawn) + retries.forms(int.from_bytes(drawn, "big"))
     assert any(form in written(drawn).encode() for form in names)
 
 
 @pytest.mark.parametrize("value", [0.25, 5, True, None, "heads", b"abc", [1 << 40]])
 def test_a_number_that_may_come_twice_names_nothing(value: Any) -> None:
-    assert attempts.forms(value) == ()
+    assert retries.forms(value) == ()
 
 
 def _closed(*tries: tuple[bytes, bytes]) -> Attempt:
@@ -121,9 +121,9 @@ def _closed(*tries: tuple[bytes, bytes]) -> Attempt:
     worker.tasks.append(task := Task("A", worker, main=True))
     for drawn, sent in tries:
         worker.attempt.drawn = ()
-        attempts.draw(task, attempts.forms(drawn))
-        attempts.send(task, sent)
-        attempts.close(task)
+        retries.draw(task, retries.forms(drawn))
+        retries.send(task, sent)
+        retries.close(task)
     return worker.attempt
 
 

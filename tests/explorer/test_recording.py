@@ -13,7 +13,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
 from loadtest.exploration.clients import connect_beside
-from loadtest.explorer import offering, recording, search
+from loadtest.explorer import recording, search
 from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.playing import Event, Unknown
 from loadtest.explorer.replay import exactly
@@ -25,6 +25,7 @@ from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.schedule import enabled
 from tests.explorer import bank
 from tests.explorer.recorded import all_told
 
@@ -125,13 +126,13 @@ def test_a_path_that_is_followed_is_looked_at_now_and_then(
 ) -> None:
     """Where it begins, the options come in another order each time. The search comes back there after three schedules,
     and sees it before: one schedule in so many works out what may happen on its whole way."""
-    known, seen = offering.options, list[Run]()
+    known, seen = enabled.options, list[Run]()
 
     def restless(run: Run) -> list[Any]:
         seen.extend([run] if run.decisions == 1 else [])
         return known(run)[:: -1 if run.decisions == 1 and len(seen) % 2 else 1]
 
-    monkeypatch.setattr(offering, "options", restless)
+    monkeypatch.setattr(enabled, "options", restless)
     monkeypatch.setattr(search, "LOOK_EVERY", 2)
     found = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False, followed=True)
     assert "not repeatable" in found.cause

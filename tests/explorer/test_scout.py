@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.explorer import search, timeline
+from loadtest.explorer import search
 from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
@@ -17,6 +17,7 @@ from locks.reentrant import ReentrantLock
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
+from lost_update_lab.schedule import virtual_time
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 
@@ -88,7 +89,7 @@ def test_a_whole_search_has_seen_what_a_look_sees(
     kinds = frozenset({Fault.RENEWAL_LIVES, Fault.FAILOVER})
     known = stage(bank.locked_by(renewed), faults=1, kinds=kinds)
     assert unseen(known) == set()
-    monkeypatch.setattr(timeline, "dozes", as_if_nothing_were_renewed)
+    monkeypatch.setattr(virtual_time, "dozes", as_if_nothing_were_renewed)
     assert unseen(known) == {("stalled", (Fault.RENEWAL_LIVES,))}, (
         "the control: renewals that are slept through"
     )
@@ -96,4 +97,4 @@ def test_a_whole_search_has_seen_what_a_look_sees(
 
 def as_if_nothing_were_renewed(run: Run, task: Task) -> bool:
     in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
-    return in_vain and not timeline.held_back(run, task.worker)
+    return in_vain and not virtual_time.held_back(run, task.worker)

@@ -12,10 +12,10 @@ from types import FrameType
 from typing import Any, TypeVar
 from uuid import UUID
 
-from loadtest.explorer import attempts
 from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.playing import DRAW, LOOK, NOBODY, STAMP, WALL
+from lost_update_lab.schedule import retries
 
 T = TypeVar("T")
 
@@ -163,8 +163,8 @@ def _chance(place: Here, frame: FrameType | None) -> random.Random:
 
 
 def _noted_draw(place: Here, value: T) -> T:
-    drawn = attempts.forms(value)
-    attempts.draw(place.task, drawn)
+    drawn = retries.forms(value)
+    retries.draw(place.task, drawn)
     if place.run.recorder:
         place.run.recorder.effect(place.task, DRAW, drawn)
     return value

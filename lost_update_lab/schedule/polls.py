@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import attempts, timeline
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.model.workers import Task
+from lost_update_lab.schedule import retries, virtual_time
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -26,19 +26,19 @@ def until(run: Run, task: Task, seconds: float | None) -> None:
 def close(run: Run, task: Task, seconds: float | None) -> None:
     """It waits for so long: its round is at its end. Was it in vain?"""
     until(run, task, seconds)
-    attempts.close(task)
+    retries.close(task)
     if task.leases is None and run.full:  # not a step: it asked nobody
-        task.seen = timeline.shared(run)
-    ends, before, task.leases = timeline.leases(run), task.leases or {}, None
+        task.seen = virtual_time.shared(run)
+    ends, before, task.leases = virtual_time.leases(run), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
-    beyond = run.full and not timeline.held_back(
+    beyond = run.full and not virtual_time.held_back(
         run, task.worker
     )  # … the slack: nobody else is about to do anything
-    watched = timeline.watched_well(run, task)
+    watched = virtual_time.watched_well(run, task)
     collapse = beyond or watched
     if task.history.tries_again:
-        task.history.attempt(timeline.shared(run))
-    same = task.history.close(run.now, collapse, timeline.known_by_its_turn(run, task))
+        task.history.attempt(virtual_time.shared(run))
+    same = task.history.close(run.now, collapse, virtual_time.known_by_its_turn(run, task))
     again = same or task.history.folded
     if run.recording:
         run.recording.rests(task, again and collapse and not watched)

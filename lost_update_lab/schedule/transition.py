@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import faults, offering, timeline
 from lost_update_lab.model.errors import still_bounded
 from lost_update_lab.model.transitions import FREE, STEPS, Kind, Option
 from lost_update_lab.model.workers import State, Task
+from lost_update_lab.schedule import enabled, faults, virtual_time
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -21,7 +21,7 @@ def next_task(run: Run) -> Task | None:
     while True:
         if run.error:
             raise run.error
-        timeline.look_who_is_free(run)
+        virtual_time.look_who_is_free(run)
         for task in run.tasks:
             if task.state is State.RUN:
                 return task
@@ -40,7 +40,7 @@ def _decide(run: Run) -> Option | None:
     still_bounded(run)
     if run.decisions <= run.beaten:
         return run.follow(run)
-    options = offering.options(run)
+    options = enabled.options(run)
     if not options:
         run.stuck = True
         return None
@@ -56,11 +56,11 @@ def apply(run: Run, option: Option) -> Task | None:
     if option.kind not in FREE:
         faults.apply(run, option)
     if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
-        timeline.tick(run)
+        virtual_time.tick(run)
     elif option.kind is Kind.RESUME:
-        timeline.resume(run, option.who)
+        virtual_time.resume(run, option.who)
     elif option.kind is Kind.VICTIM:
-        timeline.abort(run, run.task(option.who))
+        virtual_time.abort(run, run.task(option.who))
     elif option.kind is Kind.FAILOVER:
         faults.fail_over(run, option.who)
     elif option.kind in STEPS:
@@ -75,9 +75,9 @@ def _step(run: Run, task: Task, option: Option) -> Task:
     if task.due is None:
         task.due = run.now
     polls = run.full and task.history.last is not None
-    mark = timeline.shared(run) if polls else b""
+    mark = virtual_time.shared(run) if polls else b""
     if task.leases is None:  # its round begins
-        task.leases, task.seen = timeline.leases(run), mark
+        task.leases, task.seen = virtual_time.leases(run), mark
     task.own_step = polls and task.seen == mark
     if task.op.server:
         run.servers[task.op.server].before_step(task.op)

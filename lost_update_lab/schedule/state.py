@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from loadtest.explorer import timeline
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.schedule import virtual_time
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -111,7 +111,7 @@ def _outcome(run: Run, worker: Worker) -> tuple[Any, ...]:
 
 
 def _put_off(run: Run, task: Task) -> bool:
-    return task.until is not None and timeline.wakes_at(run, task) != task.until
+    return task.until is not None and virtual_time.wakes_at(run, task) != task.until
 
 
 def _late(task: Task, now: int | None) -> int | bool | None:
@@ -133,6 +133,6 @@ def _task(run: Run, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
         task.renews,
         task.notified,
         task.vain_since is not None,
-        task.looks_again and task.seen != timeline.shared(run),
+        task.looks_again and task.seen != virtual_time.shared(run),
         history.key(now) if now is not None else history.done,
     )

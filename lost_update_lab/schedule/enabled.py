@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.explorer import faults, timeline
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.schedule import faults, virtual_time
 
 if TYPE_CHECKING:
     from loadtest.explorer.run import Run
@@ -17,12 +17,12 @@ def options(run: Run) -> list[Option]:
     """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
     if run.deadlock:
         return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
-    steppers = timeline.ready(run)
-    ends_pause = any(worker.paused for worker in run.workers) and timeline.only_polls(run)
+    steppers = virtual_time.ready(run)
+    ends_pause = any(worker.paused for worker in run.workers) and virtual_time.only_polls(run)
     if run.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
         return [Option(Kind.STEP, local[0].name)]
     found = [Option(Kind.STEP, task.name) for task in steppers]
-    until = timeline.next_timer(run)
+    until = virtual_time.next_timer(run)
     if until is not None:
         if not late(run, until):
             found.append(Option(Kind.TICK))
@@ -37,7 +37,7 @@ def options(run: Run) -> list[Option]:
 def late(run: Run, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
     slack = run.bounds.slack
-    names = {t.worker.name for t in timeline.ready(run) if t.due is not None and t.due + slack < until}
+    names = {t.worker.name for t in virtual_time.ready(run) if t.due is not None and t.due + slack < until}
     return sorted(names)
 
 
@@ -51,7 +51,7 @@ def whom_to_pause(run: Run, until: int) -> list[str]:
             still += map(run.worker, names)
             for worker in still:
                 worker.paused = True
-            at = timeline.next_timer(run)
+            at = virtual_time.next_timer(run)
         return sorted(worker.name for worker in still) if at is not None else []
     finally:
         for worker in still:
@@ -66,10 +66,10 @@ def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
         return False
     if not run.full:
         return True
-    now = run.now if any(map(_is_up_to_something, timeline.ready(run))) else _offered_at(worker)
-    mark = timeline.shared(run), now
+    now = run.now if any(map(_is_up_to_something, virtual_time.ready(run))) else _offered_at(worker)
+    mark = virtual_time.shared(run), now
     news, worker.offered = worker.offered != mark, mark
-    return news or nothing_else or timeline.only_polls(run)
+    return news or nothing_else or virtual_time.only_polls(run)
 
 
 def _offered_at(worker: Worker) -> int:

@@ -157,7 +157,7 @@ def _clock_jump(run: Run, option: Option) -> None:
 
 
 def _pause(run: Run, worker: Worker) -> None:
-    from loadtest.explorer.timeline import shared
+    from lost_update_lab.schedule.virtual_time import shared
 
     worker.paused, worker.offered = True, (shared(run), run.now)
     run.record(worker.name, worker.name, "pause", "stands still", "")
