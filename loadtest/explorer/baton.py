@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any
 
-from loadtest.explorer.playing import Standing
+from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import Halt, State, Task
 

@@ -6,10 +6,10 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-from loadtest.explorer.playing import Unknown
 from loadtest.explorer.result import Extent, Found, Size
 from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
+from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.schedule import virtual_time

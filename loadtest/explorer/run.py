@@ -12,9 +12,9 @@ from math import inf
 from typing import TypeVar
 
 from loadtest.explorer.baton import Baton
-from loadtest.explorer.playing import Begins, Ended, Event, Standing, Waiting
-from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.whereabouts import whereabouts
+from lost_update_lab.memo.playing import Begins, Ended, Event, Standing, Waiting
+from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.commands import Op, Step
 from lost_update_lab.model.server import Server

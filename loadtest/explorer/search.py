@@ -11,15 +11,15 @@ from loadtest.explorer.choosing import Choosing
 from loadtest.explorer.composed import Composed
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Noted, in_common
-from loadtest.explorer.playing import Unknown
 from loadtest.explorer.postponed import Postponed
-from loadtest.explorer.recording import Recording
 from loadtest.explorer.replay import Diverged
 from loadtest.explorer.result import Found, Result
 from loadtest.explorer.run import Run
 from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
+from lost_update_lab.memo.playing import Unknown
+from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame

@@ -15,10 +15,10 @@ from loadtest.explorer.gates.existing import look_around
 from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.hand import END_WITHIN, Hand
-from loadtest.explorer.playing import Unanswered, player
-from loadtest.explorer.recording import Recorder, Recording
 from loadtest.explorer.run import Run
 from loadtest.explorer.settling import settle
+from lost_update_lab.memo.playing import Unanswered, player
+from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.endings import ending_of, told_of
 from lost_update_lab.model.errors import Broken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadtest.explorer.recording import Recording, Told
+from lost_update_lab.memo.recording import Recording, Told
 
 
 def all_told(recording: Recording) -> Iterator[Told]:

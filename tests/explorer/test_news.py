@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loadtest.explorer.path import Branch, Noted
-from loadtest.explorer.recording import Node, Told
+from lost_update_lab.memo.recording import Node, Told
 from lost_update_lab.model.transitions import Kind, Option
 
 KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])

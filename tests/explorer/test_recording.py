@@ -13,9 +13,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
 from loadtest.exploration.clients import connect_beside
-from loadtest.explorer import recording, search
+from loadtest.explorer import search
 from loadtest.explorer.gates.psycopg import SqlCommand
-from loadtest.explorer.playing import Event, Unknown
 from loadtest.explorer.replay import exactly
 from loadtest.explorer.result import Result
 from loadtest.explorer.run import Run
@@ -23,6 +22,8 @@ from loadtest.explorer.search import Search
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.memo import recording
+from lost_update_lab.memo.playing import Event, Unknown
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.schedule import enabled

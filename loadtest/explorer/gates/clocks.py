@@ -14,7 +14,7 @@ from uuid import UUID
 
 from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.playing import DRAW, LOOK, NOBODY, STAMP, WALL
+from lost_update_lab.memo.playing import DRAW, LOOK, NOBODY, STAMP, WALL
 from lost_update_lab.schedule import retries
 
 T = TypeVar("T")

@@ -16,20 +16,20 @@ from psycopg.pq.abc import PGresult
 from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
 from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
-from loadtest.explorer.playing import Standing, Unknown
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from loadtest.explorer.servers.postgres_cut import cut
 from loadtest.explorer.servers.postgres_known import KnownPostgres
 from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
 from loadtest.explorer.servers.postgres_way import ENDS, lasts
+from lost_update_lab.memo.playing import Standing, Unknown
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Who
 from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed
-    from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
+    from lost_update_lab.memo.recording import Recording
 
 _wait = psycopg.Connection.wait
 

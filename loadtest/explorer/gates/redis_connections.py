@@ -15,8 +15,8 @@ from loadtest.explorer.servers.redis_wire import address
 from lost_update_lab.model.commands import Op
 
 if TYPE_CHECKING:
-    from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
+    from lost_update_lab.memo.recording import Recording
     from lost_update_lab.model.workers import Task
 
 _send: Any = AbstractConnection.send_packed_command

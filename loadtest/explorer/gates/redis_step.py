@@ -15,17 +15,17 @@ from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
 from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
 from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
 from loadtest.explorer.gates.redis_waits import until_readable
-from loadtest.explorer.playing import Standing
 from loadtest.explorer.servers.redis_known import Answer, KnownRedis, queued_after
 from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.servers.redis_wire import left
+from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed
-    from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
+    from lost_update_lab.memo.recording import Recording
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

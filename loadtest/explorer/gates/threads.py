@@ -8,7 +8,7 @@ from typing import Any
 
 from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.playing import START
+from lost_update_lab.memo.playing import START
 from lost_update_lab.model.workers import Halt
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
-from loadtest.explorer.playing import Unanswered
 from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way, changes_nothing, draws_number
+from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Known, Who
 from lost_update_lab.model.workers import Task

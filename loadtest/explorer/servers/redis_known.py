@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from loadtest.explorer.gates.redis_commands import WAITS
-from loadtest.explorer.playing import Unanswered
+from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Known, Seen, Who
 

@@ -12,8 +12,8 @@ from lost_update_lab.schedule import retries
 
 if TYPE_CHECKING:
     from loadtest.explorer.composed import Composed
-    from loadtest.explorer.recording import Recording
     from loadtest.explorer.run import Run
+    from lost_update_lab.memo.recording import Recording
 
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loadtest.explorer.playing import CLOCKS, LOOK, NOBODY, NOTIFY, Event, Unknown
+from lost_update_lab.memo.playing import CLOCKS, LOOK, NOBODY, NOTIFY, Event, Unknown
 from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.workers import Task, Worker
 
