@@ -9,8 +9,8 @@ from django_redis.pool import ConnectionFactory
 
 from ledger import resources
 from loadtest.explorer.gates import clocks
-from loadtest.explorer.gates.here import anywhere, beside
 from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.runs.place import anywhere, beside
 
 #: modules of the ledger that write down when something was read and written, and decide nothing by it
 DIARIES = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadtest.exploration.job import Job
-from loadtest.explorer.result import Result
 from locks.hazards import Hazard
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.runs.found import Result
 
 #: the explorer's fault → the word of claims and evidence
 HAZARDS: dict[Fault | None, Hazard] = {

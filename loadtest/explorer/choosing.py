@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from loadtest.explorer.path import Branch, noted
 from loadtest.explorer.postponed import Postponed
-from loadtest.explorer.run import Run
 from loadtest.explorer.summaries import Summaries, footprint
 from lost_update_lab.model.errors import REPORT_IT, Broken, NotTheSame
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state, virtual_time
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.transition import CUT

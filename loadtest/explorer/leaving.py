@@ -7,8 +7,8 @@ and not seconds: every machine leaves it at the same schedule.
 
 from __future__ import annotations
 
-from loadtest.explorer.result import Faults, Result
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.runs.found import Faults, Result
 
 #: steps of the schedules with a fault that is not claimed, and of those where one of them stalls
 ENOUGH, ENOUGH_STALLED = 8_000, 4_000

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Branch
-from loadtest.explorer.result import Faults
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.runs.found import Faults
 from lost_update_lab.schedule import faults
 
 

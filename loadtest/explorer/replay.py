@@ -6,12 +6,12 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-from loadtest.explorer.result import Extent, Found, Size
-from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.runs.found import Extent, Found, Size
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
 
 Chooser = Callable[[Run, Sequence[Option]], int]
@@ -116,7 +116,7 @@ def play(
 
 
 def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser, below: Size | None = None) -> Found:
-    """The same without any server, where every step is known (composed.py). Raises Unknown; and NotSmaller, as soon as
+    """The same without any server, where every step is known (in_memory_run.py). Raises Unknown; and NotSmaller, as soon as
     it will not be smaller than `below`."""
     noted = _Noted(choose, below)
     run = stage.composed(noted)

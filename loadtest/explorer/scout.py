@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from loadtest.explorer.replay import exactly, play
-from loadtest.explorer.result import Found
-from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.transitions import Option
+from lost_update_lab.runs.found import Found
+from lost_update_lab.runs.run import Run
 
 #: of a search's budget, kept for this
 SHARE = 0.15

@@ -8,13 +8,10 @@ from contextlib import suppress
 from math import inf
 
 from loadtest.explorer.choosing import Choosing
-from loadtest.explorer.composed import Composed
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Noted, in_common
 from loadtest.explorer.postponed import Postponed
 from loadtest.explorer.replay import Diverged
-from loadtest.explorer.result import Found, Result
-from loadtest.explorer.run import Run
 from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
@@ -23,6 +20,9 @@ from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
+from lost_update_lab.runs.found import Found, Result
+from lost_update_lab.runs.in_memory_run import Composed
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state, virtual_time
 
 _now = time.perf_counter

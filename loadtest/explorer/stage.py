@@ -8,14 +8,9 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from loadtest.explorer import garbage
-from loadtest.explorer.composed import Composed
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
 from loadtest.explorer.gates.existing import look_around
-from loadtest.explorer.gates.here import Active, Here, attach
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.hand import END_WITHIN, Hand
-from loadtest.explorer.run import Run
 from loadtest.explorer.settling import settle
 from lost_update_lab.memo.playing import Unanswered, player
 from lost_update_lab.memo.recording import Recorder, Recording
@@ -27,6 +22,11 @@ from lost_update_lab.model.server_memory import Known, Seen
 from lost_update_lab.model.subject import Judgement, Subject, words_of
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.runs import garbage
+from lost_update_lab.runs.in_memory_run import Composed
+from lost_update_lab.runs.place import Active, Here, attach
+from lost_update_lab.runs.run import Run
+from lost_update_lab.runs.worker_thread import END_WITHIN, Hand
 from lost_update_lab.schedule import virtual_time
 
 GATES: tuple[Callable[[Patches], None], ...] = (

@@ -22,7 +22,7 @@ from lost_update_lab.schedule.state import Moment
 
 if TYPE_CHECKING:
     from loadtest.explorer.path import Branch
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLOCK_JUMP})
 

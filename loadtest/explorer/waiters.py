@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
 
 MOST_STEPS = 60

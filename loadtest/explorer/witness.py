@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from loadtest.explorer.gates.here import beside
 from loadtest.explorer.narrative import takes
 from loadtest.explorer.replay import exactly, play
-from loadtest.explorer.result import Found
-from loadtest.explorer.run import Run
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Subject
+from lost_update_lab.runs.found import Found
+from lost_update_lab.runs.place import beside
+from lost_update_lab.runs.run import Run
 
 
 class Witness:

@@ -11,9 +11,9 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule import retries
 
 if TYPE_CHECKING:
-    from loadtest.explorer.composed import Composed
-    from loadtest.explorer.run import Run
     from lost_update_lab.memo.recording import Recording
+    from lost_update_lab.runs.in_memory_run import Composed
+    from lost_update_lab.runs.run import Run
 
 #: stops wherever a thread would stand still, and goes on when it has the baton
 Standing = Generator[None, None, Any]

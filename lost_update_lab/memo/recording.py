@@ -25,7 +25,7 @@ from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.workers import Task, Worker
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 _MONOTONIC = frozenset({LOOK})
 #: what is noted once between two gates

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 _now = time.perf_counter  # the real one: workers see another
 #: a schedule with more decisions than this one would not end

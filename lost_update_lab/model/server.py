@@ -20,7 +20,7 @@ class Server(Protocol):
     fails_over: bool
     lags: bool
 
-    #: is what it answers noted, to be known from then on? (composed.py)
+    #: is what it answers noted, to be known from then on? (in_memory_run.py)
     learns: bool
 
     #: how often its contents may have changed since `begin`

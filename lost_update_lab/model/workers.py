@@ -77,7 +77,7 @@ class Task:
     loses_reply: bool = False
     thread: threading.Thread | None = None
     #: what it was told last (recording.py); what it does, where no thread does it (playing.py); what it stands before,
-    #: where no server is asked either (composed.py)
+    #: where no server is asked either (in_memory_run.py)
     heard: Hashable = "begin"
     steps: Generator[None, None, Any] | None = None
     event: Any = None

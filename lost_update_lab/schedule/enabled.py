@@ -10,7 +10,7 @@ from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.schedule import faults, virtual_time
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 
 def options(run: Run) -> list[Option]:

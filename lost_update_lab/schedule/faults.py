@@ -11,7 +11,7 @@ from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 
 _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}

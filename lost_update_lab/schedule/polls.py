@@ -9,7 +9,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule import retries, virtual_time
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 #: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
 SHORTEST = 10_000

@@ -24,8 +24,8 @@ from uuid import UUID
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from loadtest.explorer.run import Run
     from lost_update_lab.model.workers import Task
+    from lost_update_lab.runs.run import Run
 
 #: a number below this is no name: it may be drawn twice
 LEAST_NAME = 1 << 32

@@ -18,9 +18,9 @@ from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import virtual_time
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
     from lost_update_lab.model.bounds import Fault
     from lost_update_lab.model.server import Server
+    from lost_update_lab.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True)

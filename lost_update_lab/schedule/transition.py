@@ -10,7 +10,7 @@ from lost_update_lab.model.workers import State, Task
 from lost_update_lab.schedule import enabled, faults, virtual_time
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 #: what a chooser answers to cut a run short
 CUT = -1

@@ -9,7 +9,7 @@ from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.workers import State, Task, Worker
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 #: a thread that did the same so often, for as long as the patience, has no memory
 FEWEST_TURNS = 10

@@ -14,8 +14,8 @@ import redis
 from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
-from loadtest.explorer.result import Result
 from loadtest.explorer.stage import Stage
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

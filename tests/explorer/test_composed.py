@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from loadtest.explorer import search
-from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers import postgres_way, redis_known
 from loadtest.explorer.servers.postgres import PostgresServer
@@ -21,6 +20,7 @@ from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

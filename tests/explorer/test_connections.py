@@ -14,9 +14,9 @@ from redis.retry import Retry
 
 from loadtest.exploration.job import Job
 from loadtest.exploration.lanes import Lanes
-from loadtest.explorer.result import Result
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import words_of
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 from tests.locks.actor import eventually
 

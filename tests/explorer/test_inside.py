@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from loadtest.explorer.result import Result
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.thread_history import History
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -12,13 +12,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.result import Result
 from loadtest.explorer.search import Search
 from loadtest.explorer.servers.postgres import PostgresServer
 from loadtest.explorer.servers.postgres_way import draws_number
 from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.bounds import SECOND
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 from tests.explorer.test_composed import told
 

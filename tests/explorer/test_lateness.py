@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.explorer.result import Result
-from loadtest.explorer.run import Run
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
 from tests.explorer import bank
 

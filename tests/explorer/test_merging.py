@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from loadtest.explorer import search, stage
-from loadtest.explorer.result import Result
 from locks.token_lock import TokenLock
 from lost_update_lab.memo.recording import Recording
+from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -16,8 +16,6 @@ from loadtest.exploration.clients import connect_beside
 from loadtest.explorer import search
 from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.replay import exactly
-from loadtest.explorer.result import Result
-from loadtest.explorer.run import Run
 from loadtest.explorer.search import Search
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
@@ -26,6 +24,8 @@ from lost_update_lab.memo import recording
 from lost_update_lab.memo.playing import Event, Unknown
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import enabled
 from tests.explorer import bank
 from tests.explorer.recorded import all_told

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.result import Result
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.thread_history import History
 from lost_update_lab.model.workers import Worker
+from lost_update_lab.runs.found import Result
 from lost_update_lab.schedule import virtual_time
 from tests.explorer import bank
 

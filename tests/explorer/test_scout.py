@@ -8,8 +8,6 @@ import pytest
 
 from loadtest.explorer import search
 from loadtest.explorer.replay import exactly, play
-from loadtest.explorer.result import Result
-from loadtest.explorer.run import Run
 from loadtest.explorer.scout import scout
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
@@ -17,6 +15,8 @@ from locks.reentrant import ReentrantLock
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
+from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
 from tests.explorer import bank
 from tests.explorer.test_search import setnx

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any, TypeVar
 from uuid import UUID
 
-from loadtest.explorer.gates.here import Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from lost_update_lab.memo.playing import DRAW, LOOK, NOBODY, STAMP, WALL
+from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.schedule import retries
 
 T = TypeVar("T")

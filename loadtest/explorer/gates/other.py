@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from loadtest.explorer.gates.here import beside, here
 from loadtest.explorer.gates.redis_connections import made
 from lost_update_lab.model.commands import Op
+from lost_update_lab.runs.place import beside, here
 
 T = TypeVar("T")
 

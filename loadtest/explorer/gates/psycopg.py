@@ -8,15 +8,15 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from loadtest.explorer.gates.here import Active, Here, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import beyond, describe, how_to_send, sending
 from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.gates.psycopg_step import SqlCommand, begin, execute
-from loadtest.explorer.run import Run
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt, Task
+from lost_update_lab.runs.place import Active, Here, here
+from lost_update_lab.runs.run import Run
 
 _wait = psycopg.Connection.wait
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from loadtest.explorer.gates.existing import existing
-from loadtest.explorer.gates.here import beside, connecting
+from lost_update_lab.runs.place import beside, connecting
 
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 _made: set[int] = set()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.explorer.gates.here import Here
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from loadtest.explorer.servers.postgres_known import GOES_ON, Answer, Session
 from loadtest.explorer.servers.postgres_locks import holds
 from loadtest.explorer.servers.postgres_way import ENDS
 from lost_update_lab.model.commands import Op
+from lost_update_lab.runs.place import Here
 
 
 def ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:

@@ -13,7 +13,6 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
 from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
 from loadtest.explorer.servers.postgres import NAME, PostgresServer
@@ -25,11 +24,12 @@ from lost_update_lab.memo.playing import Standing, Unknown
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Who
 from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.place import Here
 
 if TYPE_CHECKING:
-    from loadtest.explorer.composed import Composed
-    from loadtest.explorer.run import Run
     from lost_update_lab.memo.recording import Recording
+    from lost_update_lab.runs.in_memory_run import Composed
+    from lost_update_lab.runs.run import Run
 
 _wait = psycopg.Connection.wait
 

@@ -11,7 +11,6 @@ from typing import Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.here import Active, Here, anywhere, here
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.redis_commands import split
 from loadtest.explorer.gates.redis_connections import (
@@ -27,6 +26,7 @@ from loadtest.explorer.gates.redis_waits import until_readable
 from loadtest.explorer.servers.redis_wire import readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt
+from lost_update_lab.runs.place import Active, Here, anywhere, here
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

@@ -14,8 +14,8 @@ import redis.client
 import redis.connection
 
 from loadtest.explorer.gates import clocks
-from loadtest.explorer.gates.here import here
 from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.runs.place import here
 
 #: functions of redis.client and redis.connection that hand what the clock shows to their metrics, and to nothing else
 MEASURES = frozenset(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from redis.connection import AbstractConnection
 
 from loadtest.explorer.gates.existing import existing
-from loadtest.explorer.gates.here import Here, beside, connecting
 from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.servers.redis_wire import address
 from lost_update_lab.model.commands import Op
+from lost_update_lab.runs.place import Here, beside, connecting
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
     from lost_update_lab.memo.recording import Recording
     from lost_update_lab.model.workers import Task
+    from lost_update_lab.runs.run import Run
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

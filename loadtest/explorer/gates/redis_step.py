@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.here import Here
 from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
 from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
 from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
@@ -21,11 +20,12 @@ from loadtest.explorer.servers.redis_wire import left
 from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.place import Here
 
 if TYPE_CHECKING:
-    from loadtest.explorer.composed import Composed
-    from loadtest.explorer.run import Run
     from lost_update_lab.memo.recording import Recording
+    from lost_update_lab.runs.in_memory_run import Composed
+    from lost_update_lab.runs.run import Run
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

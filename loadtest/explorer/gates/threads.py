@@ -6,10 +6,10 @@ import sys
 import threading
 from typing import Any
 
-from loadtest.explorer.gates.here import Here, anywhere, attach, beside, here
 from loadtest.explorer.gates.patch import Patches
 from lost_update_lab.memo.playing import START
 from lost_update_lab.model.workers import Halt
+from lost_update_lab.runs.place import Here, anywhere, attach, beside, here
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 _wait, _notify, _notify_all = (

@@ -16,7 +16,6 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.gates.here import beside
 from loadtest.explorer.gates.redis_commands import for_ever, shown
 from loadtest.explorer.gates.redis_scripts import virtual
 from loadtest.explorer.servers import redis_sessions
@@ -28,6 +27,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.server_memory import Seen
 from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.place import beside
 
 _perf = time.perf_counter
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import TypeVar
 
-from loadtest.explorer.baton import Baton
-from loadtest.explorer.whereabouts import whereabouts
 from lost_update_lab.memo.playing import Begins, Ended, Event, Standing, Waiting
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
@@ -21,6 +19,8 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Ending
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.runs.scheduler import Baton
+from lost_update_lab.runs.whereabouts import whereabouts
 from lost_update_lab.schedule import polls as rounds
 from lost_update_lab.schedule import retries, transition, virtual_time
 
@@ -77,7 +77,7 @@ class Run(Baton):
         self.until = inf  # when the search has to end, by time.perf_counter
         self.recording: Recording | None = None  # what is known of the workers
         self.recorder: Recorder | None = None  # listens while real code runs
-        self.learns = False  # what the servers answer is noted, to be known from then on (composed.py)
+        self.learns = False  # what the servers answer is noted, to be known from then on (in_memory_run.py)
         self._keys: dict[tuple[int, tuple[str, int, int]], object] = {}  # by the number of the worker
 
     # -- the life of a run ----------------------------------------------------------------------------------

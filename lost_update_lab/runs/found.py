@@ -12,7 +12,7 @@ from lost_update_lab.model.subject import GRAVITY, UNBROKEN, Judgement
 from lost_update_lab.model.transitions import STEPS, Option
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
@@ -93,7 +93,7 @@ class Result:
     schedules: int = 0
     #: of them those in which no worker's code had to run again (recording.py)
     played: int = 0
-    #: of them those that were composed of known steps, and not executed (composed.py)
+    #: of them those that were composed of known steps, and not executed (in_memory_run.py)
     composed: int = 0
     steps: int = 0
     states: int = 0

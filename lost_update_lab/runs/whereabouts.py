@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lost_update_lab.model.bounds import SECOND
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 
 def whereabouts(run: Run) -> str:

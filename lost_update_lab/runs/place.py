@@ -12,7 +12,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import Task
 
 if TYPE_CHECKING:
-    from loadtest.explorer.run import Run
+    from lost_update_lab.runs.run import Run
 
 LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from loadtest.explorer.run import Run
 from lost_update_lab.memo.playing import do
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.server_memory import Known, Seen
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import transition
 
 if TYPE_CHECKING:
