@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from loadtest.explorer.replay import exactly
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
+from lost_update_lab.servers.redis.server import RedisServer
 
 REPLICA = {"repl-ping-replica-period": 1}
 

@@ -27,14 +27,14 @@ from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS, Workload
 from loadtest.explorer.replay import Diverged, exactly, play
 from loadtest.explorer.search import Search
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 from loadtest.explorer.witness import witnessed
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.server import Server
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
 
 #: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
 #: lock table, or at several servers, is five commands and more

@@ -9,7 +9,7 @@ import redis
 from django.apps import apps
 
 from ledger.models import Book
-from loadtest.explorer.servers.postgres import NAME
+from lost_update_lab.servers.postgres.server import NAME
 
 #: what no strategy writes while it applies a posting
 _UNTOUCHED = ("ledger_book", "ledger_import")

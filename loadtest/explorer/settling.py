@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadtest.explorer.gates import redis_connections
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.postgres_cut import mend
-from loadtest.explorer.servers.redis import RedisServer
 from lost_update_lab.model.server import Server
+from lost_update_lab.servers.postgres.cut import mend
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
 
 
 def settle(server: Server, sessions: Sequence[Any]) -> None:

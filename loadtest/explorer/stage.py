@@ -9,7 +9,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
-from loadtest.explorer.gates.existing import look_around
 from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.settling import settle
 from lost_update_lab.memo.playing import Unanswered, player
@@ -28,6 +27,7 @@ from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
 from lost_update_lab.runs.worker_thread import END_WITHIN, Hand
 from lost_update_lab.schedule import virtual_time
+from lost_update_lab.servers.connections_before import look_around
 
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from loadtest.explorer.search import Result, Search
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
 from tests.explorer.bank import CONTENTS, Bank
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}

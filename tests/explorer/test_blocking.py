@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loadtest.explorer.gates.redis_commands import for_ever, packed
 from loadtest.explorer.replay import play
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
+from lost_update_lab.servers.redis.commands import for_ever, packed
 from tests.explorer import bank
 
 

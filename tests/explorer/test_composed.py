@@ -11,9 +11,6 @@ import pytest
 
 from loadtest.explorer import search
 from loadtest.explorer.search import Search
-from loadtest.explorer.servers import postgres_way, redis_known
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.explorer.stage import Stage
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
@@ -21,6 +18,10 @@ from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.runs.found import Result
+from lost_update_lab.servers.postgres import transactions
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis import memory
+from lost_update_lab.servers.redis.server import RedisServer
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -119,7 +120,7 @@ def test_answers_that_forget_what_is_committed_are_noticed(
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
         return digest(repr((sorted(way.inside.items()), who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(postgres_way.Way, "question", forgetful)
+    monkeypatch.setattr(transactions.Way, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.no_lock, monkeypatch)
 
 
@@ -129,7 +130,7 @@ def test_answers_that_forget_how_a_transaction_came_there_are_noticed(
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
         return digest(contents, repr((who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(postgres_way.Way, "question", forgetful)
+    monkeypatch.setattr(transactions.Way, "question", forgetful)
     assert "not repeatable" in noticed(explore, as_often_as_told, monkeypatch)
 
 
@@ -143,13 +144,13 @@ def as_often_as_told(own: bank.Bank, amount: int) -> str:
 
 
 def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = redis_known.Answers.question
+    right = memory.Answers.question
 
     def forgetful(answers: Any, of: Any, *rest: Any) -> Any:
         asked = right(answers, of, *rest)
         return asked and (asked[0], *asked[2:])
 
-    monkeypatch.setattr(redis_known.Answers, "question", forgetful)
+    monkeypatch.setattr(memory.Answers, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.locked_by(naive), monkeypatch)
 
 

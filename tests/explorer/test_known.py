@@ -13,12 +13,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.explorer.search import Search
-from loadtest.explorer.servers.postgres import PostgresServer
-from loadtest.explorer.servers.postgres_way import draws_number
-from loadtest.explorer.servers.redis_repeatable import repeatable
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.runs.found import Result
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.postgres.transactions import draws_number
+from lost_update_lab.servers.redis.repeatable import repeatable
 from tests.explorer import bank
 from tests.explorer.test_composed import told
 

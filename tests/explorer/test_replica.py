@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loadtest.exploration.confirm import REPLICA
-from loadtest.explorer.servers.redis import RedisServer
 from loadtest.servers import Valkey
+from lost_update_lab.servers.redis.server import RedisServer
 
 
 def test_what_was_written_before_the_lag_is_confirmed(valkey_server: Callable[..., Valkey]) -> None:

@@ -13,8 +13,8 @@ import psutil
 import psycopg
 import pytest
 
-from loadtest.explorer.servers.postgres import PROVE_EVERY, PostgresServer
 from lost_update_lab.runs.found import Result
+from lost_update_lab.servers.postgres.server import PROVE_EVERY, PostgresServer
 from tests.explorer import bank
 
 TAKE = b"UPDATE account SET version = version + 1, balance = balance + 1 WHERE id = 1 AND version = 0"

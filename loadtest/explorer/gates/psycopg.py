@@ -12,11 +12,11 @@ from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.gates.psycopg_commands import beyond, describe, how_to_send, sending
 from loadtest.explorer.gates.psycopg_connections import connect
 from loadtest.explorer.gates.psycopg_step import SqlCommand, begin, execute
-from loadtest.explorer.servers.postgres import NAME, PostgresServer
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt, Task
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
+from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 
 _wait = psycopg.Connection.wait
 

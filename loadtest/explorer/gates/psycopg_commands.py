@@ -14,10 +14,10 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from loadtest.explorer.servers.postgres import NAME
-from loadtest.explorer.servers.postgres_way import CALL
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Broken
+from lost_update_lab.servers.postgres.server import NAME
+from lost_update_lab.servers.postgres.transactions import CALL
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
-from loadtest.explorer.gates.existing import existing
 from lost_update_lab.runs.place import beside, connecting
+from lost_update_lab.servers.connections_before import existing
 
 _connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 _made: set[int] = set()

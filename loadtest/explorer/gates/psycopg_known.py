@@ -1,15 +1,15 @@
-"""What PostgreSQL answers is noted while it is asked: from then on it is known (servers/postgres_known.py)."""
+"""What PostgreSQL answers is noted while it is asked: from then on it is known (postgres/memory.py)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.servers.postgres_known import GOES_ON, Answer, Session
-from loadtest.explorer.servers.postgres_locks import holds
-from loadtest.explorer.servers.postgres_way import ENDS
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import Here
+from lost_update_lab.servers.postgres.locks import holds
+from lost_update_lab.servers.postgres.memory import GOES_ON, Answer, Session
+from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.servers.postgres.transactions import ENDS
 
 
 def ask(place: Here, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:

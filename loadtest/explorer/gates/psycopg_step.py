@@ -15,16 +15,16 @@ from psycopg.pq.abc import PGresult
 
 from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
 from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
-from loadtest.explorer.servers.postgres import NAME, PostgresServer
-from loadtest.explorer.servers.postgres_cut import cut
-from loadtest.explorer.servers.postgres_known import KnownPostgres
-from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS
-from loadtest.explorer.servers.postgres_way import ENDS, lasts
 from lost_update_lab.memo.playing import Standing, Unknown
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import Here
+from lost_update_lab.servers.postgres.cut import cut
+from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS
+from lost_update_lab.servers.postgres.memory import KnownPostgres
+from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.servers.postgres.transactions import ENDS, lasts
 
 if TYPE_CHECKING:
     from lost_update_lab.memo.recording import Recording

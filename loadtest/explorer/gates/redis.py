@@ -12,7 +12,6 @@ import redis
 from redis.connection import AbstractConnection
 
 from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.gates.redis_commands import split
 from loadtest.explorer.gates.redis_connections import (
     Gated,
     connect_check_health,
@@ -23,10 +22,11 @@ from loadtest.explorer.gates.redis_connections import (
 )
 from loadtest.explorer.gates.redis_step import RedisCommand, deliver, receive
 from loadtest.explorer.gates.redis_waits import until_readable
-from loadtest.explorer.servers.redis_wire import readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
+from lost_update_lab.servers.redis.commands import split
+from lost_update_lab.servers.redis.wire import readable
 
 _send: Any = AbstractConnection.send_packed_command
 _read: Any = AbstractConnection.read_response

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.existing import existing
-from loadtest.explorer.servers.redis import RedisServer
-from loadtest.explorer.servers.redis_wire import address
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import Here, beside, connecting
+from lost_update_lab.servers.connections_before import existing
+from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.servers.redis.wire import address
 
 if TYPE_CHECKING:
     from lost_update_lab.memo.recording import Recording
@@ -45,7 +45,7 @@ class Gated:
     checked_out: bool = False
     #: its thread has used it once more without giving it back: no other thread will get it
     kept: bool = False
-    #: whose it is; what its MULTI has queued (servers/redis_known.py); what the answer to its command will depend on
+    #: whose it is; what its MULTI has queued (redis/memory.py); what the answer to its command will depend on
     who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.redis_commands import for_ever, shown, time_out
 from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
-from loadtest.explorer.gates.redis_scripts import script_of, time_of_day, virtual
 from loadtest.explorer.gates.redis_waits import until_readable
-from loadtest.explorer.servers.redis_known import Answer, KnownRedis, queued_after
-from loadtest.explorer.servers.redis_repeatable import repeatable
-from loadtest.explorer.servers.redis_wire import left
 from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import Here
+from lost_update_lab.servers.redis.commands import for_ever, shown, time_out
+from lost_update_lab.servers.redis.memory import Answer, KnownRedis, queued_after
+from lost_update_lab.servers.redis.repeatable import repeatable
+from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
+from lost_update_lab.servers.redis.wire import left
 
 if TYPE_CHECKING:
     from lost_update_lab.memo.recording import Recording

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.explorer.gates.redis_commands import WAITS
 from loadtest.explorer.gates.redis_connections import Gated
-from loadtest.explorer.servers.redis import RedisServer
-from loadtest.explorer.servers.redis_wire import readable
 from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import Here
 from lost_update_lab.schedule import faults
+from lost_update_lab.servers.redis.commands import WAITS
+from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.servers.redis.wire import readable
 
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001

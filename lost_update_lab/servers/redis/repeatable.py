@@ -2,7 +2,7 @@
 
 Not those whose answer depends on other clients, on chance, on real time, or on what no look at the keys shows: consumer
 groups, fields with an end of their own, other databases, the order in a set. WAIT and WAITAOF are, while the replicas
-follow (redis_known.py).
+follow (memory.py).
 """
 
 from __future__ import annotations

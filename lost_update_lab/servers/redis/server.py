@@ -16,18 +16,18 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.gates.redis_commands import for_ever, shown
-from loadtest.explorer.gates.redis_scripts import virtual
-from loadtest.explorer.servers import redis_sessions
-from loadtest.explorer.servers.redis_known import Answers, KnownRedis, name_of
-from loadtest.explorer.servers.redis_replica import Replica
-from loadtest.explorer.servers.redis_strangers import Strangers
-from loadtest.explorer.servers.redis_wire import address, kinds, lease, readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.server_memory import Seen
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import beside
+from lost_update_lab.servers.redis import sessions as redis_sessions
+from lost_update_lab.servers.redis.bypass import Strangers
+from lost_update_lab.servers.redis.commands import for_ever, shown
+from lost_update_lab.servers.redis.memory import Answers, KnownRedis, name_of
+from lost_update_lab.servers.redis.replica import Replica
+from lost_update_lab.servers.redis.scripts import virtual
+from lost_update_lab.servers.redis.wire import address, kinds, lease, readable
 
 _perf = time.perf_counter
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from loadtest.explorer.gates.clocks import EPOCH
-from loadtest.explorer.gates.redis_commands import packed
+from lost_update_lab.servers.redis.commands import packed
 
 _ASKS = (b"TIME", b"TTL")
 #: a lease that a script reads may have been counted down by the server since it was set to its virtual time

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from loadtest.explorer.gates.redis_commands import WAITS
 from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Known, Seen, Who
+from lost_update_lab.servers.redis.commands import WAITS
 
 #: words in a command by which it may read, or compare, what a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loadtest.explorer.servers.postgres_locks import NEWS_WITHIN_MS, Edges
+from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, Edges
 
 K = TypeVar("K")
 _SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"

@@ -9,16 +9,16 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from loadtest.explorer.servers.postgres_hidden import COUNTING, FUNCTIONS, RELATIONS, Hidden
-from loadtest.explorer.servers.postgres_known import Answers, KnownPostgres, asks_for_more
-from loadtest.explorer.servers.postgres_line import Line
-from loadtest.explorer.servers.postgres_locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
-from loadtest.explorer.servers.postgres_strangers import Strangers
-from loadtest.explorer.servers.postgres_way import ENDS, USUAL, Way
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.server_memory import Seen, Who
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.postgres.bypass import Strangers
+from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
+from lost_update_lab.servers.postgres.memory import Answers, KnownPostgres, asks_for_more
+from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
+from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
+from lost_update_lab.servers.postgres.waiting_line import Line
 
 NAME = "postgres"
 #: runs of which at least one is looked at for locks that outlast a transaction, whatever its commands say
