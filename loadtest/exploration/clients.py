@@ -8,8 +8,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_redis.pool import ConnectionFactory
 
 from ledger import resources
-from loadtest.explorer.gates import clocks
-from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.gates import clocks
+from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere, beside
 
 #: modules of the ledger that write down when something was read and written, and decide nothing by it

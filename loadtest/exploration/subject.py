@@ -21,11 +21,11 @@ from loadtest.exploration.clients import OwnClients
 from loadtest.exploration.remembered import Remembered
 from loadtest.exploration.restore import Opening, empty
 from loadtest.exploration.workloads import Workload
-from loadtest.explorer.gates.clocks import EPOCH
 from loadtest.verdict.laws import Breach, books_law, floor_law
 from loadtest.verdict.words import Word
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
+from lost_update_lab.gates.clocks import EPOCH
 from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loadtest.explorer.gates import redis_connections
+from lost_update_lab.gates.redis import connections
 from lost_update_lab.model.server import Server
 from lost_update_lab.servers.postgres.cut import mend
 from lost_update_lab.servers.postgres.server import PostgresServer
@@ -20,4 +20,4 @@ def settle(server: Server, sessions: Sequence[Any]) -> None:
         server.prove_idle(sessions)
     elif isinstance(server, RedisServer):
         for session in sessions:
-            redis_connections.reset(session)
+            connections.reset(session)

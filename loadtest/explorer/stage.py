@@ -8,9 +8,12 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from loadtest.explorer.gates import clocks, psycopg, redis, redis_clock, threads
-from loadtest.explorer.gates.patch import Patches
 from loadtest.explorer.settling import settle
+from lost_update_lab.gates import clocks, threads
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.postgres import gate as psycopg
+from lost_update_lab.gates.redis import clock
+from lost_update_lab.gates.redis import gate as redis
 from lost_update_lab.memo.playing import Unanswered, player
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
@@ -34,7 +37,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     threads.install,
     psycopg.install,
     redis.install,
-    redis_clock.install,
+    clock.install,
 )
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 

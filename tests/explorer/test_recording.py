@@ -14,12 +14,12 @@ from environ import Env
 
 from loadtest.exploration.clients import connect_beside
 from loadtest.explorer import search
-from loadtest.explorer.gates.psycopg import SqlCommand
 from loadtest.explorer.replay import exactly
 from loadtest.explorer.search import Search
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.gates.postgres.gate import SqlCommand
 from lost_update_lab.memo import recording
 from lost_update_lab.memo.playing import Event, Unknown
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.gates.psycopg_commands import describe
 from loadtest.explorer.search import Result
 from locks.fair_lock import FairLock
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
+from lost_update_lab.gates.postgres.describe import describe
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.servers.redis import server as servers_redis

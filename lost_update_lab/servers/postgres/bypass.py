@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import ExecStatus
 
-from loadtest.explorer.gates.psycopg_connections import made
+from lost_update_lab.gates.postgres.connections import made
 
 #: an unlogged table, and a trigger that fires at every login
 WATCH = b"""

@@ -34,7 +34,7 @@ class Strangers:
         return f"{unknown} clients came to {self.name} past the gates, and left again" if unknown > 0 else ""
 
     def _ours(self, look: bool = False) -> set[int]:
-        from loadtest.explorer.gates.redis_connections import made
+        from lost_update_lab.gates.redis.connections import made
 
         return made(self.address, look)
 

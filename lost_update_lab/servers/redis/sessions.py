@@ -10,7 +10,7 @@ import redis
 
 
 def gates(sessions: Sequence[Any]) -> list[Any]:
-    """What the gates know of these connections (gates/redis_connections.py)."""
+    """What the gates know of these connections (redis/connections.py)."""
     return [found for connection in sessions if (found := getattr(connection, "explorer", None))]
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.redis_connections import Gated, connect_again, free_one, gate_of
-from loadtest.explorer.gates.redis_waits import until_readable
+from lost_update_lab.gates.redis.connections import Gated, connect_again, free_one, gate_of
+from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.explorer.gates.redis_connections import Gated
+from lost_update_lab.gates.redis.connections import Gated
 from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import Here

@@ -13,8 +13,8 @@ from typing import Any
 import redis.client
 import redis.connection
 
-from loadtest.explorer.gates import clocks
-from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.gates import clocks
+from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
 
 #: functions of redis.client and redis.connection that hand what the clock shows to their metrics, and to nothing else

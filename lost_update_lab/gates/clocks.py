@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, TypeVar
 from uuid import UUID
 
-from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.gates.patch import Patches
 from lost_update_lab.memo.playing import DRAW, LOOK, NOBODY, STAMP, WALL
 from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.schedule import retries

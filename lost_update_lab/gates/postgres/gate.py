@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.gates.psycopg_commands import beyond, describe, how_to_send, sending
-from loadtest.explorer.gates.psycopg_connections import connect
-from loadtest.explorer.gates.psycopg_step import SqlCommand, begin, execute
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.postgres.connections import connect
+from lost_update_lab.gates.postgres.describe import beyond, describe, how_to_send, sending
+from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt, Task
 from lost_update_lab.runs.place import Active, Here, here

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import Any
 
-from loadtest.explorer.gates.patch import Patches
+from lost_update_lab.gates.patch import Patches
 from lost_update_lab.memo.playing import START
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here

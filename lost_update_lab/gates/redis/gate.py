@@ -11,8 +11,8 @@ from typing import Any
 import redis
 from redis.connection import AbstractConnection
 
-from loadtest.explorer.gates.patch import Patches
-from loadtest.explorer.gates.redis_connections import (
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.redis.connections import (
     Gated,
     connect_check_health,
     gate_of,
@@ -20,8 +20,8 @@ from loadtest.explorer.gates.redis_connections import (
     name_of,
     server_of,
 )
-from loadtest.explorer.gates.redis_step import RedisCommand, deliver, receive
-from loadtest.explorer.gates.redis_waits import until_readable
+from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive
+from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here

@@ -1,7 +1,7 @@
 """The hook for any other client library: one call of it is one step (docs/explorer.md, 'Other clients').
 
 For commands that the server answers at once. One that waits in the server for another client (a row lock, a
-blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in psycopg_step.py does.
+blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in step.py does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from loadtest.explorer.gates.redis_connections import made
+from lost_update_lab.gates.redis.connections import made
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import beside, here
 

@@ -13,8 +13,8 @@ from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from loadtest.explorer.gates.psycopg_commands import Send, calls, reply_of, sent
-from loadtest.explorer.gates.psycopg_known import ask, goes_on, learn, waits
+from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
+from lost_update_lab.gates.postgres.learn import ask, goes_on, learn, waits
 from lost_update_lab.memo.playing import Standing, Unknown
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_memory import Who
