@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from loadtest.explorer.replay import exactly
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
+from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 
 REPLICA = {"repl-ping-replica-period": 1}

@@ -25,14 +25,14 @@ from loadtest.exploration.job import EXHAUSTED, WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS, Workload
-from loadtest.explorer.replay import Diverged, exactly, play
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
-from loadtest.explorer.witness import witnessed
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.server import Server
+from lost_update_lab.replay.annotate import witnessed
+from lost_update_lab.replay.schedule_id import Diverged, exactly, play
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 

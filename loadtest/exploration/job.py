@@ -6,8 +6,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from loadtest.explorer.replay import decode, encode
 from lost_update_lab.model.bounds import MS, Bounds
+from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
 WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused"}

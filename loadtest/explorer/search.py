@@ -11,7 +11,6 @@ from loadtest.explorer.choosing import Choosing
 from loadtest.explorer.leaving import Leaving
 from loadtest.explorer.path import Noted, in_common
 from loadtest.explorer.postponed import Postponed
-from loadtest.explorer.replay import Diverged
 from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
@@ -20,6 +19,7 @@ from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
+from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, Result
 from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.run import Run

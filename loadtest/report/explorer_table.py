@@ -12,12 +12,12 @@ from rich.text import Text
 
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.findings import undecided
-from loadtest.explorer.shrink import TIMES
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.pages.fault_matrix import LETTERS
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees
 from loadtest.verdict.words import Word
+from lost_update_lab.replay.shrink import TIMES
 
 SHORT = {
     "contention": "no fault",

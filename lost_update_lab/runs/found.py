@@ -50,7 +50,7 @@ class Found:
     choices: tuple[int, ...]
     options: tuple[Option, ...]
     steps: tuple[Step, ...]
-    #: what the servers held before the first step and after each, where somebody looked (witness.py)
+    #: what the servers held before the first step and after each, where somebody looked (annotate.py)
     states: tuple[dict[str, Any], ...] = ()
 
     @property

@@ -45,7 +45,7 @@ class Teller:
         self.told, self.rest, self.left = told, list(told), MOST
 
     def __call__(self, run: Any, options: Sequence[Option]) -> int:
-        from loadtest.explorer.replay import _quietest
+        from lost_update_lab.replay.schedule_id import _quietest
 
         if run.decisions == 1:
             self.rest, self.left = list(self.told), MOST
@@ -97,7 +97,7 @@ def play(story: Story) -> dict[str, Any]:
     from loadtest.exploration.explore import _gloss, stage_of
     from loadtest.exploration.job import Job
     from loadtest.exploration.workloads import WORKLOADS, Workload
-    from loadtest.explorer import replay
+    from lost_update_lab.replay import schedule_id
 
     base = WORKLOADS[story.workload]
     law = Workload(base.slug, base.openings, lambda index: (("A0001", story.amounts[index]),), base.law)
@@ -110,8 +110,10 @@ def play(story: Story) -> dict[str, Any]:
     )
     with stage_of(job, law if story.amounts else base, **story.settings) as stage:
         teller = Teller(story.told)
-        found, _ = replay.play(stage, {}, teller)
-        again, _ = replay.play(stage, {}, replay.exactly(replay.decode(replay.encode(found.choices))))
+        found, _ = schedule_id.play(stage, {}, teller)
+        again, _ = schedule_id.play(
+            stage, {}, schedule_id.exactly(schedule_id.decode(schedule_id.encode(found.choices)))
+        )
         shown = counterexample(job, found, 1, _gloss(stage))
         looks = sum(bool(told.clocks) for told in all_told(stage.recording))
     return {

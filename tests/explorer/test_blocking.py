@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loadtest.explorer.replay import play
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.replay.schedule_id import play
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.redis.commands import for_ever, packed

@@ -9,13 +9,13 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from loadtest.explorer.replay import play, roughly
 from loadtest.explorer.stage import Stage
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.model import errors
 from lost_update_lab.model.bounds import MS, SECOND, Fault
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 

@@ -14,7 +14,6 @@ from environ import Env
 
 from loadtest.exploration.clients import connect_beside
 from loadtest.explorer import search
-from loadtest.explorer.replay import exactly
 from loadtest.explorer.search import Search
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
@@ -24,6 +23,7 @@ from lost_update_lab.memo import recording
 from lost_update_lab.memo.playing import Event, Unknown
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import enabled

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from loadtest.exploration import counterexample
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import Job
-from loadtest.explorer.replay import Diverged, decode, encode, exactly, play, roughly
 from loadtest.explorer.search import Search
-from loadtest.explorer.shrink import TIMES, confirmed, shrink
 from loadtest.explorer.stage import Stage
 from loadtest.explorer.waiters import watch_waiters
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.subject import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
+from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
 from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 from tests.explorer.test_search import naive, setnx, token

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from loadtest.explorer import search
-from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.scout import scout
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
@@ -15,6 +14,7 @@ from locks.reentrant import ReentrantLock
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
+from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time

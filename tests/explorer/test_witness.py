@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.witness import witnessed
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.replay.annotate import witnessed
 from tests.explorer import bank
 from tests.explorer.test_search import naive, token
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from loadtest.explorer.narrative import takes
-from loadtest.explorer.replay import exactly, play
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Subject
+from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run

@@ -11,10 +11,10 @@ from itertools import groupby
 from math import inf
 from time import perf_counter as _now
 
-from loadtest.explorer.replay import Diverged, NotSmaller, compose, exactly, play, roughly
 from loadtest.explorer.stage import Stage
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Option
+from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, compose, exactly, play, roughly
 from lost_update_lab.runs.found import Found
 
 Block = list[Option]
