@@ -11,13 +11,13 @@ from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
 from loadtest.explorer.folding import folded
 from loadtest.explorer.narrative import told
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.replay.shrink import TIMES, again, confirmed, shrink
 from lost_update_lab.runs.found import Found, Result
+from lost_update_lab.search.search import Search
 
 #: seconds for making all counterexamples of a search smaller
 SHRINK_WITHIN = 15.0

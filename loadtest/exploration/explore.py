@@ -25,14 +25,14 @@ from loadtest.exploration.job import EXHAUSTED, WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS, Workload
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.waiters import watch_waiters
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.server import Server
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged, exactly, play
+from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 

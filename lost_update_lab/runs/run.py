@@ -62,7 +62,7 @@ class Run(Baton):
         self.progress_at = 0  # when something last happened that was no poll in vain
         self.longest = 0  # lease or wait, in µs: as far as is known
         self.patience = bounds.patience  # for how much longer polls in vain are watched
-        self.leases_stand = False  # an experiment on the waiters (waiters.py): no lease ends
+        self.leases_stand = False  # an experiment on the waiters (poll_watch.py): no lease ends
         self.wall_clock_read = self.looks = False  # by a worker; in the runs before the search
         self.applicable: set[Fault] = set()
         self.deadlock: list[Task] = []

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.search import Result, Search
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.search.search import Result, Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.explorer.bank import CONTENTS, Bank

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.search import Result
 from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.schedule import retries
 from lost_update_lab.schedule.retries import Attempt
+from lost_update_lab.search.search import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
+from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.explorer import bank

@@ -28,11 +28,11 @@ from loadtest.bench.explorer.peer import PEER
 from loadtest.bench.explorer.search import REAL, stage_for
 from loadtest.bench.locks.peer_python import NotInstalled
 from loadtest.bench.parts import PARTS
-from loadtest.explorer.search import Search
 from loadtest.servers import Postgres
 from lost_update_lab.model.subject import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.found import Found
+from lost_update_lab.search.search import Search
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,8 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from loadtest.explorer import search
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
@@ -18,6 +16,8 @@ from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.runs.found import Result
+from lost_update_lab.search import search
+from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres import transactions
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis import memory

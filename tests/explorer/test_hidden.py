@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.search import Result
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.search.search import Result
 from tests.explorer import bank, conftest
 
 Explore = Callable[..., Result]

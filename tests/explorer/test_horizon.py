@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.waiters import watch_waiters
 from locks.setnx import SetnxLock
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import Result
+from lost_update_lab.search.poll_watch import watch_waiters
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

@@ -12,10 +12,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.runs.found import Result
+from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
 from lost_update_lab.servers.redis.repeatable import repeatable

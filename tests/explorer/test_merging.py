@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer import search, stage
+from loadtest.explorer import stage
 from locks.token_lock import TokenLock
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.runs.found import Result
+from lost_update_lab.search import search
 from tests.explorer import bank
 
 Explore = Callable[..., Result]

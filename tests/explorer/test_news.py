@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.path import Branch, Noted
 from lost_update_lab.memo.recording import Node, Told
 from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.search.stack import Branch, Noted
 
 KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer import leaving
-from loadtest.explorer.search import Search
 from locks.token_lock import TokenLock
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, REPORT_IT, Broken
 from lost_update_lab.runs.found import Faults, Found, Result
 from lost_update_lab.runs.run import Run
+from lost_update_lab.search import leaving
+from lost_update_lab.search.search import Search
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 

@@ -13,8 +13,6 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
 from loadtest.exploration.clients import connect_beside
-from loadtest.explorer import search
-from loadtest.explorer.search import Search
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
@@ -27,6 +25,8 @@ from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import enabled
+from lost_update_lab.search import search
+from lost_update_lab.search.search import Search
 from tests.explorer import bank
 from tests.explorer.recorded import all_told
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer import summaries
-from loadtest.explorer.search import Result
 from locks.naive_lock import NaiveLock
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
+from lost_update_lab.search import independence
+from lost_update_lab.search.search import Result
 from tests.explorer import bank
 
 Explore = Callable[..., Result]
@@ -64,7 +64,7 @@ def without_the_worker(server: bytes, worker: bytes) -> Iterator[bytes]:
 def test_the_referee_would_notice_a_wrong_relation(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, deposit: Any
 ) -> None:
-    monkeypatch.setattr(summaries, "depends_on", without_the_worker)
+    monkeypatch.setattr(independence, "depends_on", without_the_worker)
     reduced = explore(deposit, patience=SECOND)
     assert reduced.exhausted
     assert told(reduced) != told(explore(deposit, patience=SECOND, reduction=Reduction.NONE, recorded=False))

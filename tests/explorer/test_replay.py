@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from loadtest.exploration import counterexample
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import Job
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.waiters import watch_waiters
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.subject import UNBROKEN, Judgement
@@ -22,6 +20,8 @@ from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
 from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
 from lost_update_lab.runs.found import Result
+from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.search import Search
 from tests.explorer import bank
 from tests.explorer.test_search import naive, setnx, token
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.explorer import search
-from loadtest.explorer.scout import scout
-from loadtest.explorer.search import Search
 from loadtest.explorer.stage import Stage
 from locks.reentrant import ReentrantLock
 from lost_update_lab.model.bounds import Fault
@@ -18,6 +15,9 @@ from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
+from lost_update_lab.search import search
+from lost_update_lab.search.search import Search
+from lost_update_lab.search.single_deviations import scout
 from tests.explorer import bank
 from tests.explorer.test_search import setnx
 

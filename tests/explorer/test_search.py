@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.search import Result
 from locks.fair_lock import FairLock
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
@@ -15,6 +14,7 @@ from locks.token_lock import TokenLock
 from lost_update_lab.gates.postgres.describe import describe
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.search.search import Result
 from lost_update_lab.servers.redis import server as servers_redis
 from tests.explorer import bank
 

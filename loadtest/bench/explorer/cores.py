@@ -13,9 +13,9 @@ from loadtest.bench.explorer.cases import CASES
 from loadtest.bench.explorer.rates import rates
 from loadtest.bench.explorer.search import PLAYED, REAL, stage_for
 from loadtest.bench.measured import Row, failed
-from loadtest.explorer.search import Search
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.search.search import Search
 
 #: every schedule by real code, and from the recording
 REAL_CORES, PLAYED_CORES = "explorer, no reduction, all cores", "explorer, no reduction, recorded, all cores"

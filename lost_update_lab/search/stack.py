@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from loadtest.explorer.summaries import Footprint
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.state import Moment
+from lost_update_lab.search.independence import Footprint
 
 
 class Noted(NamedTuple):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer.path import Branch, noted
-from loadtest.explorer.postponed import Postponed
-from loadtest.explorer.summaries import Summaries, footprint
 from lost_update_lab.model.errors import REPORT_IT, Broken, NotTheSame
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state, virtual_time
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.transition import CUT
+from lost_update_lab.search.fault_order import Postponed
+from lost_update_lab.search.independence import Summaries, footprint
+from lost_update_lab.search.stack import Branch, noted
 
 
 class Choosing:

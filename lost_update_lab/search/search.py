@@ -7,13 +7,7 @@ import time
 from contextlib import suppress
 from math import inf
 
-from loadtest.explorer.choosing import Choosing
-from loadtest.explorer.leaving import Leaving
-from loadtest.explorer.path import Noted, in_common
-from loadtest.explorer.postponed import Postponed
-from loadtest.explorer.scout import SHARE, scout
 from loadtest.explorer.stage import Stage
-from loadtest.explorer.waiters import watch_waiters
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
@@ -24,6 +18,12 @@ from lost_update_lab.runs.found import Found, Result
 from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state, virtual_time
+from lost_update_lab.search.choices import Choosing
+from lost_update_lab.search.fault_order import Postponed
+from lost_update_lab.search.leaving import Leaving
+from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.single_deviations import SHARE, scout
+from lost_update_lab.search.stack import Noted, in_common
 
 _now = time.perf_counter
 LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, as if nobody had been there

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from loadtest.explorer.leaving import Leaving
-from loadtest.explorer.path import Branch
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.runs.found import Faults
 from lost_update_lab.schedule import faults
+from lost_update_lab.search.leaving import Leaving
+from lost_update_lab.search.stack import Branch
 
 
 class Postponed:

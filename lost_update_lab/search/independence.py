@@ -21,8 +21,8 @@ from lost_update_lab.schedule import faults, virtual_time
 from lost_update_lab.schedule.state import Moment
 
 if TYPE_CHECKING:
-    from loadtest.explorer.path import Branch
     from lost_update_lab.runs.run import Run
+    from lost_update_lab.search.stack import Branch
 
 _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLOCK_JUMP})
 
