@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from loadtest.exploration.deeds import State, Step, deeds, holder
-from loadtest.explorer.picture import PLAIN, seconds
+from lost_update_lab.telling.picture import PLAIN, seconds
 
 LONGEST = 60
 

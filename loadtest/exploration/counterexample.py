@@ -9,8 +9,6 @@ from typing import Any
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
-from loadtest.explorer.folding import folded
-from loadtest.explorer.narrative import told
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
@@ -18,6 +16,8 @@ from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.replay.shrink import TIMES, again, confirmed, shrink
 from lost_update_lab.runs.found import Found, Result
 from lost_update_lab.search.search import Search
+from lost_update_lab.telling.folding import folded
+from lost_update_lab.telling.narrative import told
 
 #: seconds for making all counterexamples of a search smaller
 SHRINK_WITHIN = 15.0

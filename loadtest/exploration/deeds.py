@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loadtest.exploration.gloss import ERROR
-from loadtest.explorer.picture import seconds
+from lost_update_lab.telling.picture import seconds
 
 #: as in explore.json: a step, and what the servers held before or after it
 Step, State = Mapping[str, Any], Mapping[str, Any]

@@ -12,10 +12,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from loadtest.exploration.explored import HAZARDS
-from loadtest.explorer.diagram import cell
-from loadtest.explorer.picture import rows, seconds, workers
 from loadtest.report import lanes
 from loadtest.report.explorer_table import SHORT, breaks_claim, ended, so_far
+from lost_update_lab.telling.diagram import cell
+from lost_update_lab.telling.picture import rows, seconds, workers
 
 #: the folder of the pages, beside index.html
 FOLDER, SCRIPT = "explore", "step.js"

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from loadtest.explorer.diagram import cell
-from loadtest.explorer.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
+from lost_update_lab.telling.diagram import cell
+from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
 
 TIME, LANE, SERVERS, TOP = 64, 318, 270, 44
 LINE, PAD, GAP = 16, 7, 7

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from loadtest.explorer.narrative import takes
 from loadtest.explorer.stage import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.server import Server
@@ -19,6 +18,7 @@ from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
+from lost_update_lab.telling.narrative import takes
 
 
 class Witness:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.explorer.diagram import diagram
-from loadtest.explorer.folding import folded
-from loadtest.explorer.picture import rows
+from lost_update_lab.telling.diagram import diagram
+from lost_update_lab.telling.folding import folded
+from lost_update_lab.telling.picture import rows
 
 
 def state(balance: int = 100, waiting: str = "", **owners: str) -> dict[str, Any]:

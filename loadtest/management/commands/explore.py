@@ -22,13 +22,13 @@ from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.exploration.campaign import Campaign
 from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
 from loadtest.exploration.workloads import WORKLOADS
-from loadtest.explorer.diagram import diagram
 from loadtest.report.console import console, show, tell
 from loadtest.report.explorer_table import remarks, so_far, tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 from loadtest.verdict.claims import Exit
+from lost_update_lab.telling.diagram import diagram
 
 DAY = 86_400_000  # ms
 MOST_LANES = 64

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from loadtest.explorer.folding import AGAIN, folded
+from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
 #: kinds of steps that are no fault

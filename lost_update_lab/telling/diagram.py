@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from loadtest.explorer.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
+from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
 
 TIME, LEAST, MOST = 7, 28, 54
 _STANDING = {STANDS: "┊ stands still", WAITS: "⋯ waits for the server", DEAD: "×", "": ""}
