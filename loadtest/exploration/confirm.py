@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
+from lost_update_lab.harness import Stage
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 

@@ -9,7 +9,7 @@ from typing import Any
 from loadtest.exploration.explored import HAZARDS
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import WORDS, Job
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged

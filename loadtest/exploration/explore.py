@@ -25,8 +25,8 @@ from loadtest.exploration.job import EXHAUSTED, WORDS, Job
 from loadtest.exploration.restore import contents_sql
 from loadtest.exploration.subject import LedgerSubject
 from loadtest.exploration.workloads import WORKLOADS, Workload
-from loadtest.explorer.stage import Stage
 from loadtest.verdict.words import Word
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.server import Server
 from lost_update_lab.replay.annotate import witnessed

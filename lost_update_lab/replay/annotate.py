@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Subject

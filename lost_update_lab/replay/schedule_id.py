@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.transitions import Kind, Option

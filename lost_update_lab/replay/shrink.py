@@ -11,7 +11,7 @@ from itertools import groupby
 from math import inf
 from time import perf_counter as _now
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Option
 from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, compose, exactly, play, roughly

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.run import Run

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from math import inf
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.stage import Stage
 from loadtest.servers import Postgres, Valkey
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.search.search import Result, Search
 from lost_update_lab.servers.postgres.server import PostgresServer

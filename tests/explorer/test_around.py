@@ -14,7 +14,7 @@ import redis
 from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.runs.found import Result
 from tests.explorer import bank
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import redis
 
-from loadtest.explorer.stage import Stage
 from loadtest.servers import Valkey
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run

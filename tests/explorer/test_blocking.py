@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.replay.schedule_id import play

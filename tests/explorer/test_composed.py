@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from loadtest.explorer.stage import Stage
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.runs.found import Result

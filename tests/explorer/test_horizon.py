@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.stage import Stage
 from locks.setnx import SetnxLock
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Option

@@ -12,7 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.runs.found import Result
 from lost_update_lab.search.search import Search

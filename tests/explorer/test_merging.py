@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer import stage
 from locks.token_lock import TokenLock
+from lost_update_lab import harness
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.runs.found import Result
 from lost_update_lab.search import search
@@ -80,10 +80,10 @@ def test_it_comes_to_the_same_with_and_without(
         return made[-1]
 
     deposit = bank.locked_by(lock, work=0.2)
-    for module in (stage, search):
+    for module in (harness, search):
         monkeypatch.setattr(module, "Recording", noted)
     merged = explore(deposit)
     assert made[-1].merges == merges
-    monkeypatch.setattr(stage, "Recording", partial(Recording, merges=False))
+    monkeypatch.setattr(harness, "Recording", partial(Recording, merges=False))
     assert told(merged) == told(explore(deposit))
     assert merged.exhausted

@@ -9,9 +9,9 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from loadtest.explorer.stage import Stage
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
+from lost_update_lab.harness import Stage
 from lost_update_lab.model import errors
 from lost_update_lab.model.bounds import MS, SECOND, Fault
 from lost_update_lab.model.transitions import Kind, Option

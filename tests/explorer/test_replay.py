@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loadtest.exploration import counterexample
 from loadtest.exploration.gloss import Gloss
 from loadtest.exploration.job import Job
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.subject import UNBROKEN, Judgement

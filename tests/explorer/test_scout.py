@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.explorer.stage import Stage
 from locks.reentrant import ReentrantLock
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.search.search import Search

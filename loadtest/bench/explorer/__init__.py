@@ -23,9 +23,9 @@ from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
 from loadtest.bench.explorer.search import FULL, REAL, stage_for
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
-from loadtest.explorer.stage import Stage
 from loadtest.servers import Postgres, Valkey
 from loadtest.trials.machine import machine
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.search.search import Search

@@ -8,7 +8,7 @@ from typing import Any
 
 from loadtest.bench.explorer.cases import Case
 from loadtest.bench.explorer.subject import CONTENTS, CaseSubject
-from loadtest.explorer.stage import Stage
+from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer

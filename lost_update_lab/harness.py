@@ -8,7 +8,6 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from loadtest.explorer.settling import settle
 from lost_update_lab.gates import clocks, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
@@ -31,6 +30,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.runs.worker_thread import END_WITHIN, Hand
 from lost_update_lab.schedule import virtual_time
 from lost_update_lab.servers.connections_before import look_around
+from lost_update_lab.settling import settle
 
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
