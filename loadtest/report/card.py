@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from loadtest.exploration.brief import brief
+from loadtest.explorer.brief import brief
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.exploration.explored import HAZARDS
-from loadtest.exploration.findings import undecided
+from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.findings import undecided
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.pages.fault_matrix import LETTERS
 from loadtest.report.terminal import STYLE, was_stopped

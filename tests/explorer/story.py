@@ -93,10 +93,10 @@ class Teller:
 def play(story: Story) -> dict[str, Any]:
     """What came of it: `word`, `sentences`, `spent`, the word that its replay came to, all `replies` of both, at how
     many places a worker `looks` at a clock."""
-    from loadtest.exploration.counterexample import counterexample
-    from loadtest.exploration.explore import _gloss, stage_of
-    from loadtest.exploration.job import Job
-    from loadtest.exploration.workloads import WORKLOADS, Workload
+    from loadtest.explorer.counterexample import counterexample
+    from loadtest.explorer.explore import _gloss, stage_of
+    from loadtest.explorer.job import Job
+    from loadtest.explorer.workloads import WORKLOADS, Workload
     from lost_update_lab.replay import schedule_id
 
     base = WORKLOADS[story.workload]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.exploration.lanes import Lanes
+from loadtest.explorer.lanes import Lanes
 from tests.explorer import story
 from tests.explorer.story import Story
 

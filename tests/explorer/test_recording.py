@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
-from loadtest.exploration.clients import connect_beside
+from loadtest.explorer.clients import connect_beside
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.exploration import counterexample
-from loadtest.exploration.gloss import Gloss
-from loadtest.exploration.job import Job
+from loadtest.explorer import counterexample
+from loadtest.explorer.gloss import Gloss
+from loadtest.explorer.job import Job
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadtest.exploration.confirm import REPLICA
+from loadtest.explorer.confirm import REPLICA
 from loadtest.servers import Valkey
 from lost_update_lab.servers.redis.server import RedisServer
 

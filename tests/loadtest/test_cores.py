@@ -7,7 +7,7 @@ import os
 import psutil
 import pytest
 
-from loadtest.exploration import cores
+from loadtest.explorer import cores
 from loadtest.servers import Valkey
 
 pytestmark = pytest.mark.skipif(

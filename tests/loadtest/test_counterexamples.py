@@ -12,8 +12,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.exploration.findings import not_run
-from loadtest.exploration.job import Job
+from loadtest.explorer.findings import not_run
+from loadtest.explorer.job import Job
 from loadtest.report.pages import counterexamples
 from loadtest.report.pages.counterexamples import Shown, complaints, read, replayed, shortest
 from locks.hazards import Hazard

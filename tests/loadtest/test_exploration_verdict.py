@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from loadtest.exploration.campaign import Campaign
-from loadtest.exploration.explored import HAZARDS, Explored
-from loadtest.exploration.findings import finding, verdict_on
-from loadtest.exploration.job import Job
+from loadtest.explorer.campaign import Campaign
+from loadtest.explorer.explored import HAZARDS, Explored
+from loadtest.explorer.findings import finding, verdict_on
+from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended, remarks, so_far
 from loadtest.verdict.claims import Exit
 from loadtest.verdict.words import Word

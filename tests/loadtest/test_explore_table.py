@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from ledger.strategies import STRATEGIES
-from loadtest.exploration.explored import HAZARDS
+from loadtest.explorer.explored import HAZARDS
 from loadtest.report.console import show
 from loadtest.report.explorer_table import SHORT, tables
 

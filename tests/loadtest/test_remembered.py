@@ -12,7 +12,7 @@ from ledger.posting import Line, Posting
 from ledger.reconcile import Operation, Outcome
 from ledger.reconcile_stored import books_of
 from ledger.strategies import find
-from loadtest.exploration.remembered import Remembered
+from loadtest.explorer.remembered import Remembered
 
 pytestmark = pytest.mark.usefixtures("committed_db", "redis_client")
 

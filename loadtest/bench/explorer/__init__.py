@@ -114,8 +114,8 @@ def _replayed(stage: Stage, search: Search) -> str:
 
 def ledger(plan: Plan) -> Row:
     """One strategy of the ledger, on all cores at once, as `manage.py explore` does it."""
-    from loadtest.exploration.job import Job
-    from loadtest.exploration.lanes import Lanes
+    from loadtest.explorer.job import Job
+    from loadtest.explorer.lanes import Lanes
 
     cores = os.cpu_count() or 1
     about: Row = {"strategy": LEDGER, "case": f"{ORM}, Django's ORM, 1 fault, {cores} lanes"}

@@ -19,9 +19,9 @@ from loadtest.commandline import subjects
 from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
-from loadtest.exploration.campaign import Campaign
-from loadtest.exploration.job import DECIDED, EXHAUSTED, Job
-from loadtest.exploration.workloads import WORKLOADS
+from loadtest.explorer.campaign import Campaign
+from loadtest.explorer.job import DECIDED, EXHAUSTED, Job
+from loadtest.explorer.workloads import WORKLOADS
 from loadtest.report.console import console, show, tell
 from loadtest.report.explorer_table import remarks, so_far, tables
 from loadtest.report.files import keep

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.exploration.brief import brief
-from loadtest.exploration.campaign import Campaign
-from loadtest.exploration.explored import HAZARDS
-from loadtest.exploration.job import Job
+from loadtest.explorer.brief import brief
+from loadtest.explorer.campaign import Campaign
+from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended
 from loadtest.report.pages.reference import textbook_file
 from loadtest.verdict.claims import agrees, claims

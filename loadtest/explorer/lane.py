@@ -22,8 +22,8 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     import django
 
     django.setup()
-    from loadtest.exploration.cores import keep_to
-    from loadtest.exploration.explore import explore, replay
+    from loadtest.explorer.cores import keep_to
+    from loadtest.explorer.explore import explore, replay
     from loadtest.trials.environment import environment
 
     gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loadtest.exploration.gloss import ERROR
+from loadtest.explorer.gloss import ERROR
 from lost_update_lab.telling.picture import seconds
 
 #: as in explore.json: a step, and what the servers held before or after it

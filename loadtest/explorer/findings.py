@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.exploration.explored import HAZARDS, Explored
-from loadtest.exploration.job import WORDS, Job
+from loadtest.explorer.explored import HAZARDS, Explored
+from loadtest.explorer.job import WORDS, Job
 from loadtest.history.observed import Observed
 from loadtest.verdict.claims import agrees
 from loadtest.verdict.evidence import Doubt, Evidence

@@ -17,10 +17,10 @@ from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.strategies import find
 from ledger.strategies.own_row import OwnRows
-from loadtest.exploration.clients import OwnClients
-from loadtest.exploration.remembered import Remembered
-from loadtest.exploration.restore import Opening, empty
-from loadtest.exploration.workloads import Workload
+from loadtest.explorer.clients import OwnClients
+from loadtest.explorer.remembered import Remembered
+from loadtest.explorer.restore import Opening, empty
+from loadtest.explorer.workloads import Workload
 from loadtest.verdict.laws import Breach, books_law, floor_law
 from loadtest.verdict.words import Word
 from locks.fair_lock import client

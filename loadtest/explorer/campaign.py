@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.exploration.findings import finding, not_run, undecided, verdict_on
-from loadtest.exploration.job import Job
-from loadtest.exploration.lanes import Lanes
-from loadtest.exploration.reach import out_of_reach
+from loadtest.explorer.findings import finding, not_run, undecided, verdict_on
+from loadtest.explorer.job import Job
+from loadtest.explorer.lanes import Lanes
+from loadtest.explorer.reach import out_of_reach
 from loadtest.verdict.claims import Exit, unanswered
 from loadtest.verdict.words import STOPPED, Word
 

@@ -6,7 +6,7 @@ import inspect
 
 from ledger.strategies import Locked, find
 from ledger.strategies.single_writer import SingleWriter
-from loadtest.exploration.job import Job
+from loadtest.explorer.job import Job
 
 INSIDE = "it lives inside one {where}, and the explorer's workers stand for {others}"
 WITHIN = {

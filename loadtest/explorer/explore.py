@@ -15,16 +15,16 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ledger.strategies import Locked, Strategy, find
-from loadtest.exploration.clients import OwnClients
-from loadtest.exploration.confirm import confirming
-from loadtest.exploration.cores import keep_sessions_here
-from loadtest.exploration.counterexample import counterexample, counterexamples
-from loadtest.exploration.explored import HAZARDS, Explored, explored
-from loadtest.exploration.gloss import Gloss
-from loadtest.exploration.job import EXHAUSTED, WORDS, Job
-from loadtest.exploration.restore import contents_sql
-from loadtest.exploration.subject import LedgerSubject
-from loadtest.exploration.workloads import WORKLOADS, Workload
+from loadtest.explorer.clients import OwnClients
+from loadtest.explorer.confirm import confirming
+from loadtest.explorer.cores import keep_sessions_here
+from loadtest.explorer.counterexample import counterexample, counterexamples
+from loadtest.explorer.explored import HAZARDS, Explored, explored
+from loadtest.explorer.gloss import Gloss
+from loadtest.explorer.job import EXHAUSTED, WORDS, Job
+from loadtest.explorer.restore import contents_sql
+from loadtest.explorer.subject import LedgerSubject
+from loadtest.explorer.workloads import WORKLOADS, Workload
 from loadtest.verdict.words import Word
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault

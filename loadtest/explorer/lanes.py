@@ -16,9 +16,9 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connections
 from environ import Env
 
-from loadtest.exploration import lane
-from loadtest.exploration.cores import core_of, keep_to
-from loadtest.exploration.job import Job
+from loadtest.explorer import lane
+from loadtest.explorer.cores import core_of, keep_to
+from loadtest.explorer.job import Job
 from loadtest.servers import Postgres, ServerError, Valkey
 
 #: no crash of the server is explored: what it writes need not reach the disk. Deadlocks are the explorer's own

@@ -6,9 +6,9 @@ import logging
 from time import perf_counter as _now
 from typing import Any
 
-from loadtest.exploration.explored import HAZARDS
-from loadtest.exploration.gloss import Gloss
-from loadtest.exploration.job import WORDS, Job
+from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.gloss import Gloss
+from loadtest.explorer.job import WORDS, Job
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
