@@ -19,7 +19,7 @@ There are two routes to 14 of 10 prizes. The article shows the figure and not wh
    last decrements: the pieces are on the shelf again, and are sold again. No lock helps; `lost`, for what was
    acknowledged is off the chain, and `oversold` when the sum of the promises exceeds the stock.
 
-tests/loadtest/test_fourteen_prizes.py gives 14 of 10 away by either route.
+tests/loadtest/trials/test_fourteen_prizes.py gives 14 of 10 away by either route.
 
 A delivery now and then (`deliveries`) keeps the stock near zero, so that the floor is tried all the time and not
 once; 0 is the article's ten prizes.

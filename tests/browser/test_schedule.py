@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.explorer.test_picture import STEPS
 from tests.loadtest.report.test_explorer import explored
+from tests.lost_update_lab.telling.test_picture import STEPS
 
 LAST = len(STEPS) + 1
 

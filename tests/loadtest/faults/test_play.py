@@ -20,7 +20,7 @@ from loadtest.trials.trial import Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.judge import Verdict, judge
 from loadtest.verdict.words import Word
-from tests.loadtest.trials import kept
+from tests.loadtest.trials.examples import kept
 
 
 def stalled(strategy: str, sentence: str) -> Result:

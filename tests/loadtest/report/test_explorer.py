@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from django.core.management import call_command
 
 from loadtest.report import lanes
-from tests.explorer.test_picture import STEPS, state
+from tests.lost_update_lab.telling.test_picture import STEPS, state
 
 NASTY = "<script>alert(1)</script>"
 

@@ -1,0 +1,50 @@
+"""Servers of the explorer's own, and one exploration in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from loadtest.servers import Postgres, Valkey
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.search.search import Result, Search
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
+from tests.lost_update_lab.bank import CONTENTS, Bank
+
+SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}
+
+
+@pytest.fixture(scope="session")
+def explorer_urls() -> Iterator[tuple[str, str]]:
+    with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
+        yield postgres.url, valkey.url
+
+
+@pytest.fixture
+def stage(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Stage]]:
+    """`stage(deposit, faults=1, …)`: a stage on which that deposit can be explored."""
+    opened: list[Any] = []
+
+    def make(deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any) -> Stage:
+        bank = Bank(deposit, *explorer_urls)
+        postgres = PostgresServer(explorer_urls[0], contents or CONTENTS, besides)
+        servers = [postgres, RedisServer(explorer_urls[1])]
+        opened.extend((*servers, bank.admin))
+        found = Stage(bank, servers, Bounds(**{"faults": 0, **bounds}))
+        found.__enter__()
+        opened.append(found)
+        return found
+
+    yield make
+    for thing in reversed(opened):
+        thing.__exit__(None, None, None) if isinstance(thing, Stage) else thing.close()
+
+
+@pytest.fixture
+def explore(stage: Callable[..., Stage]) -> Callable[..., Result]:
+    """`explore(deposit, faults=1, …)`: the result of the whole search."""
+    return lambda deposit, **bounds: Search(stage(deposit, **bounds)).explore()

@@ -1,0 +1,167 @@
+"""A schedule as people tell it, played on the real strategies: `("A", "SETNX"), ("A", "crash")`.
+
+`(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `before
+COMMAND`: until it stands there; `lost-reply COMMAND` and `lag COMMAND` do that fault to it. `(who, fault)`,
+`(who, "resume")`, `(server, "failover")`: as the explorer's options are called. What happens to a server comes right
+after a step there. After the last one everybody goes on in turn.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from lost_update_lab.model.transitions import Kind, Option
+from tests.lost_update_lab.recorded import all_told
+
+#: decisions until a story is over
+MOST = 3000
+AT_A_COMMAND = {"lost-reply": Kind.LOST_REPLY, "lag": Kind.LAG}
+OTHER = {kind.value: kind for kind in Kind} | {"clock-back": Kind.CLOCK_JUMP}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is told, and the subject of it. `legs`: the amount of each worker, if not the workload's."""
+
+    strategy: str
+    told: tuple[tuple[str, str], ...]
+    workers: int = 2
+    faults: int = 0
+    work: int = 0
+    workload: str = "deposits"
+    amounts: tuple[int, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class Teller:
+    """A chooser that plays the story. Raises LookupError where a schedule cannot go as it is told."""
+
+    def __init__(self, told: Sequence[tuple[str, str]]) -> None:
+        self.told, self.rest, self.left = told, list(told), MOST
+
+    def __call__(self, run: Any, options: Sequence[Option]) -> int:
+        from lost_update_lab.replay.schedule_id import _quietest
+
+        if run.decisions == 1:
+            self.rest, self.left = list(self.told), MOST
+        if not self.rest:
+            return _quietest(run, options)
+        who, what = self.rest[0]
+        self.left -= 1
+        if not self.left:
+            raise LookupError(f"{self.rest[:1]} does not come")
+        verb, _, command = what.partition(" ")
+        if verb in OTHER and verb not in AT_A_COMMAND:
+            return self._other(who, verb, options)
+        command = command if verb in AT_A_COMMAND or verb == "before" else what
+        step = Option(Kind.STEP, who)
+        if step in options:
+            if not run.task(who).op.text.startswith(command):
+                return options.index(step)
+            self.rest.pop(0)
+            if verb == "before":
+                return self(run, options)
+            return self._pick(options, Option(AT_A_COMMAND.get(verb, Kind.STEP), who))
+        return self._meanwhile(options)
+
+    def _other(self, who: str, verb: str, options: Sequence[Option]) -> int:
+        number = {"clock-jump": 1, "clock-back": -1}.get(verb, 0)
+        for place, option in enumerate(options):
+            if option.kind is OTHER[verb] and option.who == who and option.number in (number, 0):
+                self.rest.pop(0)
+                return place
+        return self._meanwhile(options)
+
+    def _meanwhile(self, options: Sequence[Option]) -> int:
+        """Time goes on; if it cannot, somebody is due first."""
+        for place, option in enumerate(options):
+            if option.kind is Kind.TICK:
+                return place
+        return self._pick(options, next((o for o in options if o.kind is Kind.STEP), Option(Kind.TICK)))
+
+    def _pick(self, options: Sequence[Option], wanted: Option) -> int:
+        if wanted not in options:
+            raise LookupError(f"{self.rest[:1]}: no {wanted} among {[str(each) for each in options]}")
+        return options.index(wanted)
+
+
+def play(story: Story) -> dict[str, Any]:
+    """What came of it: `word`, `sentences`, `spent`, the word that its replay came to, all `replies` of both, at how
+    many places a worker `looks` at a clock."""
+    from loadtest.explorer.counterexample import counterexample
+    from loadtest.explorer.explore import _gloss, stage_of
+    from loadtest.explorer.job import Job
+    from loadtest.explorer.workloads import WORKLOADS, Workload
+    from lost_update_lab.replay import schedule_id
+
+    base = WORKLOADS[story.workload]
+    law = Workload(base.slug, base.openings, lambda index: (("A0001", story.amounts[index]),), base.law)
+    job = Job(
+        strategy=story.strategy,
+        workers=story.workers,
+        faults=story.faults,
+        work=story.work,
+        workload=story.workload,
+    )
+    with stage_of(job, law if story.amounts else base, **story.settings) as stage:
+        teller = Teller(story.told)
+        found, _ = schedule_id.play(stage, {}, teller)
+        again, _ = schedule_id.play(
+            stage, {}, schedule_id.exactly(schedule_id.decode(schedule_id.encode(found.choices)))
+        )
+        shown = counterexample(job, found, 1, _gloss(stage))
+        looks = sum(bool(told.clocks) for told in all_told(stage.recording))
+    return {
+        "replies": [[step.reply for step in each.steps] for each in (found, again)],
+        "looks": looks,
+        "word": found.word,
+        "again": again.word,
+        "same": again.options == found.options,
+        "untold": teller.rest,
+        "spent": list(map(str, found.faults)),
+        "sentences": shown["sentences"],
+    }
+
+
+def teller(pipe: Connection, environment: dict[str, str], path: list[str]) -> None:
+    """A process with Django's settings for servers of its own: plays what comes through the pipe."""
+    os.environ.update(environment)
+    sys.path[:] = path
+    import django
+
+    django.setup()
+    while True:
+        try:
+            story = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(play(story))
+        except Exception as error:  # noqa: BLE001  (told to the test)
+            import traceback
+
+            pipe.send({"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()})
+
+
+class unlocked_in_finally:
+    """`counter` as its callers were published: `finally: unlock()`, whether it was got or not."""
+
+    def __init__(self, name: str, *, redis: Any) -> None:
+        from locks.counter import CounterLock
+
+        self.lock = CounterLock(name, redis=redis)
+
+    def __enter__(self) -> None:
+        from locks import LockTimeout
+
+        if not self.lock.acquire(1.0):
+            self.lock.release()
+            raise LockTimeout("busy")
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()

@@ -1,0 +1,69 @@
+"""A command that blocks with a time-out blocks in virtual time: how long a search takes on the wall ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.replay.schedule_id import play
+from lost_update_lab.runs.place import beside
+from lost_update_lab.runs.run import Run
+from lost_update_lab.servers.redis.commands import for_ever, packed
+from tests.lost_update_lab import bank
+
+
+def handed_over(own: bank.Bank, amount: int) -> str:
+    """A waits for half a second, at most, until B hands it the lock."""
+    if amount == 20:
+        bank.add(own, amount)
+        own.redis.lpush("free", "B")
+        return "ok"
+    if own.redis.blpop("free", 0.5) is None:
+        raise bank.GaveUp
+    return bank.add(own, amount)
+
+
+def test_the_servers_own_clock_ends_no_wait(stage: Callable[..., Stage]) -> None:
+    known = stage(handed_over)
+    admin = known.subject.admin_redis  # type: ignore[attr-defined]
+    passed: list[float] = []
+
+    def clock() -> float:
+        seconds, micros = admin.time()
+        return float(seconds + micros / 1e6)
+
+    def slowly(run: Run, options: Sequence[Option]) -> int:
+        """A goes first; and once it waits, more than its time-out passes on the server before B goes on."""
+        if run.task("A").op is not None and run.task("A") in run.waiting_line and not passed:
+            with beside():
+                begun = clock()
+                while clock() - begun < 1.0:
+                    pass
+            passed.append(1.0)
+        own = [i for i, o in enumerate(options) if o == Option(Kind.STEP, "A")]
+        return own[0] if own and not passed else 0
+
+    found, run = play(known, {}, slowly)
+    assert passed, "A did wait"
+    assert found.word == UNBROKEN, [step.command for step in run.steps]
+
+
+@pytest.mark.parametrize(
+    ("command", "sent"),
+    [
+        ("BLPOP a b 0.5", "BLPOP a b 0"),
+        ("BLMPOP 0.5 1 a LEFT", "BLMPOP 0 1 a LEFT"),
+        ("WAIT 1 1000", "WAIT 1 0"),
+        ("WAITAOF 1 0 1000", "WAITAOF 1 0 0"),
+        ("XREAD COUNT 1 block 500 STREAMS a 0", "XREAD COUNT 1 block 0 STREAMS a 0"),
+        ("XREAD COUNT 500 STREAMS a 0", "XREAD COUNT 500 STREAMS a 0"),
+        ("GET 1000", "GET 1000"),
+    ],
+)
+def test_the_time_out_is_left_to_the_explorer(command: str, sent: str) -> None:
+    words = command.encode().split()
+    assert for_ever(words, packed(words)) == packed(sent.encode().split())

@@ -1,0 +1,145 @@
+"""What no look at a server shows is not taken for known: there every schedule is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.bounds import SECOND
+from lost_update_lab.runs.found import Result
+from lost_update_lab.search.search import Search
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.postgres.transactions import draws_number
+from lost_update_lab.servers.redis.repeatable import repeatable
+from tests.lost_update_lab import bank
+from tests.lost_update_lab.test_composed import told
+
+Explore = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    ("statement", "draws"),
+    [
+        ("UPDATE account SET balance = %s WHERE id IN (%s)", False),
+        ("SELECT balance FROM account WHERE (id = %s) FOR UPDATE NOWAIT", False),
+        ("SELECT nextval('numbers')", True),
+        ('INSERT INTO "account" ("id", "balance") VALUES (%s, %s)', False),
+        ("INSERT INTO account (id) VALUES (%s) ON CONFLICT (id) DO NOTHING", False),
+        ("INSERT INTO account (id) VALUES (nextval('numbers'))", True),
+        ('INSERT INTO "numbered" ("name") VALUES (%s)', True),
+        ("INSERT INTO account SELECT 1", True),
+        ("WITH made AS (INSERT INTO numbered DEFAULT VALUES) SELECT 1", True),
+    ],
+)
+def test_which_commands_draw_a_number(statement: str, draws: bool) -> None:
+    assert draws_number(f"{statement} ← [1]", {"numbered"}) == draws
+
+
+def test_a_table_with_a_sequence_or_a_trigger_counts(explorer_urls: tuple[str, str]) -> None:
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute(
+            "CREATE TABLE plain (id int, made int DEFAULT 7); CREATE TABLE counted (id serial);"
+            "CREATE TABLE counted_too (id int GENERATED ALWAYS AS IDENTITY); CREATE TABLE watched (id int);"
+            "CREATE TRIGGER t BEFORE UPDATE ON watched EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+        )
+        server = PostgresServer(explorer_urls[0], bank.CONTENTS)
+        server.begin()
+        found = {"plain", "counted", "counted_too", "watched"} & set(server.answers.counting or ())
+        server.close()
+        admin.execute("DROP TABLE plain, counted, counted_too, watched")
+    assert found == {"counted", "counted_too", "watched"}
+
+
+@pytest.fixture
+def own_table(explorer_urls: tuple[str, str]) -> Iterator[None]:
+    """A lock's own table, that the contents do not show."""
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute("CREATE TABLE own_locks (name text PRIMARY KEY)")
+        yield
+        admin.execute("DROP TABLE own_locks")
+
+
+def in_a_table(own: bank.Bank) -> Any:
+    @contextmanager
+    def lock() -> Iterator[None]:
+        if not own.sql.execute("INSERT INTO own_locks VALUES ('lock') ON CONFLICT DO NOTHING").rowcount:
+            raise bank.GaveUp
+        yield
+        own.sql.execute("DELETE FROM own_locks")
+
+    return lock()
+
+
+def in_another_database(own: bank.Bank) -> Any:
+    if not hasattr(own.own, "second"):
+        own.own.second = redis.Redis.from_url(own.redis_url, db=1, retry=Retry(NoBackoff(), 0))
+
+    @contextmanager
+    def lock() -> Iterator[None]:
+        if not own.own.second.setnx("lock", 1):
+            raise bank.GaveUp
+        yield
+        own.own.second.delete("lock")
+
+    return lock()
+
+
+@pytest.mark.parametrize("lock", [in_a_table, in_another_database])
+def test_what_no_look_shows_is_executed(explore: Explore, own_table: None, lock: Any) -> None:
+    deposit = bank.locked_by(lock)
+    composed, executed = explore(deposit, patience=SECOND), explore(deposit, patience=SECOND, composed=False)
+    assert told(composed) == told(executed)
+    assert composed.exhausted, composed.cause
+
+
+@pytest.mark.parametrize(("deposit", "closed"), [(bank.locked_by(in_a_table), True), (bank.no_lock, False)])
+def test_nothing_is_known_once_something_is_written_that_no_look_shows(
+    stage: Callable[..., Stage], own_table: None, deposit: Any, closed: bool
+) -> None:
+    explored = stage(deposit)
+    result = Search(explored).explore()
+    postgres = explored.servers["postgres"]
+    assert isinstance(postgres, PostgresServer)
+    assert (postgres.answers.closed, not postgres.answers.known) == (closed, closed)
+    assert (result.composed == 0) == closed
+
+
+def test_a_function_that_uses_another_table_shows_no_more_than_it(
+    explorer_urls: tuple[str, str], own_table: None
+) -> None:
+    with psycopg.connect(explorer_urls[0], autocommit=True) as admin:
+        admin.execute("CREATE FUNCTION take() RETURNS void LANGUAGE sql AS 'DELETE FROM own_locks'")
+        admin.execute("CREATE FUNCTION take_twice() RETURNS void LANGUAGE sql AS 'SELECT take()'")
+        server = PostgresServer(explorer_urls[0], bank.CONTENTS)
+        try:
+            assert server.writes_unseen("SELECT take_twice()")
+            assert not server.writes_unseen("UPDATE account SET balance = 1 ← own_locks")
+        finally:
+            server.close()
+            admin.execute("DROP FUNCTION take_twice; DROP FUNCTION take")
+
+
+@pytest.mark.parametrize(
+    ("words", "script", "known"),
+    [
+        ([b"set", b"lock", b"1", b"NX"], None, True),
+        ([b"SRANDMEMBER", b"set"], None, False),
+        ([b"XREADGROUP", b"GROUP", b"g", b"c"], None, False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call('GET', KEYS[1])", True),
+        ([b"EVALSHA", b"text", b"0"], None, False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call('SRANDMEMBER', KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"local call = redis.call return call('SPOP', KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"return redis.call(ARGV[1], KEYS[1])", False),
+        ([b"EVAL", b"text", b"0"], b"return math.random(3)", False),
+    ],
+)
+def test_only_what_answers_the_same_every_time_is_known(words: Any, script: Any, known: bool) -> None:
+    assert repeatable(words, script) is known

@@ -1,0 +1,132 @@
+"""Kind after kind: what a search that is cut short has come to the end of, it has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from locks.token_lock import TokenLock
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import MORE_TIME, REPORT_IT, Broken
+from lost_update_lab.runs.found import Faults, Found, Result
+from lost_update_lab.runs.run import Run
+from lost_update_lab.search import leaving
+from lost_update_lab.search.search import Search
+from tests.lost_update_lab import bank
+from tests.lost_update_lab.test_search import setnx
+
+Explore = Callable[..., Result]
+KINDS = frozenset({Fault.CRASH, Fault.LOST_REPLY})
+LEFT_FOR_EVER = bank.locked_by(setnx)
+LEASED = bank.locked_by(lambda own: TokenLock("lock", redis=own.redis, lease=2.0))
+
+
+@pytest.fixture
+def order(monkeypatch: pytest.MonkeyPatch) -> list[Faults]:
+    """The faults of each finished schedule, in the order of the search."""
+    seen: list[Faults] = []
+    judged = Result.judged
+
+    def noted(result: Result, found: Found, run: Run, final: bytes) -> None:
+        seen.append(found.faults)
+        judged(result, found, run, final)
+
+    monkeypatch.setattr(Result, "judged", noted)
+    return seen
+
+
+def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: Faults, remedy: str = MORE_TIME) -> None:
+    """The search ends when it is about to execute the first schedule of this kind."""
+    backtrack = Search._backtrack
+
+    def ends(search: Search) -> bool:
+        more = backtrack(search)
+        if search.postponed.faults == kind:
+            raise Broken("the time is over", remedy)
+        return more
+
+    monkeypatch.setattr(Search, "_backtrack", ends)
+
+
+def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, order: list[Faults]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
+    assert result.exhausted
+    kinds = [kind for kind, _ in groupby(order)]
+    crash, lost = Fault.CRASH, Fault.LOST_REPLY
+    assert kinds == [(), (crash,), (lost,), (crash, crash), (crash, lost), (lost, lost)]
+
+
+@pytest.mark.parametrize(("until", "done"), [(Fault.CRASH, {None}), (Fault.LOST_REPLY, {None, Fault.CRASH})])
+def test_a_kind_that_came_to_its_end_is_decided_as_a_search_of_its_own_decides_it(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch, until: Fault, done: set[Fault | None]
+) -> None:
+    alone = explore(LEFT_FOR_EVER, faults=1, kinds=frozenset({Fault.CRASH}))
+    cut_short_at(monkeypatch, (until,))
+    cut = explore(LEFT_FOR_EVER, faults=1, kinds=KINDS)
+    assert not cut.exhausted
+    assert cut.decided & {None, *KINDS} == done
+    for fault in done:
+        assert cut.under(fault) == alone.under(fault)
+
+
+def test_two_faults_of_a_kind_count_to_that_kind(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_short_at(monkeypatch, (Fault.CRASH, Fault.CRASH))
+    cut = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
+    assert cut.decided & {None, *KINDS} == {None}
+
+
+def test_nothing_is_decided_where_no_kind_came_to_its_end(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_short_at(monkeypatch, ())
+    cut = explore(LEFT_FOR_EVER, faults=1)
+    assert (cut.exhausted, cut.decided) == (False, set())
+
+
+def test_nor_where_something_else_than_time_has_ended_it(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_short_at(monkeypatch, (Fault.LOST_REPLY,), REPORT_IT)
+    assert explore(LEFT_FOR_EVER, faults=1).decided == set()
+
+
+@pytest.mark.parametrize(("unclaimed", "left"), [({Fault.PAUSE}, True), (set(), False)])
+def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
+    stage: Callable[..., Any], unclaimed: set[Fault], left: bool
+) -> None:
+    kinds = frozenset({Fault.PAUSE, Fault.CRASH})
+    found = Search(stage(LEASED, faults=1, kinds=kinds), frozenset(unclaimed)).explore()
+    whole = Search(stage(LEASED, faults=1, kinds=kinds)).explore()
+    assert (found.settled, found.exhausted, whole.exhausted) == (True, not left, True)
+    assert found.schedules < whole.schedules if left else found.schedules == whole.schedules
+    assert whole.under(Fault.PAUSE) == "lost"
+    for fault in (None, *kinds):
+        assert found.under(fault) == whole.under(fault)
+    assert found.decided & {None, *kinds} == {None, *kinds} - (unclaimed if left else set())
+
+
+def test_what_only_stalls_is_searched_on(stage: Callable[..., Any]) -> None:
+    """A crash leaves this lock for ever; as little is left to be searched, that is searched to its end."""
+    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    assert (found.under(Fault.CRASH), found.exhausted) == ("stalled", True)
+
+
+def test_what_breaks_nothing_is_left_after_so_many_steps(
+    stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the same schedule on every machine."""
+    monkeypatch.setattr(leaving, "ENOUGH", 60)
+    crash = frozenset({Fault.CRASH})
+    found, again = (Search(stage(bank.select_for_update, faults=1), crash).explore() for _ in range(2))
+    assert (found.settled, found.exhausted, found.under(Fault.CRASH)) == (True, False, "unbroken")
+    assert Fault.CRASH not in found.decided
+    assert (found.schedules, found.steps) == (again.schedules, again.steps)
+
+
+def test_what_only_stalls_is_left_sooner(stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "ENOUGH_STALLED", 1)
+    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    assert (found.under(Fault.CRASH), found.settled, found.exhausted) == ("stalled", True, False)

@@ -1,0 +1,108 @@
+"""A counterexample is shrunk, repeated ten times, and comes back from its short text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadtest.explorer import counterexample
+from loadtest.explorer.gloss import Gloss
+from loadtest.explorer.job import Job
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.bounds import Bounds, Fault
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.subject import UNBROKEN, Judgement
+from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
+from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
+from lost_update_lab.runs.found import Result
+from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.search import Search
+from tests.lost_update_lab import bank
+from tests.lost_update_lab.test_search import naive, setnx, token
+
+
+@given(st.lists(st.integers(0, 20), max_size=60))
+def test_the_text_says_every_decision(choices: list[int]) -> None:
+    while choices and choices[-1] == 0:
+        choices.pop()
+    assert decode(encode(choices)) == choices
+
+
+@pytest.mark.parametrize("text", ["12", "a-b", "ä", "3 a"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no schedule"):
+        decode(text)
+
+
+@pytest.mark.parametrize(("lock", "faults", "switches"), [(naive, 0, 3), (token, 1, 2)])
+def test_shrunk_confirmed_replayed(
+    stage: Callable[..., Stage], lock: object, faults: int, switches: int
+) -> None:
+    played = stage(bank.locked_by(lock), faults=faults)
+    search = Search(played)
+    found = search.explore().smallest("lost")
+    assert found
+    small = shrink(played, search.watched, found)
+    assert small.size <= found.size
+    assert small.switches == switches
+    assert confirmed(played, search.watched, small) == TIMES
+    again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
+    assert (again.word, again.options) == ("lost", small.options)
+    assert [step.command for step in again.steps] == [step.command for step in small.steps]
+
+
+def test_a_fault_comes_as_early_as_it_can(stage: Callable[..., Stage]) -> None:
+    """A search skips the crash right after SETNX: it leaves the same behind as a crash after the read, seen before."""
+    played = stage(bank.locked_by(setnx), faults=1)
+    waiters = watch_waiters(played)
+    late = [*[Option(Kind.STEP, "A")] * 2, Option(Kind.CRASH, "A")]
+    found, _ = play(played, waiters, roughly(late))
+    assert (found.word, [str(each) for each in found.options[:3]]) == (
+        "stalled",
+        ["step A", "step A", "crash A"],
+    )
+    small = shrink(played, waiters, found)
+    assert small.word == "stalled"
+    assert [str(each) for each in small.options[:3]] == ["step A", "crash A", "step B"]
+
+
+@pytest.mark.parametrize("part", ["again", "shrink", "confirmed"])
+def test_a_loss_stays_a_loss_when_its_telling_fails(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """It has no id then, and says how often it came out the same."""
+    played = stage(bank.no_lock)
+    search = Search(played)
+    search.explore()
+
+    def fails(*_: object) -> None:
+        raise Broken("it took another way")
+
+    monkeypatch.setattr(counterexample, part, fails)
+    (shown,) = counterexample.counterexamples(Job(strategy="no-lock"), played, search, Gloss("x")).values()
+    assert (shown["verdict"], shown["id"], shown["confirmed"]) == ("lost", "", 0)
+
+
+def test_what_two_faults_break_together_is_worth_showing(stage: Callable[..., Stage]) -> None:
+    search = Search(stage(bank.no_lock))
+    search.explore()
+    loss = search.result.smallest("lost")
+    assert loss
+    both = replace(loss, faults=(Fault.CRASH, Fault.PAUSE))
+    result = Result(Bounds(faults=2))
+    result.add(replace(both, judgement=Judgement(UNBROKEN), faults=()))
+    result.add(both)
+    assert result.combined() == both
+    result.add(replace(both, faults=(Fault.CRASH,)))
+    assert result.combined() is None
+
+
+def test_a_schedule_of_something_else_does_not_pass_for_this_one(stage: Callable[..., Stage]) -> None:
+    played = stage(bank.no_lock)
+    with pytest.raises(Diverged):
+        play(played, {}, exactly([0, 25]))

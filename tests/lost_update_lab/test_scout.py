@@ -1,0 +1,100 @@
+"""When the time ends: what one look shows is found all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from locks.reentrant import ReentrantLock
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import MORE_TIME, Broken
+from lost_update_lab.model.workers import State, Task
+from lost_update_lab.replay.schedule_id import exactly, play
+from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule import virtual_time
+from lost_update_lab.search import search
+from lost_update_lab.search.search import Search
+from lost_update_lab.search.single_deviations import scout
+from tests.lost_update_lab import bank
+from tests.lost_update_lab.test_search import setnx
+
+LEFT_FOR_EVER = bank.locked_by(setnx)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search whose time ends after its first schedule."""
+
+    def ended(self: Search) -> bool:
+        raise Broken("the budget ended", MORE_TIME)
+
+    monkeypatch.setattr(Search, "_backtrack", ended)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., Result]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=1)
+    assert (result.exhausted, result.cause) == (False, "the budget ended")
+    assert result.under(Fault.CRASH) == "stalled"
+    assert Fault.CRASH in result.fired
+
+
+@pytest.mark.usefixtures("short")
+def test_so_is_a_loss_without_a_fault(explore: Callable[..., Result]) -> None:
+    assert explore(bank.no_lock).under(None) == "lost"
+
+
+@pytest.mark.usefixtures("short")
+def test_without_a_scout_neither_is(explore: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "scout", lambda *_: iter(()))
+    assert explore(LEFT_FOR_EVER, faults=1).worst == explore(bank.no_lock).worst == "unbroken"
+
+
+def test_what_it_finds_is_a_schedule_like_any_other(stage: Callable[..., Stage]) -> None:
+    """The search finds the same words under the same faults, and each comes again when it is repeated."""
+    on = stage(LEFT_FOR_EVER, faults=1)
+    searched = Search(on)
+    result = searched.explore()
+    assert result.exhausted
+    scouted = [found for found, _ in scout(on, searched.waiters)]
+    assert {(found.word, found.faults) for found in scouted} <= result.found.keys()
+    for found in scouted:
+        assert play(on, searched.waiters, exactly(found.choices))[0].same_as(found)
+
+
+def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., Result]) -> None:
+    result = explore(LEFT_FOR_EVER, faults=1, budget=60.0)
+    assert result.exhausted, "a search that comes to its end needs none"
+    assert result.schedules == explore(LEFT_FOR_EVER, faults=1).schedules
+
+
+def renewed(own: bank.Bank) -> ReentrantLock:
+    return ReentrantLock("lock", redis=own.redis, lease=30.0, poll=2.0)
+
+
+def unseen(known: Stage) -> set[tuple[str, tuple[Fault, ...]]]:
+    """What looks at single decisions come to, and the whole search does not."""
+    searched = Search(known)
+    result = searched.explore()
+    assert result.exhausted, result.cause
+    return {(found.word, found.faults) for found, _ in scout(known, searched.waiters)} - result.counts.keys()
+
+
+def test_a_whole_search_has_seen_what_a_look_sees(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = frozenset({Fault.RENEWAL_LIVES, Fault.FAILOVER})
+    known = stage(bank.locked_by(renewed), faults=1, kinds=kinds)
+    assert unseen(known) == set()
+    monkeypatch.setattr(virtual_time, "dozes", as_if_nothing_were_renewed)
+    assert unseen(known) == {("stalled", (Fault.RENEWAL_LIVES,))}, (
+        "the control: renewals that are slept through"
+    )
+
+
+def as_if_nothing_were_renewed(run: Run, task: Task) -> bool:
+    in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
+    return in_vain and not virtual_time.held_back(run, task.worker)
