@@ -12,6 +12,7 @@ COPY manage.py pyproject.toml ./
 COPY locks locks
 COPY ledger ledger
 COPY loadtest loadtest
+COPY lost_update_lab lost_update_lab
 # collectstatic needs settings, and settings in production need a key: this one is used by nothing else
 RUN SECRET_KEY=only-for-collectstatic PRODUCTION=1 python manage.py collectstatic --noinput \
     && mkdir -p /app/.lab && chown lab /app/.lab

@@ -25,7 +25,7 @@ install-dev: $(VENV)/dev.stamp  ## the same with the development dependencies
 
 .PHONY: demo
 demo: $(VENV)/base.stamp  ## the six strategies under a swarm, the table, report/index.html; ends all it started
-	@$(PY) -m loadtest.demo.__main__
+	@$(PY) -m loadtest.demo
 
 .PHONY: serve
 serve: $(VENV)/base.stamp  ## servers, web, background workers and the admin, until Ctrl-C
@@ -86,7 +86,7 @@ fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of request
 lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy locks loadtest/explorer
+	$(VENV)/bin/mypy locks lost_update_lab
 	$(VENV)/bin/lint-imports
 
 .PHONY: secrets

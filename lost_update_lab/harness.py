@@ -57,7 +57,7 @@ class Stage:
         self.patches = Patches()
         self.until, self.runs = inf, 0
         self.keeps = False  # a search is under way, and what is there stays until its end (garbage.py)
-        #: found out before a search (poll_watch.py): does a worker look at a wall clock? The longest lease or wait, in µs
+        #: found out before a search (poll_watch.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.recording = Recording() if bounds.recorded else None
         #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning

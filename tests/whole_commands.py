@@ -1,7 +1,7 @@
 """`make test` leaves the tests marked `whole_command` to `make test-commands`, and says so: how many, and which.
 
 Loaded by `-p tests.whole_commands` (pyproject.toml). Such a test runs a command of the lab from beginning to end, which
-computes for long (docs/decisions/0016). Without `-m`, as in `pytest tests/loadtest/demo/test_demo.py`, pytest runs them too.
+computes for long (docs/decisions/0016). Without `-m` pytest runs them too.
 """
 
 from __future__ import annotations

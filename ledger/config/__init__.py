@@ -1,0 +1,1 @@
+"""What the settings are made of: databases, secrets, looks, checks."""

@@ -1,0 +1,1 @@
+"""What the commands share: arguments, durations, how they end."""

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from loadtest.commandline import program
 from loadtest.commandline.durations import length
+from loadtest.demo import SERVE_PORT
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using
-
-SERVE_PORT = 8000
 
 
 def main() -> int:
@@ -35,7 +34,7 @@ def measure(seconds: float | None) -> int:
     django.setup()
     from django.core.management import CommandError, call_command
 
-    from loadtest.demo.demo_user import demo_login
+    from loadtest.demo.login import demo_login
 
     code, output = 0, Path(os.environ.get("DEMO_OUTPUT", "report"))
     try:

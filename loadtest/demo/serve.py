@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 from loadtest.commandline.arguments import typed
 from loadtest.commandline.program import end_as_ctrl_c
-from loadtest.demo.__main__ import SERVE_PORT
+from loadtest.demo import SERVE_PORT
 from loadtest.servers import ServerError
 from loadtest.servers.embedded import migrate, using, what_is_left
 from loadtest.servers.lab import Lab
@@ -48,7 +48,7 @@ def serve(stack: ExitStack, port: int) -> None:
     import django  # only now: the settings read the addresses of the servers when they are imported
 
     django.setup()
-    from loadtest.demo.demo_user import demo_login
+    from loadtest.demo.login import demo_login
     from loadtest.servers.background import BackgroundWorker
     from loadtest.servers.webserver import WebServer
 

@@ -1,1 +1,1 @@
-"""The exhaustive interleaving explorer: every schedule of real workers on real servers (docs/explorer.md)."""
+"""The explorer on the ledger: strategies and locks as its subjects, campaigns over them, and their judge."""

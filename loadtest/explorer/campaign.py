@@ -69,7 +69,7 @@ class Campaign:
         yield from (_result(*each, control) for each in early)
 
     def replays(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Repeat the one schedule of each job. Yields the answers as they come (exploration/explore.py, `replay`)."""
+        """Repeat the one schedule of each job. Yields the answers as they come (explore.py, `replay`)."""
         with Lanes(min(self.lanes, max(len(self.jobs), 1))) as lanes:
             for job, answer in lanes.explore(self.jobs):
                 yield job, _replayed(answer)

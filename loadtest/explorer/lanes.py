@@ -22,7 +22,7 @@ from loadtest.explorer.job import Job
 from loadtest.servers import Postgres, ServerError, Valkey
 
 #: no crash of the server is explored: what it writes need not reach the disk. Deadlocks are the explorer's own
-#: business (servers/postgres.py), and nothing may happen in the background
+#: business (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
 SETTINGS = {
     "deadlock_timeout": "1h",
     "fsync": "off",

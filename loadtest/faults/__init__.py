@@ -1,0 +1,1 @@
+"""Hazards, really done to real processes and servers."""

@@ -1,0 +1,1 @@
+"""What the clients saw: each call, journalled as it happens."""

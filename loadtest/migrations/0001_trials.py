@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="results",
-                        to="loadtest.trials.trial",
+                        to="loadtest.trial",
                     ),
                 ),
             ],

@@ -1,4 +1,4 @@
-"""The service under attack: `python -m loadtest.demo.serve`, as a user starts it, and which processes it consists of."""
+"""The service under attack, as a user starts it (`make serve`), and which processes it consists of."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What a history is worth: the laws, the doubts, the words."""

@@ -25,10 +25,10 @@ UNANSWERED = b"*3\r\n" + packed(b"CLIENT", b"REPLY", b"SKIP")
 FENCE_NUMBER = packed(b"number")
 
 _QUEUE = "queue.lua"
-ACQUIRE = LuaScript("take.lua", _QUEUE, "acquire.lua")
-LEAVE = LuaScript(_QUEUE, "leave.lua")
-RELEASE = LuaScript("hand.lua", _QUEUE, "release.lua")
-EXTEND = LuaScript(_QUEUE, "extend.lua")
+ACQUIRE = LuaScript("take.lua", _QUEUE, "acquire.lua", package=__package__)
+LEAVE = LuaScript(_QUEUE, "leave.lua", package=__package__)
+RELEASE = LuaScript("hand.lua", _QUEUE, "release.lua", package=__package__)
+EXTEND = LuaScript(_QUEUE, "extend.lua", package=__package__)
 
 
 class Calls:

@@ -1,0 +1,1 @@
+"""Where a worker stops: before each command, sleep, wait and look at a clock."""

@@ -32,7 +32,7 @@ class Patches:
         self._holders, self._modules = {}, len(sys.modules)
         for module in list(sys.modules.values()):
             names = getattr(module, "__dict__", None)
-            if not isinstance(names, dict) or str(names.get("__name__")).startswith("loadtest.explorer."):
+            if not isinstance(names, dict) or str(names.get("__name__")).startswith("lost_update_lab."):
                 continue
             for name, value in list(names.items()):
                 if callable(value):

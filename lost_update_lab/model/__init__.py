@@ -1,0 +1,1 @@
+"""The words of the engine: workers, commands, transitions, servers, bounds."""

@@ -36,7 +36,7 @@ class Bounds:
     waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
     `attempts`: how often a waiter whose attempts all change something is let try on.
     `budget`: seconds of real time, None: no limit. `recorded`: what workers are known to do need not be computed
-    again by their own code (recording.py). `composed`: schedules of known steps need not be executed (in_memory_run.py).
+    again by their own code (recording.py). `composed`: schedules of known steps are not executed (in_memory_run.py).
     `followed`: along a path that was walked before, what may happen next need not be worked out again; None: where it
     is recorded."""
 

@@ -1,0 +1,1 @@
+"""A schedule by its id: played again, made smaller, annotated."""

@@ -116,7 +116,7 @@ def play(
 
 
 def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser, below: Size | None = None) -> Found:
-    """The same without any server, where every step is known (in_memory_run.py). Raises Unknown; and NotSmaller, as soon as
+    """The same without any server, where each step is known (in_memory_run.py). Raises Unknown; NotSmaller as soon as
     it will not be smaller than `below`."""
     noted = _Noted(choose, below)
     run = stage.composed(noted)

@@ -1,0 +1,1 @@
+"""One schedule, executed or composed of known steps."""

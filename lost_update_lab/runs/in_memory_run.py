@@ -1,7 +1,7 @@
 """A schedule that is composed of known steps: no worker's code runs, and no server is asked.
 
 What a worker does next follows from what it was told (recording.py). What a server answers, and holds then, follows
-from what it holds and what it is asked: once it has answered a question, that is known too (model/server_memory.py). So where
+from what it holds and what it is asked: once it has answered a question, that is known (server_memory.py). So where
 both are known, a schedule need not be executed to be covered, and need not begin at its beginning: at each decision a
 copy of the run is kept, and the next schedule goes on from there. At the first unknown answer the schedule is executed,
 from its beginning, on the servers, and what they answer is known from then on.

@@ -1,0 +1,1 @@
+"""The state of one schedule, and the rules that change it."""

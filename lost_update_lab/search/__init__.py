@@ -1,0 +1,1 @@
+"""Which schedules are tried, and in which order."""

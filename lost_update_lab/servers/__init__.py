@@ -1,0 +1,1 @@
+"""The servers as the engine sees them: contents, locks, leases, who is blocked."""

@@ -1,0 +1,1 @@
+"""A schedule, told: sentences, lanes, pictures."""

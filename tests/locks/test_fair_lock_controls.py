@@ -17,7 +17,7 @@ def without(monkeypatch):
     def replace(script: str, old: str, new: str) -> None:
         usual = getattr(attempt, script)
         assert old in usual.text
-        broken = LuaScript(*usual.filenames)
+        broken = LuaScript(*usual.filenames, package=usual.package)
         broken.text = usual.text.replace(old, new)
         monkeypatch.setattr(attempt, script, broken)
         attempt.calls.cache_clear()

@@ -27,7 +27,7 @@ ANSWERED = [
     *("replicated", "durable", "token-pubsub", "token-queue", "fenced", "redis-py", "python-redis-lock"),
     *("django-redis", "fair-lock"),
 ]
-SCRIPTS = sorted(Path(locks.__file__).parent.glob("*.lua"))
+SCRIPTS = sorted(Path(locks.__file__).parent.rglob("*.lua"))
 
 
 @pytest.mark.parametrize("slug", LOCKS)

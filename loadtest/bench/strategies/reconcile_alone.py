@@ -1,4 +1,4 @@
-"""Runs in a process of its own, so that its peak memory is its own: `python -m loadtest.bench.strategies.reconcile_alone BOOK`.
+"""A process of its own has a peak memory of its own: `python -m loadtest.bench.strategies.reconcile_alone BOOK`.
 
 Prints seconds, growth of the peak memory in MiB, and whether the books balance, as JSON.
 """

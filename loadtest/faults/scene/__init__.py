@@ -1,0 +1,1 @@
+"""Where a hazard strikes: the servers, the proxy, the moment."""

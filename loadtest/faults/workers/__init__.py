@@ -1,0 +1,1 @@
+"""The processes that post while a hazard strikes."""

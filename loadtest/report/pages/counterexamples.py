@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import relpath
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES, find
 from loadtest.explorer.brief import brief
 from loadtest.explorer.campaign import Campaign
@@ -23,7 +23,7 @@ from loadtest.report.pages.reference import textbook_file
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 
-PATH = Path(__file__).resolve().parent.parent / "docs" / "counterexamples.md"
+PATH = BASE_DIR / "docs" / "counterexamples.md"
 BEGIN, END = "<!-- counterexamples: begin -->", "<!-- counterexamples: end -->"
 NO_FAULT = "no fault"
 WITHOUT_A_WITHDRAWAL = """Two deposits, and no withdrawal: of `check-then-decrement` (sells what is not there) and

@@ -7,16 +7,16 @@ it no longer fits the code: a strategy or a hazard that it has not, or a claim t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES, find
 from loadtest.faults.hazards import HAZARDS
 from loadtest.report.pages.kinds import GROUPS, group_of
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 
-PATH = Path(__file__).resolve().parent.parent / "docs" / "faults.md"
+PATH = BASE_DIR / "docs" / "faults.md"
 BEGIN, END = "<!-- fault_matrix: begin -->", "<!-- fault_matrix: end -->"
 LETTERS = {
     "created": "C",

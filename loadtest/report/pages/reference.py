@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES
 from loadtest.faults.sentences import about
 from loadtest.workloads import WORKLOADS
 from locks import LOCKS
 from locks.hazards import ALL, Hazard
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = BASE_DIR
 PATH = ROOT / "docs" / "reference.md"
 COLUMNS = ("", "guarantees", "breaks when", "round trips", "withstands (a claim)", "source")
 

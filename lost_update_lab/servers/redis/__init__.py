@@ -1,0 +1,1 @@
+"""Redis and Valkey as the engine sees them."""

@@ -50,7 +50,7 @@ def test_the_list_leads_to_every_page() -> None:
         assert f'href="{reverse("admin:loadtest_strategy", args=[slug])}"' in page
 
 
-@pytest.mark.parametrize("slug", ["nonesuch", "os:getcwd", "loadtest.demo.__main__:main"])
+@pytest.mark.parametrize("slug", ["nonesuch", "os:getcwd", "loadtest.demo:main"])
 def test_what_is_no_strategy_has_no_page(slug: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ledger.strategies.find_lock", lambda slug: pytest.fail("an address imports nothing"))

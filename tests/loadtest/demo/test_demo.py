@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.demo.demo_user import demo_login
+from loadtest.demo.login import demo_login
 from tests.loadtest.family import Family
 
 Start = Callable[..., Family]
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """`start("loadtest.demo.__main__", DEMO_SECONDS="1")`"""
+    """`start("loadtest.demo", DEMO_SECONDS="1")`"""
     with ExitStack() as families:
 
         def start(module: str, **variables: str) -> Family:
@@ -45,7 +45,7 @@ def start(folder: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def demo(start: Start, folder: Path) -> Family:
-    return start("loadtest.demo.__main__", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
+    return start("loadtest.demo", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
 
 
 @pytest.mark.whole_command
@@ -139,7 +139,7 @@ def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
 
 @pytest.mark.parametrize(("given", "told"), [("soon", "'soon' is no duration"), ("0", "'0': more than 0")])
 def test_bad_seconds_are_bad_usage(start: Start, given: str, told: str) -> None:
-    demo = start("loadtest.demo.__main__", DEMO_SECONDS=given)
+    demo = start("loadtest.demo", DEMO_SECONDS=given)
     assert demo.process.wait(timeout=200) == 2
     assert f"DEMO_SECONDS: {told}" in demo.log.read_text()
 
