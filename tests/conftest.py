@@ -103,3 +103,14 @@ def postgres_server() -> Iterator[Callable[..., Postgres]]:
             return servers.enter_context(Postgres(**options))
 
         yield start
+
+
+#: what the explorer asks of PostgreSQL: it finds deadlocks itself, and its servers need not survive a crash
+EXPLORED = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}
+
+
+@pytest.fixture(scope="session")
+def explorer_urls() -> Iterator[tuple[str, str]]:
+    """A PostgreSQL and a Valkey that only searches use."""
+    with Postgres(settings=EXPLORED) as postgres, Valkey() as valkey:
+        yield postgres.url, valkey.url

@@ -58,7 +58,7 @@ class WebServer(Server):
 
     def command(self) -> list[str]:
         options = {
-            "config": BASE_DIR / "ledger" / "gunicorn.py",
+            "config": BASE_DIR / "ledger" / "http" / "gunicorn.py",
             "bind": f"127.0.0.1:{self.port}",
             "workers": self.workers,
             "threads": self.threads,

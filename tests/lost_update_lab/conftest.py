@@ -7,21 +7,12 @@ from typing import Any
 
 import pytest
 
-from loadtest.servers import Postgres, Valkey
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.search.search import Result, Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab.bank import CONTENTS, Bank
-
-SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off"}
-
-
-@pytest.fixture(scope="session")
-def explorer_urls() -> Iterator[tuple[str, str]]:
-    with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
-        yield postgres.url, valkey.url
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadtest.bench.explorer import frontrun
+from loadtest.bench.explorer import frontrun_program
 from loadtest.bench.explorer.cases import Case
 from loadtest.bench.explorer.rates import rates
 from loadtest.bench.locks.peer_python import NotInstalled, python_with
@@ -29,7 +29,7 @@ def measure(case: Case, seconds: float, install: bool, database: str, redis_url:
         python = python_with(PEER, NEEDS, make=install)
     except NotInstalled as error:
         return row | not_run(error)
-    script = Path(frontrun.__file__)
+    script = Path(frontrun_program.__file__)
     command = [python.with_name(PEER), python, script, case.name, database, redis_url, seconds]
     patience = 2 * seconds + MARGIN
     out, complaint, in_time = answer([str(word) for word in command], patience)

@@ -11,7 +11,7 @@ from loadtest.bench import neighbours
 from loadtest.bench.measured import Measured
 from loadtest.bench.strategies import bulk as bulk
 from loadtest.bench.strategies import rates as rates
-from loadtest.bench.strategies.fresh_databases import fresh_databases
+from loadtest.bench.strategies.databases import fresh_databases
 from loadtest.bench.strategies.goals import MILLION
 from loadtest.trials.environment import environment
 

@@ -26,7 +26,7 @@ from loadtest.bench.measured import Row, failed
 from loadtest.bench.spread import ratios, spread
 from loadtest.bench.strategies import reconcile_alone
 from loadtest.bench.strategies.callers import fresh_book, held
-from loadtest.bench.strategies.fresh_databases import Turn, settle
+from loadtest.bench.strategies.databases import Turn, settle
 
 ACCOUNTS = 100
 #: a session is a core's work of the server's, and the client works beside them

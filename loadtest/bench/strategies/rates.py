@@ -9,7 +9,7 @@ from loadtest.bench.children import ChildFailed
 from loadtest.bench.measured import Row, failed, not_run
 from loadtest.bench.spread import ratios, spread
 from loadtest.bench.strategies import callers, pgbench
-from loadtest.bench.strategies.fresh_databases import Turn
+from loadtest.bench.strategies.databases import Turn
 
 CALLERS = 8
 WINDOW = 64

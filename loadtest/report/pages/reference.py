@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,14 +86,16 @@ def contract() -> Iterator[str]:
 
 def page_of(folder: str, entry: type[Any]) -> Path:
     """Return where its file is, if somebody wrote one for it."""
-    return ROOT / folder / (entry.__module__.rpartition(".")[2] + ".py")
+    name = entry.__module__.rpartition(".")[2]
+    package = ROOT / folder / name / "__init__.py"
+    return package if package.is_file() else ROOT / folder / f"{name}.py"
 
 
 def textbook_file(folder: str, entry: type[Any]) -> Path:
     """Return the file whose docstring is its textbook page."""
     page = page_of(folder, entry)
     if not page.is_file():  # a lock's strategy is made, not written: its page is the lock's
-        page = ROOT / Path(*entry.factory.__module__.split(".")).with_suffix(".py")
+        page = Path(str(sys.modules[entry.factory.__module__].__file__))
     return page
 
 

@@ -18,7 +18,7 @@ from django.core.management import call_command
 
 from loadtest.bench import explorer
 from loadtest.bench.explorer import cores as explorer_cores
-from loadtest.bench.explorer import frontrun as explorer_frontrun
+from loadtest.bench.explorer import frontrun_program
 from loadtest.bench.explorer import goals as explorer_goals
 from loadtest.bench.explorer import peer as explorer_peer
 from loadtest.bench.explorer import rounds as explorer_rounds
@@ -182,7 +182,7 @@ def explore(*, setup, reproduce_on_failure, **options):
 def test_of_a_peer_the_search_alone_is_timed(tmp_path: Path, explorer_urls: tuple[str, str]) -> None:
     """Neither its imports nor its replays: ours are not in our time."""
     (tmp_path / "frontrun.py").write_text(STUB)
-    script = str(explorer_frontrun.__file__)
+    script = str(frontrun_program.__file__)
     done = subprocess.run(
         [sys.executable, script, "no lock", *explorer_urls, "5"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},

@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 from ledger.models import Book
 from loadtest.bench.strategies.callers import fresh_book
-from loadtest.bench.strategies.fresh_databases import NOT_ALLOWED, fresh_databases
+from loadtest.bench.strategies.databases import NOT_ALLOWED, fresh_databases
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
@@ -26,7 +26,7 @@ def one(statement: str) -> object:
 def _none_is_left(committed_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of those that this test makes: another process of tests may be at its own, on the same server."""
     mine, here = uuid4().hex, connection.settings_dict["NAME"]
-    monkeypatch.setattr("loadtest.bench.strategies.fresh_databases.token_hex", lambda _: mine)
+    monkeypatch.setattr("loadtest.bench.strategies.databases.token_hex", lambda _: mine)
     yield
     assert connection.settings_dict["NAME"] == here
     assert one("SELECT current_database()") == here

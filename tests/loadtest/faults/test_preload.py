@@ -7,7 +7,7 @@ from ledger.addresses import BASE_DIR
 
 FIRST = """
 import importlib.metadata, sys
-import loadtest.preload
+import loadtest.faults.workers.preload
 there = set(sys.modules)
 importlib.metadata.entry_points = None  # reads what every installed package says of itself
 from ledger.strategies import find

@@ -16,7 +16,7 @@ from loadtest.history.observed import Answers
 WRITER = """
 import sys
 from ledger.reconcile import Outcome
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
 journal.complete("a", Outcome.OK, retries=2)
@@ -98,7 +98,7 @@ def test_a_torn_last_line_is_no_event_but_garbage_inside_is_an_error(tmp_path: P
 FULL_DISK = """
 import os, resource, sys
 from ledger.reconcile import Outcome
-from loadtest.journal import Journal
+from loadtest.history.journal import Journal
 journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
 here, most = resource.getrlimit(resource.RLIMIT_FSIZE)

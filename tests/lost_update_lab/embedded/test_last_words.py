@@ -27,12 +27,12 @@ def names_below(pid: int) -> set[str]:
 
 STOPPED = """
 import os, signal
-from loadtest.program import run
+from loadtest.commandline.program import run
 run(lambda: os.kill(os.getpid(), signal.SIGINT) or signal.pause())
 """
 STOPPED_WITHIN = """
 import os, signal
-from loadtest.program import run
+from loadtest.commandline.program import run
 from loadtest.servers.embedded import using
 def body():
     with using():

@@ -1,4 +1,4 @@
-"""Runs in an environment of its own, without this project: `python frontrun.py CASE DATABASE REDIS SECONDS`.
+"""Runs in an environment of its own, without this project: `python frontrun_program.py CASE DATABASE REDIS SECONDS`.
 
 Prints as JSON what frontrun says of the case: schedules, seconds of its search alone, its verdict; then, in a line
 more, also whether it could repeat what it found. Its search has no bound of preemptions, as ours has none; each worker
@@ -19,7 +19,7 @@ REPLAYS = 10
 
 def main() -> None:
     sys.path.insert(0, str(Path(__file__).parent))
-    from explorer_cases import CASES
+    from cases import CASES
 
     name, database, address, seconds = sys.argv[1:5]
     explore = explorer(CASES[name], database, address, float(seconds))
