@@ -15,7 +15,6 @@ from django.core.management import CommandError
 
 from ledger.strategies import CONTROL, find, known
 from loadtest.commandline.arguments import writable_folder
-from loadtest.faults.hazards import HAZARDS
 from loadtest.verdict.claims import Exit
 
 EXIT_CODES = (
@@ -98,14 +97,6 @@ def wanted(options: dict[str, Any]) -> tuple[str, ...]:
         except LookupError as error:
             raise usage(error) from error
     return named
-
-
-def hazards(options: dict[str, Any]) -> tuple[str, ...]:
-    """Return what --hazard names, each once. Raises CommandError."""
-    for name in options["hazard"]:
-        if name not in HAZARDS:
-            raise unknown("hazard", name, HAZARDS)
-    return tuple(dict.fromkeys(options["hazard"]))
 
 
 def gates(options: dict[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ledger.reconcile import Outcome
-from loadtest.faults.workers.deeds import Overdue
+from loadtest.faults.workers.desk import Overdue
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
 

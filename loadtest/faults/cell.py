@@ -20,8 +20,7 @@ from loadtest.faults.withdrawals import Withdrawals
 from loadtest.faults.workers.crew import Pool
 from loadtest.history import calls as history
 from loadtest.trials.availability import missing
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, Witness
+from loadtest.trials.trial import Result, Trial, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard

@@ -20,7 +20,7 @@ from loadtest.faults.hazards.crash_holding import CrashHolding
 from loadtest.faults.play import play
 from loadtest.faults.scene.site import Site
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.result import Result
+from loadtest.trials.trial import Result
 from loadtest.verdict.words import Word
 
 Party = tuple[Cell, ...]

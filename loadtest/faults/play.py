@@ -16,8 +16,7 @@ from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.site import Site, judged_on
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.result import Result
-from loadtest.trials.trial import run, skipped
+from loadtest.trials.trial import Result, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 from loadtest.verdict.words import Word

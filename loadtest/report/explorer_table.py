@@ -13,10 +13,9 @@ from rich.text import Text
 from loadtest.explorer.explored import HAZARDS
 from loadtest.explorer.findings import undecided
 from loadtest.report.narrow import blank, filled, width_of
-from loadtest.report.pages.fault_matrix import LETTERS
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees
-from loadtest.verdict.words import Word
+from loadtest.verdict.words import LETTERS, Word
 from lost_update_lab.replay.shrink import TIMES
 
 SHORT = {

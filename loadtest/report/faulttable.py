@@ -22,8 +22,8 @@ from rich.text import Text
 from loadtest.faults.hazards import HAZARDS
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
-from loadtest.report.pages.fault_matrix import LETTERS
 from loadtest.report.terminal import STYLE, was_stopped
+from loadtest.verdict.words import LETTERS
 
 TITLE = "What happens to the money"
 #: cells of words: what they say in short

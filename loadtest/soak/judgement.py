@@ -18,8 +18,7 @@ from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
 from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
 from loadtest.swarm.import_comparison import history_of
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, Witness, run
+from loadtest.trials.trial import Result, Trial, Witness, run
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, count_law
 from loadtest.verdict.stall import longest_stall

@@ -19,8 +19,7 @@ from ledger.strategies import CONTROL
 from loadtest import models
 from loadtest.swarm.compare import Plan, once
 from loadtest.trials import records
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, skipped
+from loadtest.trials.trial import Result, Trial, skipped
 from loadtest.verdict.words import Word
 
 COMMAND = "swarm"

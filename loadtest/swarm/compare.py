@@ -14,8 +14,7 @@ from loadtest.servers.webserver import WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, run, skipped
+from loadtest.trials.trial import Result, Trial, run, skipped
 from loadtest.verdict.words import Word
 from loadtest.workloads.imports import Imports
 

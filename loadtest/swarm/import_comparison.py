@@ -25,8 +25,7 @@ from loadtest.swarm.import_plan import ImportFiles
 from loadtest.trials import records
 from loadtest.trials.availability import missing
 from loadtest.trials.deadlocks import deadlocks
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, Witness, run, skipped
+from loadtest.trials.trial import Result, Trial, Witness, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.words import Word
 from loadtest.workloads import Opening

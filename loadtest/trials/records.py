@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from loadtest import models
 from loadtest.trials.environment import environment
-from loadtest.trials.result import Result
+from loadtest.trials.trial import Result
 
 
 def begin(

@@ -14,15 +14,16 @@ from typing import Any, Protocol
 
 from ledger.books import open_book
 from ledger.models import Book
+from ledger.reconcile import Books
 from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
 from loadtest.history.calls import History
 from loadtest.history.observed import Observed
 from loadtest.trials.deadlocks import deadlocks
-from loadtest.trials.result import Result
+from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.evidence import Doubt, Evidence, Stall
-from loadtest.verdict.judge import judge, not_run
+from loadtest.verdict.judge import Verdict, judge, not_run
 from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
 from loadtest.workloads import Workload
@@ -79,6 +80,62 @@ class Witness:
     doubts: tuple[Doubt, ...] = ()
     #: further fields of the result
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One trial, judged. `books`, `witness`, `book` are None when it was not run."""
+
+    trial: Trial
+    verdict: Verdict
+    book: Book | None = None
+    books: Books | None = None
+    witness: Witness | None = None
+    observed: Observed = field(default_factory=Observed)
+    deadlocks: int = 0
+
+    @property
+    def word(self) -> Word:
+        return self.verdict.word
+
+    @property
+    def claimed(self) -> bool:
+        """Does the subject claim to come through this trial?"""
+        return claims(self.trial.withstands, self.trial.planned)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result's object, with every field of the JSON files and the evidence behind them."""
+        trial = self.trial
+        return {
+            "strategy": trial.strategy,
+            "title": find(trial.strategy).title,
+            **self.verdict.as_json(),
+            "claims": sorted(trial.withstands),
+            "claimed": self.claimed,
+            "agrees": agrees(self.claimed, self.word),
+            "workload": trial.workload.slug,
+            "accounts": trial.workload.accounts,
+            "store": trial.store,
+            "adversary": trial.adversary,
+            "settings": dict(trial.settings),
+            **self._numbers(),
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        if self.books is None or self.witness is None or self.book is None:
+            return {}
+        books = self.books.as_json()
+        del books["accounts"]  # one object for each of thousands: `manage.py reconcile` has them
+        return {
+            "book": str(self.book.pk),
+            **books,
+            "overlaps": self.observed.overlaps,
+            "operations": self.witness.history.counts(),
+            "errors": self.witness.history.errors(),
+            **self.witness.history.rates(),
+            "deadlocks": self.deadlocks,
+            **self.witness.facts,
+        }
 
 
 class Callers(Protocol):

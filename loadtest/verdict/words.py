@@ -41,6 +41,18 @@ MEANING = {
     "not-run": "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
 }
 
+#: one letter each, where a table has no room for the word
+LETTERS = {
+    "created": "C",
+    "lost": "L",
+    "oversold": "O",
+    "stalled": "S",
+    "refused": "R",
+    "inconclusive": "?",
+    "kept": "k",
+    "not-run": "·",
+}
+
 #: why something is `not-run` among the results of a run that did not come to its end
 STOPPED = "the run was stopped before it came to this"
 

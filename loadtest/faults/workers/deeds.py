@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import select
 import threading
 import time
@@ -10,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import _GeneratorContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from loadtest.faults.workers.worker import Desk
+from loadtest.faults.workers.desk import Desk
 
 
 def release_foreign(desk: Desk) -> str:
@@ -55,20 +53,6 @@ def _lock(desk: Desk) -> Any:
     return build(factory, f"{desk.book.pk}:A0001", **resources(desk.book), **keywords)
 
 
-def silence(threads: set[threading.Thread]) -> list[str]:
-    """Raise SystemExit in every thread that is not of `threads`: what a bug in a renewal thread does to it."""
-    struck = []
-    for each in threading.enumerate():
-        if each not in threads and each is not threading.current_thread() and each.ident:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(each.ident), ctypes.py_object(SystemExit)
-            )
-            struck.append(each)
-    for each in struck:
-        each.join(5)
-    return [each.name for each in struck if not each.is_alive()]
-
-
 def clock(desk: Desk) -> float:
     """Return what this process takes for the time."""
     return time.time()
@@ -89,11 +73,6 @@ def disconnect(desk: Desk, sql: bool) -> None:
     redis_client().connection_pool.disconnect()
     if sql:
         connections.close_all()
-
-
-class Overdue(BaseException):
-    """Whoever stood inside was let on when its lease may have been over. No `except Exception` of a strategy or of a
-    stranger's lock goes on in its place."""
 
 
 class Halfway(list[Any]):

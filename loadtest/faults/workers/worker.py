@@ -13,150 +13,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import signal
 import threading
 import time
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.faults.workers import deeds
-from loadtest.faults.workers.way import Way
+from loadtest.faults.workers.desk import Desk
 
 PR_SET_PDEATHSIG = 1
-Legs = tuple[tuple[str, int], ...]
-
-
-class Desk:
-    """What the process works with."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self.pipe, self.way = pipe, Way()
-        self.gated = False
-        self.halfway = False
-        self.lines = 0  # of an import, until it stops
-        self.stale: list[float] = []  # when it read from a replica
-        self.span = (0.0, 0.0)
-        self.book: Any = None
-        self.sign = 1
-        self.journal: Any = None
-        self.chance = random.Random()  # noqa: S311  (no secret)
-        self.threads: set[threading.Thread] = set()
-        self.crowd: ThreadPoolExecutor | None = None
-
-    def open(
-        self,
-        book: str,
-        folder: str,
-        env: dict[str, str],
-        sentinels: list[Any],
-        seed: int,
-        number: int,
-        withdraws: bool,
-    ) -> None:
-        """`number`: of the worker in its cell; its chances come from it and the seed. `withdraws`: and not deposits."""
-        from django.db import close_old_connections, connection
-
-        from ledger.models import Book
-        from loadtest.history.journal import Journal
-
-        self.way.take(env, sentinels)
-        close_old_connections()  # the database may have been restarted since
-        os.environ["PGAPPNAME"] = book  # for connections to come, and for this one: see sight.deadlocks
-        connection.ensure_connection()
-        self.name_session()
-        self.chance.seed(f"{seed}:{number}")
-        random.seed(f"{seed}:{number}:strategy")
-        self.book = Book.objects.get(pk=book)
-        self.sign = -1 if withdraws else 1
-        if self.journal:
-            self.journal.close()
-        self.journal = Journal(folder)
-        self.threads = set(threading.enumerate())
-
-    def name_session(self) -> None:
-        """This thread's connection, if it has one, bears the name of the book."""
-        from django.db import connection
-
-        if connection.connection:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('application_name', %s, false)", [os.environ["PGAPPNAME"]])
-
-    def think(self, _strategy: Any) -> None:
-        if self.lines and threading.current_thread() is threading.main_thread():
-            self.lines -= 1
-            self.gated = self.lines == 0
-        if self.gated and threading.current_thread() is threading.main_thread():
-            self.gated = False
-            self.stand()
-        else:
-            time.sleep(self.chance.uniform(*self.span))
-
-    def stand(self) -> None:
-        """Stand inside until the judge says "go". Raises Overdue if that comes too late."""
-        self.pipe.send(("inside", self.facts()))
-        while (told := self.pipe.recv())[0] != "go":
-            if told == ("silence",):
-                self.pipe.send(("silenced", deeds.silence(self.threads)))
-        if told[1:] and (late := time.monotonic() - told[1]) > 0:
-            raise deeds.Overdue(f"{late:.2f} s too late")
-
-    def facts(self) -> dict[str, Any]:
-        from django.db import connections
-
-        connection = connections["default"].connection
-        return {
-            "pid": os.getpid(),
-            "at": time.monotonic(),
-            "session": connection.info.backend_pid if connection and not connection.closed else None,
-            "threads": self.left_over(),
-        }
-
-    def left_over(self) -> list[str]:
-        """The names of the threads that postings to this book have begun."""
-        return [each.name for each in threading.enumerate() if each not in self.threads]
-
-    def post(
-        self, count: int, think: tuple[float, float], lease: float, gated: bool, at: float = 0.0
-    ) -> dict[str, Any]:
-        """Post `count` times under `lease`, from the time `at`, in seconds since the epoch."""
-        self.span, self.gated = think, gated
-        self.book.settings["lease"] = lease
-        time.sleep(max(0.0, at - time.time()))
-        seen = [self.one() for _ in range(count)]
-        self.gated = False
-        return {"outcomes": seen, "threads": self.left_over()}
-
-    def one(self, legs: Legs | None = None) -> str:
-        """Post once: a deposit (a withdrawal, if the cell withdraws), or what `legs` says. Returns what came of it."""
-        from django.db import close_old_connections
-
-        from ledger.books import post
-        from ledger.posting import Busy, Line, Posting, Refused
-        from ledger.reconcile import Outcome
-
-        with suppress(Exception):
-            close_old_connections()  # as at the start of a request: a broken session is not used again
-        legs = legs or (("A0001", self.sign * self.chance.randint(1, 10_000)),)
-        key = uuid.uuid4().hex
-        self.journal.invoke(key, legs, f"worker {os.getpid()}")
-        outcome, told, more = Outcome.INFO, "", {}
-        try:
-            more = {"retries": post(self.book, Posting(key, tuple(Line(*leg) for leg in legs))).retries}
-            outcome = Outcome.OK
-        except (Refused, Busy) as error:
-            outcome, told, more = Outcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
-        except KeyboardInterrupt:
-            told = "KeyboardInterrupt: interrupted"
-        except deeds.Overdue as error:
-            told = f"{deeds.Overdue.__name__}: {error}"
-        except Exception as error:  # noqa: BLE001  (whatever a stranger's lock raises: it is unknown)
-            told = f"{type(error).__name__}: {error}"
-        self.journal.complete(key, outcome, error=told, **more)
-        return told or str(outcome.value)
 
 
 def _quietly(_: object) -> None:

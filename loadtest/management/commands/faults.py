@@ -16,6 +16,7 @@ from ledger.strategies import CARD, STRATEGIES
 from loadtest.commandline import subjects
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.program import end_as_ctrl_c
+from loadtest.faults import chosen
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.hazards.crash_holding import CrashHolding
@@ -124,7 +125,7 @@ def _plan(options: dict[str, Any]) -> Plan:
     seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
     return Plan(
         strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),
-        hazards=subjects.hazards(options) or tuple(HAZARDS),
+        hazards=chosen.hazards(options) or tuple(HAZARDS),
         repeat=options["repeat"],
         seed=seed,
     )

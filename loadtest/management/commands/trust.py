@@ -22,10 +22,10 @@ from loadtest.commandline import subjects
 from loadtest.commandline.arguments import typed
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
-from loadtest.report.card import COURTS, Card, card, report_of
+from loadtest.faults import chosen
+from loadtest.report.card import COURTS, Card, card, report_of, sentences, table
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
-from loadtest.report.trust import sentences, table
 from loadtest.servers import ServerError
 from loadtest.servers.children import child_environment
 from loadtest.servers.embedded import migrate, using
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         named = subjects.wanted(options)
         if not named:
             raise subjects.usage("which lock? --lock mylocks:mine, or --strategy token")
-        subjects.hazards(options)  # `explore` and `faults` would ask after the swarm only
+        chosen.hazards(options)  # `explore` and `faults` would ask after the swarm only
         subjects.gates(options)
         folder = options["output"].absolute()
         subjects.writable(folder)

@@ -14,20 +14,10 @@ from ledger.strategies import STRATEGIES, find
 from loadtest.faults.hazards import HAZARDS
 from loadtest.report.pages.kinds import GROUPS, group_of
 from loadtest.verdict.claims import agrees, claims
-from loadtest.verdict.words import Word
+from loadtest.verdict.words import LETTERS, Word
 
 PATH = BASE_DIR / "docs" / "faults.md"
 BEGIN, END = "<!-- fault_matrix: begin -->", "<!-- fault_matrix: end -->"
-LETTERS = {
-    "created": "C",
-    "lost": "L",
-    "oversold": "O",
-    "stalled": "S",
-    "refused": "R",
-    "inconclusive": "?",
-    "kept": "k",
-    "not-run": "·",
-}
 WORDS = {letter: Word(name) for name, letter in LETTERS.items()}
 #: kept as claimed; without the claim it is "k"
 CLAIMED = "**K**"

@@ -12,8 +12,8 @@ from ledger.books import open_book
 from loadtest.faults import matrix, play
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.workers.worker import Desk
-from loadtest.trials.result import Result
+from loadtest.faults.workers.desk import Desk
+from loadtest.trials.trial import Result
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 

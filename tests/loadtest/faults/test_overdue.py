@@ -13,7 +13,7 @@ from loadtest.faults.play import play
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.scene.site import private_servers
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.result import Result
+from loadtest.trials.trial import Result
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 

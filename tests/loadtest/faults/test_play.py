@@ -15,8 +15,7 @@ from loadtest.faults.play import again
 from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK
 from loadtest.faults.workers.crew import Pool
 from loadtest.history.calls import History
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Witness
+from loadtest.trials.trial import Result, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.judge import Verdict, judge
 from loadtest.verdict.words import Word

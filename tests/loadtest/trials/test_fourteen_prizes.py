@@ -19,8 +19,7 @@ from ledger.strategies.check_then_decrement import CheckThenDecrement
 from loadtest import workloads
 from loadtest.history.calls import Call, History
 from loadtest.servers import Valkey
-from loadtest.trials.result import Result
-from loadtest.trials.trial import Trial, Witness, run
+from loadtest.trials.trial import Result, Trial, Witness, run
 from loadtest.verdict.words import Word
 
 pytestmark = pytest.mark.usefixtures("committed_db")

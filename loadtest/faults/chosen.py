@@ -1,0 +1,16 @@
+"""Which hazards a command was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadtest.commandline.subjects import unknown
+from loadtest.faults.hazards import HAZARDS
+
+
+def hazards(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return what --hazard names, each once. Raises CommandError."""
+    for name in options["hazard"]:
+        if name not in HAZARDS:
+            raise unknown("hazard", name, HAZARDS)
+    return tuple(dict.fromkeys(options["hazard"]))
