@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 from tests.test_house import ROOT, sources, tracked
@@ -11,6 +12,14 @@ NAMED = re.compile(r"(docs/[\w/.-]+?\.md)(?:, '([^']+)')?")
 CODE = re.compile(r"```.*?```", re.DOTALL)
 ANCHOR = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+#: a file of the project, as prose names it: `locks/token_lock.py`, `token_lock.py`, `tests/ledger/test_race*.py`
+FILE = re.compile(r"(?<![\w/.*-])(?:\w[\w/.-]*/)?[\w*-]+\.(?:py|lua|toml)\b")
+DECISION = re.compile(r"(?:docs/decisions/|decisions? )(\d{1,4})\b")
+#: files that a reader writes
+EXAMPLES = {"mylocks.py"}
+
+LONGEST_LINE = 100
 
 REPLAY = re.compile(r"explore --replay ([\w:./-]+)")
 
@@ -83,3 +92,54 @@ def test_a_page_that_is_not_there_is_seen() -> None:
     assert missing("read docs/nowhere.md") == ["docs/nowhere.md"]
     assert missing("read docs/explorer.md, 'No such heading'") == ["docs/explorer.md, 'No such heading'"]
     assert missing("read docs/explorer.md, 'Other clients'") == []
+
+
+def unknown_files(text: str, known: set[str]) -> list[str]:
+    """Files, and numbers of decisions, that `text` names and that the project does not have."""
+    files = [
+        name
+        for name in FILE.findall(text)
+        if name not in EXAMPLES
+        and not any(fnmatch(each, name) or fnmatch(each, f"*/{name}") for each in known)
+    ]
+    decisions = {int(Path(each).name[:4]) for each in known if re.match(r"docs/decisions/\d{4}", each)}
+    return files + [f"decision {number}" for number in DECISION.findall(text) if int(number) not in decisions]
+
+
+def test_files_and_decisions_that_pages_and_sources_name_exist() -> None:
+    known = {str(path.relative_to(ROOT)) for path in tracked()}
+    told = [path for path in (*tracked("*.md"), *sources()) if "tests" not in path.relative_to(ROOT).parts]
+    assert {str(path): gone for path in told if (gone := unknown_files(path.read_text(), known))} == {}
+
+
+def test_a_file_that_is_gone_is_seen() -> None:
+    known = {"locks/token_lock.py", "docs/decisions/0001-order-of-writes.md"}
+    assert unknown_files("`locks/token_lock.py`, `token_lock.py`, `locks/tok*.py`, decision 1", known) == []
+    assert unknown_files("(composed.py)", known) == ["composed.py"]
+    assert unknown_files("`ledger/token_lock.py`", known) == ["ledger/token_lock.py"]
+    assert unknown_files("docs/decisions/0002", known) == ["decision 0002"]
+
+
+def long_lines(text: str) -> list[int]:
+    """Numbers of the lines that are too long. A row of a table cannot be wrapped, and may be longer."""
+    return [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > LONGEST_LINE and not line.startswith("|")
+    ]
+
+
+#: pages that are being rewritten; this set only shrinks
+NOT_YET = {"explorer", "counterexamples", "reference", "faults", "performance", "0010-fair-lock"} | {
+    path.stem for number in range(17, 25) for path in (ROOT / "docs" / "decisions").glob(f"{number:04}-*.md")
+}
+
+
+def test_lines_of_pages_are_short() -> None:
+    pages = [path for path in tracked("*.md") if path.stem not in NOT_YET]
+    assert {str(path): lines for path in pages if (lines := long_lines(path.read_text()))} == {}
+
+
+def test_a_long_line_is_seen() -> None:
+    assert long_lines("x" * LONGEST_LINE + "\n" + "x" * (LONGEST_LINE + 1)) == [2]
+    assert long_lines("| " + "x" * LONGEST_LINE + " |") == []
