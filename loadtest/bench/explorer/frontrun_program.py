@@ -11,15 +11,13 @@ import json
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 REPLAYS = 10
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parent))
-    from cases import CASES
+    from cases import CASES  # beside this file: Python finds a program's own folder first
 
     name, database, address, seconds = sys.argv[1:5]
     explore = explorer(CASES[name], database, address, float(seconds))
@@ -43,7 +41,7 @@ def explorer(case: Any, database: str, address: str, seconds: float) -> Any:
     import frontrun
     import psycopg
     import redis
-    from explorer_cases import DEPOSIT, READ, RESET, SCHEMA
+    from cases import DEPOSIT, READ, RESET, SCHEMA
 
     admin = psycopg.connect(database, autocommit=True)
     admin.execute(SCHEMA)
