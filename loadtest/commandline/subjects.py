@@ -13,8 +13,9 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from ledger.strategies import CONTROL, find, known
+from ledger.strategies import CONTROL, Locked, find, known
 from loadtest.commandline.arguments import writable_folder
+from loadtest.commandline.called_once import complaint
 from loadtest.verdict.claims import Exit
 
 EXIT_CODES = (
@@ -93,9 +94,11 @@ def wanted(options: dict[str, Any]) -> tuple[str, ...]:
         if ":" not in slug and slug not in known():
             raise unknown("strategy", slug, known())
         try:
-            find(slug)
+            found = find(slug)
         except LookupError as error:
             raise usage(error) from error
+        if ":" in slug and issubclass(found, Locked) and (wrong := complaint(found.factory)):
+            raise usage(f"--lock {slug} {wrong}")
     return named
 
 

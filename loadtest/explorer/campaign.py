@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.findings import finding, not_run, undecided, verdict_on
+from loadtest.explorer.findings import finding, missing, not_run, undecided, verdict_on
 from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
 from loadtest.explorer.reach import out_of_reach
@@ -75,11 +75,11 @@ class Campaign:
                 yield job, _replayed(answer)
 
     @staticmethod
-    def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
-        """A disagreement outweighs a doubt. A loss that nobody denied decides no other claim: where a search was cut
-        short after it, those are in doubt."""
+    def exit_code(results: Sequence[dict[str, Any]], required: Collection[str] = ()) -> Exit:
+        """A disagreement outweighs a doubt, and so does a hazard that is `required` and not kept. A loss that nobody
+        denied decides no other claim: where a search was cut short after it, those are in doubt."""
         run = [r for r in results if r["verdict"] != Word.NOT_RUN]
-        if any(r["agrees"] is False for r in run):
+        if any(r["agrees"] is False for r in run) or any(missing(r, required) for r in results):
             return Exit.DISAGREES
         doubted = any(r["verdict"] == Word.INCONCLUSIVE or undecided(r) for r in run)
         return Exit.INCONCLUSIVE if doubted or unanswered(results) else Exit.AGREES

@@ -105,6 +105,14 @@ def undecided(result: Mapping[str, Any]) -> list[str]:
     return [h for h, word in result["under"].items() if word == Word.INCONCLUSIVE and h in result["claims"]]
 
 
+def missing(result: Mapping[str, Any], required: Collection[str]) -> list[str]:
+    """Return those of the `required` hazards under which it was not found to keep the money. What cannot touch it does
+    not count, if anything was run; the control is not asked."""
+    if result["strategy"] == CONTROL:
+        return []
+    return [h for h in required if result["under"].get(h) != Word.KEPT and h not in result["not_applicable"]]
+
+
 def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
     """The object of what the explorer cannot touch, or what needs a server that is missing."""
     return {

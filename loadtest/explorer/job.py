@@ -70,5 +70,5 @@ class Job:
         values = asdict(self)
         return {
             name: values[name]
-            for name in ("workload", "workers", "faults", "work", "slack", "budget", "until")
+            for name in ("workload", "workers", "faults", "work", "slack", "budget", "until", "gates")
         }

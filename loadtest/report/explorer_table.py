@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -10,8 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from loadtest.commandline.again import again
 from loadtest.explorer.explored import HAZARDS
-from loadtest.explorer.findings import undecided
+from loadtest.explorer.findings import missing, undecided
+from loadtest.explorer.job import WORDS
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees
@@ -110,10 +112,11 @@ def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:
     return agrees(hazard in result["claims"], Word(result["under"][hazard])) is False
 
 
-def how_again(example: Mapping[str, Any]) -> str:
+def how_again(example: Mapping[str, Any], gates: Sequence[str] = ()) -> str:
     """The command that repeats a counterexample; or that there is none."""
-    if example["id"]:
-        return f"again: python manage.py explore --replay {example['id']}"
+    if name := example["id"]:
+        options = [word for gate in gates for word in ("--gate", gate)]
+        return f"again: {again('explore', '--replay', name, *options, stranger=':' in name)}"
     return f"it came out the same in only {example['confirmed']} of {TIMES} repetitions, so it has no id"
 
 
@@ -131,17 +134,49 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
             told.append(f"{name}: the search was cut short: {result['cut_short']}.")
         if example := result["counterexample"]:
             under = f" under {' and '.join(example['faults'])} together" if len(example["faults"]) > 1 else ""
-            told.append(f"{name}: {result['verdict']}{under}; {how_again(example)}")
+            told.append(f"{name}: {result['verdict']}{under}; {how_again(example, result.get('gates', ()))}")
         if result["agrees"] is False:
             broken = [hazard for hazard in result["under"] if breaks_claim(result, hazard)]
             broken = broken or [" and ".join(result["counterexample"]["faults"]) + " together"]
             told.append(f"{name} claims to withstand {', '.join(broken)}, and does not.")
+        elif unclaimed := _unclaimed(result):
+            claims = ", ".join(result["claims"]) or "nothing"
+            told.append(
+                f"{name}: {unclaimed}. It claims to withstand {claims}, so this contradicts no claim and the exit code "
+                f"does not tell of it; with --require {','.join(_broken_under(result))} it is 1."
+            )
     short = [_undecided(each) for each in results if so_far(each) != each["verdict"]]
     if short:
         told.append(
             f"Cut short, so a graver schedule may be left: {'; '.join(short)}. More time: --budget SECONDS."
         )
     return told
+
+
+def _broken_under(result: Mapping[str, Any]) -> list[str]:
+    return [hazard for hazard, word in result["under"].items() if word in WORDS.values()]
+
+
+def _unclaimed(result: Mapping[str, Any]) -> str:
+    """Of a stranger's lock, which may have said nothing because nobody asked: what breaks it, beside its claims."""
+    if ":" not in result["strategy"]:
+        return ""
+    found: dict[str, list[str]] = {}
+    for hazard in _broken_under(result):
+        found.setdefault(result["under"][hazard], []).append(hazard)
+    return "; ".join(f"{word} under {', '.join(hazards)}" for word, hazards in found.items())
+
+
+def not_kept(results: Iterable[Mapping[str, Any]], required: Collection[str]) -> list[str]:
+    """A sentence for each result that --require fails by."""
+    found = [(each, missing(each, required)) for each in results]
+    return [
+        f"{result['strategy']}: required, and not kept: "
+        + ", ".join(f"{hazard} ({result['under'].get(hazard, 'not tried')})" for hazard in hazards)
+        + "."
+        for result, hazards in found
+        if hazards
+    ]
 
 
 def _undecided(result: Mapping[str, Any]) -> str:

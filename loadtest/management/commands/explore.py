@@ -20,10 +20,11 @@ from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.explorer.campaign import Campaign
+from loadtest.explorer.explored import HAZARDS
 from loadtest.explorer.job import DECIDED, EXHAUSTED, Job
 from loadtest.explorer.workloads import WORKLOADS
 from loadtest.report.console import console, show, tell
-from loadtest.report.explorer_table import remarks, so_far, tables
+from loadtest.report.explorer_table import not_kept, remarks, so_far, tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
@@ -53,6 +54,13 @@ class Command(BaseCommand):
             default=[],
             metavar="MODULE:CALLABLE",
             help="the gate of another client library (docs/explorer.md); may be repeated, --replay needs it too",
+        )
+        parser.add_argument(
+            "--require",
+            type=typed(_hazards),
+            default=(),
+            metavar="HAZARDS",
+            help="for example contention,crash-holding: exit code 1 unless each is kept, whatever is claimed",
         )
         parser.add_argument(
             "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
@@ -106,7 +114,7 @@ class Command(BaseCommand):
         self._show(report, keep(report, options["output"] / "explore.json"), options)
         if report["stopped"]:
             raise SystemExit(130)
-        if code := campaign.exit_code(report["results"]):
+        if code := campaign.exit_code(report["results"], options["require"]):
             raise SystemExit(int(code))
 
     def _explore(self, campaign: Campaign) -> dict[str, Any]:
@@ -128,7 +136,8 @@ class Command(BaseCommand):
             return
         results = report["results"]
         on = console(self.stdout, width=160)
-        show(on, tables(results, on.width), [*remarks(results), *stopped(results), *files])
+        told = [*remarks(results), *not_kept(results, options["require"]), *stopped(results), *files]
+        show(on, tables(results, on.width), told)
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
         """Print the verdict's word, and the schedule above it."""
@@ -148,6 +157,15 @@ class Command(BaseCommand):
             self.stdout.write(answer["verdict"])
         if not answer["reproduced"]:
             raise SystemExit(int(Exit.DISAGREES))
+
+
+def _hazards(text: str) -> tuple[str, ...]:
+    """Raises ValueError for one that the explorer does not know."""
+    known = tuple(map(str, HAZARDS.values()))
+    names = tuple(name.strip() for name in text.split(","))
+    if wrong := [name for name in names if name not in known]:
+        raise ValueError(f"no hazard {wrong[0]!r} here. Known: {', '.join(known)}")
+    return names
 
 
 def _jobs(options: dict[str, Any]) -> list[Job]:

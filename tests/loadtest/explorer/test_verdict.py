@@ -11,7 +11,7 @@ from loadtest.explorer.campaign import Campaign
 from loadtest.explorer.explored import HAZARDS, Explored
 from loadtest.explorer.findings import finding, verdict_on
 from loadtest.explorer.job import Job
-from loadtest.report.explorer_table import ended, remarks, so_far
+from loadtest.report.explorer_table import ended, not_kept, remarks, so_far
 from loadtest.verdict.claims import Exit
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
@@ -191,3 +191,27 @@ def test_a_claim_that_was_not_decided_is_no_agreement(
 
 def test_each_fault_has_its_hazard() -> None:
     assert set(HAZARDS) == {None, *Fault}
+
+
+@pytest.mark.parametrize(
+    ("required", "code"),
+    [
+        ((), Exit.AGREES),
+        (("contention",), Exit.AGREES),
+        (("contention", "pause"), Exit.DISAGREES),
+        (("failover",), Exit.DISAGREES),  # not tried
+        (("renewal-dies",), Exit.AGREES),  # it cannot touch it
+    ],
+)
+def test_what_is_required_is_kept_or_the_exit_code_is_1(required: tuple[str, ...], code: Exit) -> None:
+    under = {"contention": "kept", "pause": "lost"}
+    result = {
+        "strategy": "mylocks:mine", "verdict": "lost", "under": under, "claims": ["contention"], "agrees": True,
+        "not_applicable": {"renewal-dies": "no second thread"}, "cut_short": "", "counterexample": None,
+    }  # fmt: skip
+    control = {**result, "strategy": "no-lock", "under": {"contention": "lost"}, "claims": []}
+    assert Campaign.exit_code([control, result], required) == code
+    assert bool(not_kept([control, result], required)) == (code == Exit.DISAGREES)
+    [told] = remarks([result])
+    assert "lost under pause" in told
+    assert "--require pause" in told

@@ -1,0 +1,125 @@
+"""Is it a lock at all? It is called and entered once, in a process of its own, before any server starts.
+
+    lock("a name", redis=…) → 42                       no lock: 42 is no context manager
+    lock("a name", redis=…).__enter__() → KeyError     no lock: it has asked no server yet, so it fails everywhere
+    lock("a name", redis=…).__enter__() → no server    may be one: that is for the trial to say
+
+No server can be reached there. Who has tried to reach one is judged no further.
+"""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+import os
+import sys
+import traceback
+import warnings
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from ledger.strategies import Settings
+from locks import LockFactory, build
+
+#: what a lock may ask for by keyword (ledger/resources.py)
+OFFERED = ("redis", "redis_nodes", "cache", "sql", "zookeeper")
+NOWHERE = "/nonexistent/no-server"
+#: seconds until a lock that waits for its server is let go: it asks one, and that is enough
+WITHIN = 3.0
+
+
+def complaint(factory: LockFactory) -> str:
+    """Return why this is no lock, in a sentence; "": nothing speaks against it."""
+    if lacks := _asks_in_vain(factory):
+        names = " and ".join(f"`{name}`" for name in lacks)
+        offered = ", ".join(OFFERED)
+        return f"asks for {names}, which nobody offers: a lock is given its name, and what it asks for of {offered}"
+    context = multiprocessing.get_context("fork")  # it has all that is imported already
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_try, args=(theirs, factory), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of threads that the child will not have: it needs none
+        child.start()
+    theirs.close()
+    try:
+        return str(ours.recv()) if ours.poll(WITHIN) else ""
+    except EOFError:  # it ended its process
+        return "ends the process that enters it"
+    finally:
+        child.kill()
+        child.join()
+        ours.close()
+
+
+def _asks_in_vain(factory: LockFactory) -> list[str]:
+    try:
+        first, *others = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # written in C, or it takes nothing: calling it tells
+        return []
+    named = {first.KEYWORD_ONLY, first.POSITIONAL_OR_KEYWORD}
+    needed = [p.name for p in others if p.kind in named and p.default is p.empty]
+    return [name for name in needed if name not in (*OFFERED, *Settings.__dataclass_fields__)]
+
+
+def _try(pipe: Connection, factory: LockFactory) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    contacts = _out_of_reach()
+    try:
+        found = _what_is_wrong(factory, contacts)
+    except BaseException as error:  # noqa: BLE001  (a stranger's lock may raise anything)
+        found = "" if contacts else f"raises at once: {type(error).__name__}: {error}{_where(error)}"
+    pipe.send(found)
+    os._exit(0)
+
+
+def _what_is_wrong(factory: LockFactory, contacts: list[str]) -> str:
+    client = Redis(unix_socket_path=NOWHERE, retry=Retry(NoBackoff(), 0))
+    offered = {"redis": client, "redis_nodes": [client], "sql": "default", "zookeeper": "127.0.0.1:1"}
+    from django.core.cache import caches
+
+    lock: Any = build(factory, "a-name", **offered, cache=caches["default"])
+    if not (hasattr(lock, "__enter__") and hasattr(lock, "__exit__")):
+        if contacts:
+            return ""
+        return f"is no lock: it returned {lock!r:.60}, which is no context manager (it has no __enter__ and __exit__)"
+    lock.__enter__()
+    lock.__exit__(None, None, None)
+    return ""
+
+
+def _out_of_reach() -> list[str]:
+    """From now on no server can be reached from this process. Return a list of the attempts."""
+    contacts: list[str] = []
+
+    def connect(*args: Any, **keywords: Any) -> Any:
+        contacts.append("database")
+        raise OperationalError("no server can be reached here")
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event in ("socket.connect", "socket.getaddrinfo"):
+            contacts.append(event)
+            raise ConnectionRefusedError("no server can be reached here")
+
+    BaseDatabaseWrapper.ensure_connection = BaseDatabaseWrapper.connect = connect  # type: ignore[method-assign]
+    BaseDatabaseWrapper.cursor = connect  # type: ignore[method-assign]
+    psycopg.Connection.connect = psycopg.connect = connect  # type: ignore[method-assign, assignment]
+    sys.addaudithook(hook)
+    return contacts
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if each.filename != __file__]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
