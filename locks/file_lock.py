@@ -28,7 +28,7 @@ import portalocker
 
 from locks.base import NO_FENCING, NO_LEASE, NO_RENEWER, Lock
 from locks.errors import LockNotHeld, LockUnavailable
-from locks.hazards import ALL, Hazard
+from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.in_process import ASKS_NO_SERVER
 from locks.timing import poll_until
 
@@ -43,7 +43,26 @@ class FileLock(Lock):
     breaks_when = "there is a second host"
     round_trips = "0"
     #: on one host; between hosts it excludes nobody, and no hazard is needed for that
-    withstands = ALL - {Hazard.REPLICA_LAG, Hazard.DEADLOCK}
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.PAUSE,
+        Hazard.OVERRUN,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.SERVER_RESTART,
+        Hazard.FAILOVER,
+        Hazard.PARTITION,
+        Hazard.SPLIT_BRAIN,
+        Hazard.LOST_REPLY,
+        Hazard.CLOCK_JUMP,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+        Hazard.EVICTION,
+    }
     fails: ClassVar[dict[str, str]] = {}
     not_applicable: ClassVar[dict[str, str]] = ASKS_NO_SERVER | NO_LEASE | NO_RENEWER | NO_FENCING
 

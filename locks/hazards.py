@@ -35,9 +35,22 @@ class Hazard(StrEnum):
     EVICTION = "eviction"
 
 
-ALL = frozenset(Hazard)
+# A claim is a set of hazards that somebody listed. Nobody subtracts from "all": a hazard that is added later would
+# become a claim that its author never made (tests/locks/test_hazards.py).
+
 NONE: frozenset[Hazard] = frozenset()
 
 #: what strikes the database or ZooKeeper and cannot touch a lock on another server: a transaction that dies
 #: with its session leaves nothing behind, and the lock goes by its own rules
 BESIDE_THE_LOCK = frozenset({Hazard.DATABASE_RESTART, Hazard.SESSION_KILLED, Hazard.ZOOKEEPER_EXPIRY})
+
+#: a lease with an owner's token on one server: a dead holder's lock ends, and nobody frees another's lock
+OWNED_LEASE = BESIDE_THE_LOCK | {
+    Hazard.CONTENTION,
+    Hazard.CRASH,
+    Hazard.WORKER_CRASH,
+    Hazard.RENEWAL_LIVES,
+    Hazard.FOREIGN_RELEASE,
+    Hazard.WAITER_INTERRUPTED,
+    Hazard.LOST_REPLY,
+}

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from locks.base import AS_PUBLISHED, NO_FENCING
-from locks.hazards import Hazard
+from locks.hazards import BESIDE_THE_LOCK, Hazard
 from locks.reentrant import ReentrantLock
 from locks.server import LuaScript
 
@@ -32,7 +32,16 @@ class ReentrantInvertedLock(ReentrantLock):
     guarantees = "mutual exclusion between objects while the section fits the lease"
     breaks_when = "the section outlasts the lease: the renewal never renews; threads share the object"
     round_trips = "1 + 1, and 1 in vain"
-    withstands = (ReentrantLock.withstands - {Hazard.OVERRUN}) | {Hazard.RENEWAL_LIVES}
+    withstands = BESIDE_THE_LOCK | {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
     fails: ClassVar[dict[str, str]] = ReentrantLock.fails | {
         "renewal": "the condition of the renewal script is inverted, and in Lua 0 is true"
     }

@@ -34,7 +34,7 @@ from redis.exceptions import RedisError
 
 from locks.base import NO_FENCING, Lock, without
 from locks.errors import LockError, LockLost, LockNotHeld, LockUnavailable
-from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import LuaScript, answering, typed_errors
 from locks.timing import checked_cap, milliseconds, poll_until
 from locks.token_lock import TokenLock
@@ -54,7 +54,7 @@ class ReentrantMendedLock(Lock):
     round_trips = "1 + 1, and 1 each third of a lease"
     lease_step = 0.001
     renews = True
-    withstands = (TokenLock.withstands - {Hazard.RENEWAL_DIES}) | BESIDE_THE_LOCK | {Hazard.OVERRUN}
+    withstands = OWNED_LEASE | {Hazard.OVERRUN, Hazard.STAMPEDE, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_FENCING
 

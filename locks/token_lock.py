@@ -31,7 +31,7 @@ from redis import Redis
 
 from locks.base import NO_FENCING, NO_RENEWER
 from locks.errors import LockLost
-from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.hazards import OWNED_LEASE, Hazard
 from locks.one_holding import OneHolding
 from locks.server import LuaScript, answering, typed_errors
 from locks.timing import milliseconds, poll_until
@@ -49,18 +49,7 @@ class TokenLock(OneHolding):
     breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
     round_trips = "1 + 1"
     lease_step = 0.001
-    withstands = BESIDE_THE_LOCK | {
-        Hazard.CONTENTION,
-        Hazard.CRASH,
-        Hazard.WORKER_CRASH,
-        Hazard.RENEWAL_DIES,
-        Hazard.RENEWAL_LIVES,
-        Hazard.FOREIGN_RELEASE,
-        Hazard.WAITER_INTERRUPTED,
-        Hazard.LOST_REPLY,
-        Hazard.STAMPEDE,
-        Hazard.CONNECTIONS,
-    }
+    withstands = OWNED_LEASE | {Hazard.RENEWAL_DIES, Hazard.STAMPEDE, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = {
         "fairness": "polling: whoever asks first after the release gets it",
         "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",

@@ -30,7 +30,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.base import NO_FENCING, NO_RENEWER, without
 from locks.errors import LockLost
-from locks.hazards import Hazard
+from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import LuaScript, socket_timeout, typed_errors
 from locks.timing import A_DAY, ends_at
 from locks.token_lock import TokenLock
@@ -45,7 +45,7 @@ class TokenPubSubLock(TokenLock):
     breaks_when = "as `token`; every release wakes every waiter"
     round_trips = "1 + 1; a waiter 3 and more"
     #: a waiter takes a second connection, and there may be none
-    withstands = TokenLock.withstands - {Hazard.CONNECTIONS}
+    withstands = OWNED_LEASE | {Hazard.RENEWAL_DIES, Hazard.STAMPEDE}
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated") | {
         "fairness": "every waiter is woken: whoever asks first gets it"
     }

@@ -19,9 +19,8 @@ from typing import ClassVar
 
 from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER
 from locks.errors import LockNotHeld
-from locks.hazards import Hazard
+from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import LuaScript
-from locks.token_lock import TokenLock
 from locks.try_lock import TryLock
 
 
@@ -32,7 +31,7 @@ class TryLockChecked(TryLock):
     title = "Spin, then unlock in any case (checked)"
     guarantees = "mutual exclusion while the section fits the lease"
     breaks_when = "section or pause outlasts the lease; the error of unlock() hides that it was only busy"
-    withstands = TokenLock.withstands - {Hazard.STAMPEDE}
+    withstands = OWNED_LEASE | {Hazard.RENEWAL_DIES, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = {
         "waiter-gives-up": "finally: unlock(), though not held: its error takes the place of LockTimeout",
         "waiter-cancelled": "the same: its error takes the place of the interruption",

@@ -8,13 +8,28 @@ from locks.hazards import Hazard
 
 #: A client may do and suffer what it likes: nothing is held, and one command writes it all. But what the server
 #: forgets is gone, and the balance with it.
-REDIS_HAZARDS = frozenset(Hazard) - {
-    Hazard.SERVER_RESTART,
-    Hazard.FAILOVER,
-    Hazard.SPLIT_BRAIN,
-    Hazard.EVICTION,
-    Hazard.REPLICA_LAG,
-}
+REDIS_HAZARDS = frozenset(
+    {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.PAUSE,
+        Hazard.OVERRUN,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.PARTITION,
+        Hazard.LOST_REPLY,
+        Hazard.CLOCK_JUMP,
+        Hazard.DATABASE_RESTART,
+        Hazard.SESSION_KILLED,
+        Hazard.DEADLOCK,
+        Hazard.ZOOKEEPER_EXPIRY,
+        Hazard.STAMPEDE,
+        Hazard.CONNECTIONS,
+    }
+)
 
 
 class RedisStrategy(Strategy):

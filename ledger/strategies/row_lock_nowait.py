@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from ledger.posting import Applied, Posting
 from ledger.strategies.select_for_update import SelectForUpdate
-from ledger.strategies.sql import DATABASE_HAZARDS, LOCKED, outrun_by
+from ledger.strategies.sql import LOCKED, UNHURRIED_HAZARDS, outrun_by
 from locks.hazards import Hazard
 
 
@@ -33,7 +33,7 @@ class RowLockNowait(SelectForUpdate):
     guarantees = "no lost update, and no session that queues in the database"
     breaks_when = "never for the money; a stampede or a paused holder uses up retries"
     round_trips = "5, and 3 for each attempt that met a lock"
-    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.STAMPEDE, Hazard.PAUSE}
+    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.DEADLOCK}
     nowait = True
 
     def apply(self, posting: Posting) -> Applied:

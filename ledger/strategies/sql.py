@@ -13,9 +13,33 @@ from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Outrun, Strategy
 from locks.hazards import Hazard
 
+#: of DATABASE_HAZARDS, those that keep nobody waiting: they are survived by who gives up early, too
+UNHURRIED_HAZARDS = frozenset(
+    {
+        Hazard.CONTENTION,
+        Hazard.CRASH,
+        Hazard.WORKER_CRASH,
+        Hazard.OVERRUN,
+        Hazard.RENEWAL_DIES,
+        Hazard.RENEWAL_LIVES,
+        Hazard.FOREIGN_RELEASE,
+        Hazard.WAITER_INTERRUPTED,
+        Hazard.SERVER_RESTART,
+        Hazard.FAILOVER,
+        Hazard.PARTITION,
+        Hazard.SPLIT_BRAIN,
+        Hazard.LOST_REPLY,
+        Hazard.CLOCK_JUMP,
+        Hazard.DATABASE_RESTART,
+        Hazard.SESSION_KILLED,
+        Hazard.ZOOKEEPER_EXPIRY,
+        Hazard.CONNECTIONS,
+        Hazard.EVICTION,
+    }
+)
 #: The lock and the balance live and die together: nothing that happens to a client, to Redis or to a clock
 #: comes between them. A replica that lags is not asked; a deadlock rolls one side back.
-DATABASE_HAZARDS = frozenset(Hazard) - {Hazard.REPLICA_LAG}
+DATABASE_HAZARDS = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE, Hazard.DEADLOCK}
 
 #: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
 #: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ledger.strategies.fenced import Fenced
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import UNHURRIED_HAZARDS
 from locks import LockFactory
 from locks.hazards import Hazard
 from locks.zookeeper import ZooKeeperLock
@@ -32,5 +32,5 @@ class ZooKeeperFenced(Fenced):
     guarantees = "no lost update, whatever becomes of the lock"
     breaks_when = "one writer does not look at the number"
     round_trips = "4 + 8 + 1"
-    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS - {Hazard.DEADLOCK}
+    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE}
     factory: ClassVar[LockFactory] = ZooKeeperLock

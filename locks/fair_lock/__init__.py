@@ -53,10 +53,9 @@ from locks.fair_lock.home import Begun, Home
 from locks.fair_lock.renewal import Renewal
 from locks.fair_lock.short import ShortWay
 from locks.fair_lock.wire import Wire
-from locks.hazards import Hazard
+from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import answering
 from locks.timing import checked_cap, milliseconds
-from locks.token_lock import TokenLock
 
 
 class FairLock(ShortWay):
@@ -77,7 +76,7 @@ class FairLock(ShortWay):
     lease_step = 0.001
     renews = True
     #: as `token`, but that it is renewed: it outlasts an overrun, and misses a renewal that died
-    withstands = (TokenLock.withstands - {Hazard.RENEWAL_DIES}) | {Hazard.OVERRUN}
+    withstands = OWNED_LEASE | {Hazard.OVERRUN, Hazard.STAMPEDE, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = {
         "server-restart": "the server cannot tell the holder before its next renewal",
         "failover": "the replica has not got the key",

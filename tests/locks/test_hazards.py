@@ -1,0 +1,56 @@
+"""A hazard that is added to the words is claimed by nobody: a claim is listed by its author, never subtracted from all.
+
+The lab is loaded in a process of its own in which `locks.hazards` has one word more.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.test_house import ROOT
+
+CLAIMANTS = """
+import sys, types, django
+from pathlib import Path
+
+source = Path("locks/hazards.py").read_text()
+longer = source.replace("class Hazard(StrEnum):", "class Hazard(StrEnum):\\n    METEOR = 'meteor'", 1)
+assert longer != source
+module = types.ModuleType("locks.hazards")
+exec(compile(longer, "locks/hazards.py", "exec"), module.__dict__)
+sys.modules["locks.hazards"] = module
+
+from locks import LOCKS
+{also}
+django.setup()
+from ledger.strategies import STRATEGIES
+
+METEOR = module.Hazard.METEOR
+print(*sorted({slug for slug, each in {**LOCKS, **STRATEGIES}.items() if METEOR in each.withstands}))
+"""
+
+
+def claimants(also: str = "") -> list[str]:
+    """Return who claims to withstand a hazard of which nobody has heard. `also`: run once the locks are loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLAIMANTS.replace("{also}", also)],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "ledger.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_new_hazard_is_claimed_by_nobody() -> None:
+    assert claimants() == []
+
+
+def test_a_claim_that_is_subtracted_is_seen() -> None:
+    """By the lock itself and by the strategy that is made of it."""
+    subtracts = "LOCKS['token'].withstands = frozenset(module.Hazard) - {module.Hazard.PAUSE}"
+    assert "token" in claimants(subtracts)
