@@ -101,6 +101,7 @@ def locked(slug: str, factory: LockFactory) -> type[Locked]:
             "slug": slug,
             "factory": staticmethod(factory),
             "__doc__": factory.__doc__,
+            "__module__": getattr(factory, "__module__", __name__),  # its textbook page is the lock's
             "title": getattr(factory, "title", slug),
             "source": getattr(factory, "source", ""),
             "guarantees": getattr(factory, "guarantees", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ledger.strategies import Locked, Strategy
+from ledger.strategies import Strategy
 from loadtest.faults.sentences import about
 from locks.hazards import Hazard
 
@@ -18,11 +18,8 @@ def sentences(found: type[Strategy]) -> dict[str, Any]:
 
 
 def textbook(found: type[Strategy]) -> str:
-    """Return its textbook page: the docstring of its file, or of its lock's when nobody wrote one for the strategy."""
-    module = sys.modules[found.__module__]
-    if issubclass(found, Locked) and getattr(module, found.__name__, None) is not found:  # made, not written
-        module = sys.modules[found.factory.__module__]
-    return module.__doc__ or ""
+    """Return its textbook page: the docstring of its file (the lock's, when the strategy was made of a lock)."""
+    return sys.modules[found.__module__].__doc__ or ""
 
 
 def claim(found: type[Strategy]) -> list[dict[str, Any]]:

@@ -158,7 +158,7 @@ def _link(result: Result) -> str:
 
 
 def _page(slug: str) -> str:
-    return relpath(textbook_file("ledger/strategies", STRATEGIES[slug]), PATH.parent)
+    return relpath(textbook_file(STRATEGIES[slug]), PATH.parent)
 
 
 # -- reading --------------------------------------------------------------------------------------------------------

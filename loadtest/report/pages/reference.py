@@ -39,16 +39,15 @@ def page() -> str:
     plain = {
         slug: strategy
         for slug, strategy in STRATEGIES.items()
-        if slug not in LOCKS
-        or page_of("ledger/strategies", strategy).is_file()  # else it is made of the lock
+        if slug not in LOCKS or strategy.__module__ != LOCKS[slug].__module__  # else it is made of the lock
     }
     parts = [
         HEAD,
         "## Locks\n\nEach is a strategy of the same slug too: take the lock, then read, compute, write. But\n`fenced` "
         "is a strategy of its own, below; that lock alone is the strategy `fenced-unchecked`.\n",
-        table("locks", LOCKS),
+        table(LOCKS),
         "## Strategies\n",
-        table("ledger/strategies", plain),
+        table(plain),
         "## Workloads\n\n`compare --workload SLUG`, and a drop-down of Locust's web page. An option is set by "
         "`compare --option NAME=VALUE`; its default is in brackets.\n",
         workloads(),
@@ -62,8 +61,8 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def table(folder: str, entries: dict[str, type[Any]]) -> str:
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *(_row(folder, slug, entry) for slug, entry in entries.items())]
+def table(entries: dict[str, type[Any]]) -> str:
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(_row(slug, entry) for slug, entry in entries.items())]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
@@ -71,7 +70,7 @@ def workloads() -> str:
     """One row for each workload: what it does, its law, its options."""
     rows = [("", "law", "options"), ("---",) * 3]
     for slug, workload in WORKLOADS.items():
-        page = f"../{Path(*workload.__module__.split('.')).with_suffix('.py')}"
+        page = f"../{textbook_file(workload).relative_to(ROOT)}"
         options = "; ".join(f"`{name}`: {about}" for name, about in workload.options.items())
         rows.append((f"[{slug}]({page}) {workload.title}", workload.law, options or "–"))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -84,23 +83,13 @@ def contract() -> Iterator[str]:
         yield f"**{slug}**\n\n{broken or '- none' + chr(10)}"
 
 
-def page_of(folder: str, entry: type[Any]) -> Path:
-    """Return where its file is, if somebody wrote one for it."""
-    name = entry.__module__.rpartition(".")[2]
-    package = ROOT / folder / name / "__init__.py"
-    return package if package.is_file() else ROOT / folder / f"{name}.py"
-
-
-def textbook_file(folder: str, entry: type[Any]) -> Path:
+def textbook_file(entry: type[Any]) -> Path:
     """Return the file whose docstring is its textbook page."""
-    page = page_of(folder, entry)
-    if not page.is_file():  # a lock's strategy is made, not written: its page is the lock's
-        page = Path(str(sys.modules[entry.factory.__module__].__file__))
-    return page
+    return Path(sys.modules[entry.__module__].__file__ or "")
 
 
-def _row(folder: str, slug: str, entry: type[Any]) -> tuple[str, ...]:
-    page = textbook_file(folder, entry)
+def _row(slug: str, entry: type[Any]) -> tuple[str, ...]:
+    page = textbook_file(entry)
     link = f"[{slug}](../{page.relative_to(ROOT)}) {entry.title}"
     told = (entry.guarantees, entry.breaks_when, entry.round_trips, hazards(entry.withstands), entry.source)
     return link, *(each.replace("|", "\\|") or "–" for each in told)
