@@ -58,9 +58,7 @@ def writable(folder: Path, option: str = "--output") -> None:
 
 
 def there(files: Sequence[Path], command: str) -> None:
-    """See that somebody names files, and that they are there. Raises CommandError."""
-    if not files:
-        raise usage(f"which {command}.json? First run `python manage.py {command}`")
+    """See that the files which somebody names are there. Raises CommandError."""
     if missing := [str(each) for each in files if not each.is_file()]:
         raise usage(f"there is no file {', '.join(missing)}: `python manage.py {command}` writes one")
 

@@ -1,4 +1,4 @@
-"""`python manage.py counterexamples report/explore.json`: write docs/counterexamples.md; `--check`: execute it."""
+"""`python manage.py counterexamples [report/explore.json …]`: merge runs into the page, or execute it."""
 
 import json
 import os
@@ -8,13 +8,18 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from ledger.strategies import STRATEGIES
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.subjects import there
 from loadtest.report.pages import counterexamples as schedules
+from loadtest.report.pages import measured
 
 
 class Command(BaseCommand):
-    help = "Write the smallest schedule that breaks each strategy into docs/counterexamples.md, or execute them again."
+    help = (
+        "Merge what `manage.py explore` found into docs/counterexamples.md, the smallest schedule that breaks each "
+        "strategy; without a file, write the page anew for the strategies that there are; or execute them again."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -38,24 +43,25 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
-        page = schedules.PATH.read_text(encoding="utf-8")
+        page, runs = schedules.PATH.read_text(encoding="utf-8"), measured.load(schedules.DATA)
         if not check:
             there(files, "explore")
-            before, _, rest = page.partition(schedules.BEGIN)
-            _, _, after = rest.partition(schedules.END)
-            made = schedules.section([json.loads(each.read_text(encoding="utf-8")) for each in files])
-            page = f"{before}{schedules.BEGIN}\n{made}{schedules.END}{after}"
+            for each in files:
+                runs = schedules.merged(runs, json.loads(each.read_text(encoding="utf-8")))
+            runs = measured.kept_only(runs, STRATEGIES)
+            page = measured.placed(page, schedules.BEGIN, schedules.END, schedules.section(runs))
+            measured.save(schedules.DATA, runs)
             schedules.PATH.write_text(page, encoding="utf-8")
-        told = schedules.complaints(page)
+        told = schedules.complaints(page, runs)
         if check and not told:
-            told = self._again(page, options)
+            told = self._again(runs, options)
         if told:
             raise CommandError(f"{schedules.PATH}:\n" + "\n".join(told))
         self.stdout.write(f"{schedules.PATH}: {'fits' if check else 'written'}")
 
-    def _again(self, page: str, options: dict[str, Any]) -> list[str]:
+    def _again(self, runs: measured.Runs, options: dict[str, Any]) -> list[str]:
         """Return what did not come again."""
-        chosen = schedules.shortest(schedules.read(page), options["shortest"])
+        chosen = schedules.shortest(schedules.shown(runs), options["shortest"])
         told = []
         for shown, why in schedules.replayed(chosen, options["lanes"] or os.cpu_count() or 1):
             self.stdout.write(f"  {shown.id}: {why or shown.word}")

@@ -1,4 +1,4 @@
-"""`python manage.py fault_matrix report/faults.json`: write the table in docs/faults.md; `--check`: does it fit?"""
+"""`python manage.py fault_matrix [report/faults.json …]`: merge runs into the table in docs/faults.md."""
 
 import json
 from argparse import ArgumentParser
@@ -9,10 +9,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from loadtest.commandline.subjects import there
 from loadtest.report.pages import fault_matrix as table
+from loadtest.report.pages import measured
 
 
 class Command(BaseCommand):
-    help = "Write the table of claims × evidence in docs/faults.md, or say where it does not fit the code."
+    help = (
+        "Merge what `manage.py faults` measured into the table of claims × evidence in docs/faults.md; without a file, "
+        "write it anew for the strategies and hazards that there are; or say where it does not fit the code."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,14 +28,15 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:
-        page = table.PATH.read_text(encoding="utf-8")
+        page, runs = table.PATH.read_text(encoding="utf-8"), measured.load(table.DATA)
         if not check:
             there(files, "faults")
-            before, _, rest = page.partition(table.BEGIN)
-            _, _, after = rest.partition(table.END)
-            made = table.section([json.loads(each.read_text(encoding="utf-8")) for each in files])
-            page = f"{before}{table.BEGIN}\n{made}{table.END}{after}"
+            for each in files:
+                runs = table.merged(runs, json.loads(each.read_text(encoding="utf-8")))
+            runs = measured.kept_only(runs, table.wanted())
+            page = measured.placed(page, table.BEGIN, table.END, table.section(runs))
+            measured.save(table.DATA, runs)
             table.PATH.write_text(page, encoding="utf-8")
-        if told := table.complaints(page):
+        if told := table.complaints(page, runs):
             raise CommandError(f"{table.PATH}:\n" + "\n".join(told))
         self.stdout.write(f"{table.PATH}: {'fits' if check else 'written'}")

@@ -1,13 +1,13 @@
 """docs/counterexamples.md: for each strategy the smallest schedule that breaks it, or how far the explorer looked.
 
-`manage.py counterexamples report/explore.json` writes it between two marks in the page; `--check` executes every
-schedule of the page again, on real servers. A test reads the page back and says when it no longer fits the code: a
-strategy that it has not, an id of something else, or a claim that a schedule contradicts.
+`manage.py counterexamples report/explore.json` merges a run into docs/data/counterexamples.json, and writes the page
+from that, between two marks. A strategy that nobody explored is shown as not measured. `--check` executes every
+schedule of the page again, on real servers. A test says when the page is not what the data and the code make of it,
+when an id is one of something else, or when a schedule contradicts a claim.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import relpath
 from typing import Any, NamedTuple
@@ -19,222 +19,257 @@ from loadtest.explorer.campaign import Campaign
 from loadtest.explorer.explored import HAZARDS
 from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended
+from loadtest.report.pages import measured
 from loadtest.report.pages.reference import textbook_file
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import Word
 
 PATH = BASE_DIR / "docs" / "counterexamples.md"
+DATA = measured.FOLDER / "counterexamples.json"
 BEGIN, END = "<!-- counterexamples: begin -->", "<!-- counterexamples: end -->"
 NO_FAULT = "no fault"
 WITHOUT_A_WITHDRAWAL = """Two deposits, and no withdrawal: of `check-then-decrement` (sells what is not there) and
 `optimistic-value` (ABA) this shows nothing, and they claim nothing.
 """
 _COMMAND = "python manage.py explore --replay "
-_SHOWN = re.compile(
-    r"\*\*([a-z]+)\*\*, ([a-z `+-]+), (\d+) steps?: `" + re.escape(_COMMAND) + r"([^`]+)`", re.MULTILINE
-)
-_HEAD = re.compile(r"^### (\S+)$", re.MULTILINE)
-_TOLD = re.compile(r"^1\. (.*)$", re.MULTILINE)
-_LISTED = re.compile(r"^(?:\| |- )\[`([^`]+)`\]", re.MULTILINE)
 
-Result = Mapping[str, Any]
+#: what the page needs of a result of explore.json
+Entry = Mapping[str, Any]
 
 
 class Shown(NamedTuple):
-    """A schedule of the page. `faults`: "no fault", or the hazards that it takes; `told`: its sentences, if any."""
+    """A schedule of the page. `faults`: the hazards that it takes; `told`: its sentences, if any."""
 
     strategy: str
     word: str
-    faults: str
+    faults: tuple[str, ...]
     steps: int
     id: str
     told: tuple[str, ...] = ()
 
 
-# -- writing --------------------------------------------------------------------------------------------------------
+# -- measuring ------------------------------------------------------------------------------------------------------
 
 
-def section(reports: Sequence[Mapping[str, Any]]) -> str:
-    """Return what stands between the marks. Of several runs the last one that has a strategy counts."""
-    found = {each["strategy"]: each for report in reports for each in report["results"]}
-    results = [found[slug] for slug in STRATEGIES if slug in found]
-    broken = [each for each in results if _examples(each)]
-    kept = [each for each in results if each["verdict"] == Word.KEPT]
-    out = [each for each in results if each["verdict"] == Word.NOT_RUN]
-    open_ = [each for each in results if each not in [*broken, *kept, *out]]
-    parts = [
-        _about(reports, results),
-        "## Broken, each by its smallest schedule\n",
-        "\n".join(_index(broken)),
-    ]
-    parts += ["\n".join(_broken(each)) for each in broken]
-    parts += ["## Exhausted, and kept\n", WITHOUT_A_WITHDRAWAL, "\n".join(_kept(kept))]
-    if open_:
-        parts += ["## Undecided\n", "".join(f"- {_link(each)}: {each['cause']}.\n" for each in open_)]
-    if out:
-        parts += ["## Out of the explorer's reach\n", "".join(f"- {_link(r)}: {r['reason']}.\n" for r in out)]
-    return "\n".join(parts)
+def merged(runs: measured.Runs, report: Mapping[str, Any]) -> measured.Runs:
+    """Return `runs` with the results of one more explore.json. A stranger's lock has no place in the page."""
+    found = {each["strategy"]: entry(each) for each in report["results"] if each["strategy"] in STRATEGIES}
+    return measured.merged(measured.kept_only(runs, STRATEGIES), report["environment"], found)
 
 
-def _about(reports: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> str:
-    where = reports[-1]["environment"]
-    ids = sum(len(_examples(each)) for each in results)
-    return (
-        "Made by `python manage.py counterexamples FILE…` from what `python manage.py explore` wrote"
-        f" ({len(results)} strategies, {ids} schedules, {where['cores']} cores, commit {str(where['commit'])[:12]}).\n"
-    )
+def entry(result: Mapping[str, Any]) -> Entry:
+    """Return what the page needs of a result of explore.json."""
+    if result["verdict"] == Word.NOT_RUN:
+        return {"verdict": str(Word.NOT_RUN), "reason": result["reason"], "counterexamples": []}
+    under = result["under"]
+    never_alone = under.get(str(HAZARDS[None])) != Word.KEPT
+    return {
+        "verdict": result["verdict"],
+        "cause": result.get("cause", ""),
+        "schedules": result["schedules"],
+        "seconds": round(result["seconds"], 1),
+        "bounds": _bounds(result),
+        "ended": ended(result),
+        "kept_under": [] if never_alone else [hazard for hazard, word in under.items() if word == Word.KEPT],
+        "fired": list(result["fired"]),
+        "not_applicable": list(result["not_applicable"]),
+        "counterexamples": _examples(result),
+    }
 
 
-def _examples(result: Result) -> list[dict[str, Any]]:
-    """Its counterexamples that came out the same ten times, that of its verdict first."""
-    found = [each for each in result["counterexamples"].values() if each["id"]]
-    return sorted(found, key=lambda each: Word(each["verdict"]).gravity)
-
-
-def _index(broken: Sequence[Result]) -> Iterator[str]:
-    """One line for each word and what it takes, gravest and without a fault first."""
-    groups: dict[tuple[int, bool, str], list[str]] = {}
-    for each in broken:
-        example = _examples(each)[0]
-        key = Word(example["verdict"]).gravity, _faults(example) != NO_FAULT, _faults(example)
-        groups.setdefault(key, []).append(each["strategy"])
-    for (gravity, _, faults), slugs in sorted(groups.items()):
-        yield f"- {list(Word)[gravity]}, {faults}: {', '.join(f'[{slug}](#{slug})' for slug in slugs)}"
-    yield ""
-
-
-def _broken(result: Result) -> Iterator[str]:
-    first, *others = _examples(result)
-    yield f"### {result['strategy']}\n"
-    yield f"[{find(result['strategy']).title}]({_page(result['strategy'])})\n"
-    yield from (f"1. {sentence}" for sentence in brief(first))
-    yield f"\n{_command(first)}"
-    yield from (f"\n{_command(each)}" for each in others)
-    yield f"\n{_searched(result)}\n"
-
-
-def _command(example: Mapping[str, Any]) -> str:
-    steps = len(example["steps"])
-    told = f"**{example['verdict']}**, {_faults(example)}, {steps} step{'s' * (steps != 1)}"
-    return f"{told}: `{_COMMAND}{example['id']}`"
-
-
-def _faults(example: Mapping[str, Any]) -> str:
-    hazards = [each for each in example["faults"] if each != str(HAZARDS[None])]
-    return " + ".join(f"`{each}`" for each in hazards) or NO_FAULT
-
-
-def _searched(result: Result) -> str:
-    seen = f"{result['schedules']:,} schedules{_bounds(result)}"
-    kept = [f"`{hazard}`" for hazard, word in result["under"].items() if word == Word.KEPT]
-    if result["exhausted"]:
-        needs_a_fault = result["under"][str(HAZARDS[None])] == Word.KEPT
-        return f"Exhausted: {seen}." + (f" Kept under {', '.join(kept)}." if needs_a_fault else "")
-    return f"{ended(result).capitalize()} after {seen}: there may be more."
-
-
-def _bounds(result: Result) -> str:
+def _bounds(result: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from the usual bounds, which the page's head tells."""
     usual = Job(strategy="").as_json()
     given = {
         name: result.get(name, value) for name, value in usual.items() if name not in ("budget", "until")
     }
-    told = [f"{name} {value}" for name, value in given.items() if value != usual[name]]
-    return f" ({', '.join(told)})" if told else ""
+    return {name: value for name, value in given.items() if value != usual[name]}
 
 
-def _kept(results: Sequence[Result]) -> Iterator[str]:
-    yield "| strategy | schedules | seconds | faults that struck it | cannot touch it |"
-    yield "|---|---:|---:|---|---|"
-    for each in results:
-        fired, never = (", ".join(each[name]) or "none" for name in ("fired", "not_applicable"))
-        seen = f"{each['schedules']:,}{_bounds(each)}"
-        yield f"| {_link(each)} | {seen} | {each['seconds']:.1f} | {fired} | {never} |"
+def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Its counterexamples that came out the same ten times, that of its verdict first: it is told in sentences."""
+    found = [each for each in result["counterexamples"].values() if each["id"]]
+    found.sort(key=lambda each: Word(each["verdict"]).gravity)
+    return [
+        {
+            "id": each["id"],
+            "verdict": each["verdict"],
+            "faults": [hazard for hazard in each["faults"] if hazard != str(HAZARDS[None])],
+            "steps": len(each["steps"]),
+            **({"told": brief(each)} if each is found[0] else {}),
+        }
+        for each in found
+    ]
+
+
+# -- writing --------------------------------------------------------------------------------------------------------
+
+
+def section(runs: measured.Runs) -> str:
+    """Return what stands between the marks."""
+    found = measured.everything(runs)
+    results = {slug: found[slug] for slug in STRATEGIES if slug in found}
+    broken = {slug: each for slug, each in results.items() if each["counterexamples"]}
+    kept = {slug: each for slug, each in results.items() if each["verdict"] == Word.KEPT}
+    out = {slug: each for slug, each in results.items() if each["verdict"] == Word.NOT_RUN}
+    rest = {slug: each for slug, each in results.items() if slug not in {**broken, **kept, **out}}
+    parts = [_about(runs), "## Broken, each by its smallest schedule\n", "\n".join(_index(broken))]
+    parts += ["\n".join(_broken(slug, each)) for slug, each in broken.items()]
+    parts += ["## Exhausted, and kept\n", WITHOUT_A_WITHDRAWAL, "\n".join(_kept(kept))]
+    if rest:
+        parts += ["## Undecided\n", "".join(f"- {_link(s)}: {each['cause']}.\n" for s, each in rest.items())]
+    if out:
+        told = "".join(f"- {_link(slug)}: {each['reason']}.\n" for slug, each in out.items())
+        parts += ["## Out of the explorer's reach\n", told]
+    if missing := [slug for slug in STRATEGIES if slug not in found]:
+        parts += [f"## {measured.NOT_MEASURED.capitalize()}\n", "".join(f"- {_link(s)}\n" for s in missing)]
+    return "\n".join(parts)
+
+
+def _about(runs: measured.Runs) -> str:
+    ids = sum(len(each["counterexamples"]) for each in measured.everything(runs).values())
+    return (
+        "Made by `python manage.py counterexamples FILE…` from what `python manage.py explore` wrote\n"
+        f"({ids} schedules; {measured.provenance(runs, 'strategies')}).\n"
+    )
+
+
+def _index(broken: Mapping[str, Entry]) -> Iterator[str]:
+    """One line for each word and what it takes, gravest and without a fault first."""
+    groups: dict[tuple[int, bool, str], list[str]] = {}
+    for slug, each in broken.items():
+        example = each["counterexamples"][0]
+        key = Word(example["verdict"]).gravity, bool(example["faults"]), _faults(example)
+        groups.setdefault(key, []).append(slug)
+    for (gravity, _, faults), slugs in sorted(groups.items()):
+        yield f"- {list(Word)[gravity]}, {faults}: {', '.join(f'[{slug}](#{slug})' for slug in slugs)}"
     yield ""
 
 
-def _link(result: Result) -> str:
-    return f"[`{result['strategy']}`]({_page(result['strategy'])})"
+def _broken(slug: str, found: Entry) -> Iterator[str]:
+    first, *others = found["counterexamples"]
+    yield f"### {slug}\n"
+    yield f"[{find(slug).title}]({_page(slug)})\n"
+    yield from (f"1. {sentence}" for sentence in first["told"])
+    yield f"\n{_command(first)}"
+    yield from (f"\n{_command(each)}" for each in others)
+    yield f"\n{_searched(found)}\n"
+
+
+def _command(example: Mapping[str, Any]) -> str:
+    steps = example["steps"]
+    told = f"**{example['verdict']}**, {_faults(example)}, {steps} step{'s' * (steps != 1)}"
+    return f"{told}: `{_COMMAND}{example['id']}`"
+
+
+def _faults(example: Mapping[str, Any]) -> str:
+    return " + ".join(f"`{each}`" for each in example["faults"]) or NO_FAULT
+
+
+def _searched(found: Entry) -> str:
+    seen = f"{found['schedules']:,} schedules{_within(found)}"
+    if found["ended"] == "exhausted":
+        kept = ", ".join(f"`{hazard}`" for hazard in found["kept_under"])
+        return f"Exhausted: {seen}." + (f" Kept under {kept}." if kept else "")
+    return f"{found['ended'].capitalize()} after {seen}: there may be more."
+
+
+def _within(found: Entry) -> str:
+    told = ", ".join(f"{name} {value}" for name, value in found["bounds"].items())
+    return f" ({told})" if told else ""
+
+
+def _kept(kept: Mapping[str, Entry]) -> Iterator[str]:
+    yield "| strategy | schedules | seconds | faults that struck it | cannot touch it |"
+    yield "|---|---:|---:|---|---|"
+    for slug, each in kept.items():
+        fired, never = (", ".join(each[name]) or "none" for name in ("fired", "not_applicable"))
+        seen = f"{each['schedules']:,}{_within(each)}"
+        yield f"| {_link(slug)} | {seen} | {each['seconds']:.1f} | {fired} | {never} |"
+    yield ""
+
+
+def _link(slug: str) -> str:
+    return f"[`{slug}`]({_page(slug)})"
 
 
 def _page(slug: str) -> str:
     return relpath(textbook_file(STRATEGIES[slug]), PATH.parent)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
+# -- checking -------------------------------------------------------------------------------------------------------
 
 
-def read(page: str) -> list[Shown]:
-    """Return the schedules of the page, each with the strategy under whose heading it stands."""
-    found = []
-    parts = _HEAD.split(_between(page))[1:]
-    for strategy, text in zip(parts[::2], parts[1::2], strict=True):
-        told = tuple(_TOLD.findall(text))
-        for word, faults, steps, name in _SHOWN.findall(text):
-            found.append(Shown(strategy, word, faults.replace("`", ""), int(steps), name, told))
-            told = ()  # only the first one is told
-    return found
-
-
-def _between(page: str) -> str:
-    return page.partition(BEGIN)[2].partition(END)[0]
-
-
-def complaints(page: str) -> list[str]:
-    """Return in what the page does not fit the code. Nothing: it does."""
-    text, shown = _between(page), read(page)
-    placed = [*_HEAD.findall(text), *_LISTED.findall(text)]
-    told = [f"{slug}: {placed.count(slug)} places, not 1" for slug in STRATEGIES if placed.count(slug) != 1]
-    told += [f"{slug}: no such strategy" for slug in placed if slug not in STRATEGIES]
-    told += [
-        f"{slug}: a heading, and no schedule"
-        for slug in _HEAD.findall(text)
-        if slug not in {each.strategy for each in shown}
+def shown(runs: measured.Runs) -> list[Shown]:
+    """Return the schedules of the page, those of one strategy together."""
+    found = measured.everything(runs)
+    return [
+        Shown(
+            strategy,
+            each["verdict"],
+            tuple(each["faults"]),
+            each["steps"],
+            each["id"],
+            tuple(each.get("told", ())),
+        )
+        for strategy in STRATEGIES
+        for each in found.get(strategy, {"counterexamples": ()})["counterexamples"]
     ]
-    if text.count(_COMMAND) != len(shown):
-        told.append(f"{text.count(_COMMAND)} commands, of which {len(shown)} can be read")
-    return told + [wrong for each in shown if each.strategy in STRATEGIES for wrong in _wrong(each)]
 
 
-def _wrong(shown: Shown) -> Iterator[str]:
+def complaints(page: str, runs: measured.Runs) -> list[str]:
+    """Return where the page is not what the data and the code make of it, and where the data contradict the code.
+    Nothing: it fits."""
+    told = [f"{slug}: no such strategy" for slug in measured.everything(runs) if slug not in STRATEGIES]
+    told += [wrong for each in shown(runs) for wrong in _wrong(each)]
+    if not told and measured.placed(page, BEGIN, END, section(runs)) != page:
+        told.append("it is stale: run `python manage.py counterexamples`")
+    return told
+
+
+def _wrong(each: Shown) -> Iterator[str]:
     try:
-        job = Job.of_replay_id(shown.id)
+        job = Job.of_replay_id(each.id)
     except ValueError as error:
         yield str(error)
         return
-    if (job.strategy, job.expected) != (shown.strategy, shown.word):
-        yield f"{shown.id} is no {shown.word} of {shown.strategy}"
-    hazards = [] if shown.faults == NO_FAULT else shown.faults.split(" + ")
-    if agrees(claims(find(shown.strategy).withstands, hazards), Word(shown.word)) is False:
-        yield f"{shown.strategy} claims to withstand {shown.faults}, and {shown.id} is {shown.word}"
+    if (job.strategy, job.expected) != (each.strategy, each.word):
+        yield f"{each.id} is no {each.word} of {each.strategy}"
+    if agrees(claims(find(each.strategy).withstands, each.faults), Word(each.word)) is False:
+        under = " + ".join(each.faults) or NO_FAULT
+        yield f"{each.strategy} claims to withstand {under}, and {each.id} is {each.word}"
 
 
 # -- executing again ------------------------------------------------------------------------------------------------
 
 
-def shortest(shown: Iterable[Shown], most: int | None) -> list[Shown]:
+def shortest(schedules: Iterable[Shown], most: int | None) -> list[Shown]:
     """Return the `most` schedules with the fewest steps, each of another strategy; without `most`, all."""
     if most is None:
-        return list(shown)
+        return list(schedules)
     first: dict[str, Shown] = {}
-    for each in sorted(shown, key=lambda each: each.steps):
+    for each in sorted(schedules, key=lambda each: each.steps):
         first.setdefault(each.strategy, each)
     return list(first.values())[:most]
 
 
-def replayed(shown: Sequence[Shown], lanes: int) -> Iterator[tuple[Shown, str]]:
+def replayed(schedules: Sequence[Shown], lanes: int) -> Iterator[tuple[Shown, str]]:
     """Execute each schedule again on servers of its own. Yield it as it comes, with "", or what is otherwise now."""
-    of = {Job.of_replay_id(each.id): each for each in shown}
+    of = {Job.of_replay_id(each.id): each for each in schedules}
     for job, answer in Campaign(list(of), lanes).replays():
         yield of[job], _otherwise(of[job], answer)
 
 
-def _otherwise(shown: Shown, answer: Mapping[str, Any]) -> str:
+def _otherwise(schedule: Shown, answer: Mapping[str, Any]) -> str:
     if not answer["reproduced"]:
         why = f"{answer['verdict']}: {answer.get('cause', '')}".rstrip(": ")
-        return f"does not come to {shown.word} again, but to {why}"
+        return f"does not come to {schedule.word} again, but to {why}"
     if answer["counterexample"]["opening"] is None:
         return "is another schedule when it is executed once more, to be looked at"
     told = brief(answer["counterexample"])
-    new = [sentence for sentence in told if sentence not in shown.told]
-    return f"is told otherwise now: {' '.join(new) or told}" if shown.told and (*told,) != shown.told else ""
+    new = [sentence for sentence in told if sentence not in schedule.told]
+    return (
+        f"is told otherwise now: {' '.join(new) or told}"
+        if schedule.told and (*told,) != schedule.told
+        else ""
+    )

@@ -14,11 +14,11 @@ from django.core.management import CommandError, call_command
 from ledger.strategies import STRATEGIES, find
 from loadtest.explorer.findings import not_run
 from loadtest.explorer.job import Job
-from loadtest.report.pages import counterexamples
-from loadtest.report.pages.counterexamples import Shown, complaints, read, replayed, shortest
+from loadtest.report.pages import counterexamples, measured
+from loadtest.report.pages.counterexamples import Shown, complaints, replayed, shortest, shown
 from locks.hazards import Hazard
 
-COMMITTED = counterexamples.PATH.read_text()
+COMMITTED = measured.load(counterexamples.DATA)
 STATE = {"balances": {"A0001": 100}, "rows": {}, "keys": [], "waiting": {}}
 LOCKED = {**STATE, "keys": [{"server": "redis", "key": "A0001", "value": "1", "ttl_ms": None, "by": "A"}]}
 
@@ -63,6 +63,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "counterexamples.md"
     path.write_text(f"before\n{counterexamples.BEGIN}\n{counterexamples.END}\nafter\n")
     monkeypatch.setattr(counterexamples, "PATH", path)
+    monkeypatch.setattr(counterexamples, "DATA", tmp_path / "data" / "counterexamples.json")
     file = tmp_path / "explore.json"
     file.write_text(json.dumps(report()))
     call_command("counterexamples", file)
@@ -70,22 +71,23 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_committed_page_fits() -> None:
-    assert complaints(COMMITTED) == []
-    assert len(read(COMMITTED)) > 40
+    assert complaints(counterexamples.PATH.read_text(), COMMITTED) == []
+    assert len(shown(COMMITTED)) > 40
 
 
 def test_a_schedule_is_told_in_sentences(page: Path) -> None:
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert complaints(text) == []
+    runs = measured.load(counterexamples.DATA)
+    assert complaints(text, runs) == []
     told = (
         "A sets `A0001` to 1.",
         "**A crashes.**",
         "B finds A's `A0001`.",
         "B can never go on: whatever it waits for will not come.",
     )
-    assert read(text) == [Shown("setnx", "stalled", "crash-holding", 4, "setnx/s/1b", told)]
+    assert shown(runs) == [Shown("setnx", "stalled", ("crash-holding",), 4, "setnx/s/1b", told)]
     assert "Cut short after 12 schedules" in text
     assert re.search(r"- \[`token`\]\(.*\): the budget of 1 s ended\.\n", text)
 
@@ -93,16 +95,47 @@ def test_a_schedule_is_told_in_sentences(page: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda text: text.replace("- [`fenced`]", "- [fenced]"), "fenced: 0 places, not 1"),
-        (lambda text: text.replace("### setnx\n", "### nobody\n"), "nobody: no such strategy"),
+        (lambda text: text.replace('"setnx":', '"nobody":'), "nobody: no such strategy"),
         (lambda text: text.replace("setnx/s/1b", "setnx/l/1b"), "setnx/l/1b is no stalled of setnx"),
         (lambda text: text.replace("setnx/s/1b", "token/s/1b"), "token/s/1b is no stalled of setnx"),
         (lambda text: text.replace("setnx/s/1b", "setnx/s/1-b"), "'setnx/s/1-b' is no id of a schedule"),
-        (lambda text: text.replace("4 steps", "some steps"), "1 commands, of which 0 can be read"),
+        (
+            lambda text: text.replace("A crashes", "B crashes"),
+            "it is stale: run `python manage.py counterexamples`",
+        ),
     ],
 )
-def test_a_page_that_does_not_fit_is_seen(page: Path, change: Callable[[str], str], complaint: str) -> None:
-    assert complaint in "\n".join(complaints(change(page.read_text())))
+def test_data_that_do_not_fit_are_seen(page: Path, change: Callable[[str], str], complaint: str) -> None:
+    counterexamples.DATA.write_text(change(counterexamples.DATA.read_text()))
+    with pytest.raises(CommandError, match=re.escape(complaint)):
+        call_command("counterexamples", check=True)
+
+
+def test_a_page_that_was_edited_is_seen(page: Path) -> None:
+    page.write_text(page.read_text().replace("**A crashes.**", "**B crashes.**"))
+    with pytest.raises(CommandError, match="stale"):
+        call_command("counterexamples", check=True)
+
+
+def test_a_run_of_one_strategy_is_merged(page: Path, tmp_path: Path) -> None:
+    """The rest stays as it was found."""
+    reports = report()
+    [token] = [each for each in reports["results"] if each["strategy"] == "token"]
+    token |= {"verdict": "kept", "exhausted": True, "schedules": 1234}
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps({"results": [token], "environment": {"cores": 4, "commit": "def"}}))
+    call_command("counterexamples", file)
+    text = page.read_text()
+    assert f"{len(STRATEGIES) - 1} strategies, 2 cores, commit abc; 1 strategies, 4 cores, commit def" in text
+    assert "| 1,234 |" in text
+    assert "### setnx" in text
+
+
+def test_what_nobody_explored_is_shown_so(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Not measured" not in page.read_text()
+    monkeypatch.setitem(STRATEGIES, "brand-new", STRATEGIES["token"])
+    call_command("counterexamples")
+    assert re.search(r"## Not measured\n\n- \[`brand-new`\]", page.read_text())
 
 
 def test_a_claim_against_a_schedule_is_seen(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,11 +157,11 @@ def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:
 def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: None) -> None:
     """Those of five strategies with the fewest steps, and one that loads a script which no worker needed before; and
     one whose id was altered to the quiet schedule (A to its end, then B) does not."""
-    cheap = shortest(read(COMMITTED), 5)
+    cheap = shortest(shown(COMMITTED), 5)
     assert len({each.strategy for each in cheap}) == 5
-    cheap += [each for each in read(COMMITTED) if each.id.startswith("reentrant/s/")]
+    cheap += [each for each in shown(COMMITTED) if each.id.startswith("reentrant/s/")]
     assert len(cheap) == 6
-    [lost] = [each for each in read(COMMITTED) if each.strategy == "no-lock"]
+    [lost] = [each for each in shown(COMMITTED) if each.strategy == "no-lock"]
     quiet, mistold = lost._replace(id="no-lock/l/"), lost._replace(told=(*lost.told[:-1], "30 lost."))
     answers = dict(replayed([*(each for each in cheap if each != lost), quiet], 1))
     assert (

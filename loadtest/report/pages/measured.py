@@ -1,0 +1,76 @@
+"""What was measured, kept beside the pages that show it (docs/data/*.json): a new run replaces what it measured again,
+and leaves the rest.
+
+    {commit: {"cores": 2, "measured": {"token pause": "lost", …}}, …}
+
+A key is measured once: by the run that counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ledger.addresses import BASE_DIR
+
+FOLDER = BASE_DIR / "docs" / "data"
+NOT_MEASURED = "not measured"
+
+#: commit → the machine's cores, and what was measured there
+Runs = dict[str, dict[str, Any]]
+
+
+def load(path: Path) -> Runs:
+    """Return what was measured before; nothing when there is no file."""
+    runs: Runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return runs
+
+
+def save(path: Path, runs: Runs) -> None:
+    path.parent.mkdir(exist_ok=True)
+    text = json.dumps(runs, indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def merged(runs: Runs, environment: Mapping[str, Any], found: Mapping[str, Any]) -> Runs:
+    """Return `runs` with what a run on `environment` found; where it was measured before, the new finding counts."""
+    commit = str(environment["commit"])[:12]
+    rest = {
+        name: {**run, "measured": {key: each for key, each in run["measured"].items() if key not in found}}
+        for name, run in runs.items()
+    }
+    here = rest.get(commit, {"measured": {}})["measured"]
+    rest[commit] = {"cores": environment["cores"], "measured": {**here, **found}}
+    return {name: run for name, run in rest.items() if run["measured"]}
+
+
+def everything(runs: Runs) -> dict[str, Any]:
+    """Return what was measured, by its key."""
+    return {key: each for run in runs.values() for key, each in run["measured"].items()}
+
+
+def kept_only(runs: Runs, known: Mapping[str, Any]) -> Runs:
+    """Return `runs` without what `known` does not have any more."""
+    left = {
+        name: {**run, "measured": {key: each for key, each in run["measured"].items() if key in known}}
+        for name, run in runs.items()
+    }
+    return {name: run for name, run in left.items() if run["measured"]}
+
+
+def provenance(runs: Runs, what: str) -> str:
+    """Say how much of it was measured where: "2015 cells, 2 cores, commit 317e78cc7438"."""
+    told = [
+        f"{len(run['measured'])} {what}, {run['cores']} cores, commit {commit}"
+        for commit, run in sorted(runs.items(), key=lambda each: (-len(each[1]["measured"]), each[0]))
+    ]
+    return "; ".join(told) or NOT_MEASURED
+
+
+def placed(page: str, begin: str, end: str, made: str) -> str:
+    """Return `page` with `made` between its two marks."""
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{made}{end}{after}"
