@@ -1,1 +1,33 @@
-"""Puts code that guards money on trial: every order of its commands, with faults, on real servers."""
+"""Puts code that guards money on trial: every order of its commands, with faults, on real servers.
+
+from lost_update_lab import explore, worker
+
+explore([worker("Ann", redeem, "XMAS"), worker("Bob", redeem, "XMAS")], setup=one_voucher)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lost_update_lab.scenarios.explore import explore
+    from lost_update_lab.scenarios.result import Result
+    from lost_update_lab.scenarios.scenario import Mistake, Worker, worker
+
+__all__ = ["Mistake", "Result", "Worker", "explore", "worker"]
+
+_WHERE = {
+    "explore": "explore",
+    "Result": "result",
+    "Mistake": "scenario",
+    "Worker": "scenario",
+    "worker": "scenario",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What is public is imported when it is asked for: the engine's own modules need none of it."""
+    if name in _WHERE:
+        return getattr(import_module(f"lost_update_lab.scenarios.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

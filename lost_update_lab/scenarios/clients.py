@@ -1,0 +1,164 @@
+"""Each worker stands for a process: a pool that the process keeps is another pool for each of them.
+
+A pool of the user's module is one object in the explorer's process. Its workers would hand their connections to each
+other there, and a crash of one would take the other's. So a worker that asks such a pool gets a twin of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import redis
+
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.runs.place import anywhere, beside
+
+
+class Twins:
+    """The workers' own pools, by the pool of the process and the number of the worker."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int], Any] = {}
+        self._kept: list[Any] = []  # so that no other pool gets its id
+
+    def of(self, pool: Any, make: Any) -> Any | None:
+        """None: no worker asks, or the pool is a worker's own already."""
+        place = anywhere()
+        if place is None or any(pool is twin for twin in self._made.values()):
+            return None
+        key = id(pool), place.task.worker.index
+        if key not in self._made:
+            self._kept.append(pool)
+            self._made[key] = make()
+        return self._made[key]
+
+    def close(self, index: int) -> None:
+        for (_, owner), twin in self._made.items():
+            if owner == index:
+                close = getattr(twin, "disconnect", None) or getattr(twin, "dispose", None) or twin.close
+                close()
+
+    def install(self, patches: Patches) -> None:
+        _redis_pools(patches, self)
+        if "psycopg_pool" in sys.modules:
+            _psycopg_pools(patches, self)
+        if "sqlalchemy" in sys.modules:
+            _sqlalchemy_pools(patches, self)
+
+
+def _redis_pools(patches: Patches, twins: Twins) -> None:
+    pool_of = redis.ConnectionPool
+    get: Any = pool_of.get_connection
+    release: Any = pool_of.release
+    owners: dict[int, Any] = {}
+
+    def twin_of(pool: Any) -> Any:
+        return twins.of(
+            pool, lambda: type(pool)(connection_class=pool.connection_class, **pool.connection_kwargs)
+        )
+
+    def get_connection(pool: Any, *args: Any, **keywords: Any) -> Any:
+        if (twin := twin_of(pool)) is None:
+            return get(pool, *args, **keywords)
+        connection = get(twin, *args, **keywords)
+        owners[id(connection)] = twin
+        return connection
+
+    def release_connection(pool: Any, connection: Any) -> None:
+        release(owners.get(id(connection), pool), connection)
+
+    patches.method(pool_of, "get_connection", get_connection)
+    patches.method(pool_of, "release", release_connection)
+
+
+class _Connections:
+    """A psycopg_pool without its threads: those make and check connections at times of their own."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool, self.free = pool, list[Any]()
+
+    def get(self) -> Any:
+        while self.free:
+            if not (found := self.free.pop()).closed:
+                return found
+        with beside():
+            conninfo, keywords = self.pool.conninfo, self.pool.kwargs or {}
+            conninfo = conninfo() if callable(conninfo) else conninfo
+            keywords = keywords() if callable(keywords) else keywords
+            connection = self.pool.connection_class.connect(conninfo, **keywords)
+            if configure := getattr(self.pool, "_configure", None):
+                configure(connection)
+        return connection
+
+    def put(self, connection: Any) -> None:
+        if (
+            not connection.closed
+            and connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        ):
+            connection.rollback()
+        self.free.append(connection)
+
+    def close(self) -> None:
+        for connection in self.free:
+            connection.close()
+
+
+def _psycopg_pools(patches: Patches, twins: Twins) -> None:
+    import psycopg_pool
+
+    pool_of: Any = psycopg_pool.ConnectionPool
+    getconn, putconn, connection = pool_of.getconn, pool_of.putconn, pool_of.connection
+
+    def get(pool: Any, timeout: float | None = None) -> Any:
+        twin = twins.of(pool, lambda: _Connections(pool))
+        return getconn(pool, timeout) if twin is None else twin.get()
+
+    def put(pool: Any, conn: Any) -> None:
+        twin = twins.of(pool, lambda: _Connections(pool))
+        putconn(pool, conn) if twin is None else twin.put(conn)
+
+    @contextmanager
+    def borrowed(pool: Any, timeout: float | None = None) -> Iterator[Any]:
+        if anywhere() is None:
+            with connection(pool, timeout) as conn:
+                yield conn
+            return
+        conn = get(pool)
+        try:
+            with _as_psycopg(conn):
+                yield conn
+        finally:
+            put(pool, conn)
+
+    patches.method(pool_of, "getconn", get)
+    patches.method(pool_of, "putconn", put)
+    patches.method(pool_of, "connection", borrowed)
+
+
+@contextmanager
+def _as_psycopg(connection: Any) -> Iterator[None]:
+    """`with connection:` without its close: commit, or roll back what raised."""
+    try:
+        yield
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+    connection.commit()
+
+
+def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
+    from sqlalchemy.pool import Pool
+
+    pool_of: Any = Pool
+    connect = pool_of.connect
+
+    def connect_own(pool: Any) -> Any:
+        twin = twins.of(pool, pool.recreate)
+        return connect(pool if twin is None else twin)
+
+    patches.method(pool_of, "connect", connect_own)

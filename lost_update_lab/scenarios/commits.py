@@ -1,0 +1,84 @@
+"""What must hold at each commit, asked by a reader of its own: a thread that is no worker's, with its own connections.
+
+The answer is a part of the server's contents from then on. So a schedule in which it did not hold is never taken for
+one that only looks the same, and its end is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from lost_update_lab.runs.place import Here, anywhere, attach
+from lost_update_lab.scenarios.operations import BROKEN
+from lost_update_lab.scenarios.scenario import Invariant, Mistake
+from lost_update_lab.servers.postgres.server import PostgresServer
+
+
+class Reader:
+    """Asks the invariants in a thread of its own."""
+
+    def __init__(self, always: Sequence[Invariant], leave: Callable[[], None]) -> None:
+        self.always, self._leave = always, leave
+        self._thread = ThreadPoolExecutor(1, "lost-update-lab-reader")
+        self._thread.submit(int).result()  # it starts now, and not inside of a schedule
+
+    def broken(self) -> tuple[str, ...]:
+        """The sentences of those that do not hold now."""
+        place = anywhere()
+        beside = Here(place.run, place.task, inside=1) if place else None
+        return self._thread.submit(self._ask, beside).result()
+
+    def _ask(self, beside: Here | None) -> tuple[str, ...]:
+        attach(beside)
+        try:
+            return tuple(each.sentence for each in self.always if not holds(each))
+        finally:
+            attach(None)
+
+    def close(self) -> None:
+        self._thread.submit(self._leave).result()
+        self._thread.shutdown()
+
+
+def holds(invariant: Invariant, *results: object) -> bool:
+    """None, and whatever is true, is well; so is an assertion that does not fail. Raises Mistake."""
+    try:
+        found = invariant.holds(*results)
+    except AssertionError:
+        return False
+    except Exception as error:
+        told = f"the invariant ({invariant.sentence}) raised {type(error).__name__}: {error}"
+        raise Mistake(
+            f"{told}. It must answer after every schedule, also when a worker has failed"
+        ) from error
+    return found is None or bool(found)
+
+
+class ObservedPostgres(PostgresServer):
+    """A PostgreSQL at whose every commit the reader asks."""
+
+    reader: Reader | None = None
+    _broken = b""
+    _known: dict[bytes, bytes]
+
+    def begin(self, *args: object, **keywords: object) -> None:
+        self._broken = b""
+        super().begin(*args, **keywords)  # type: ignore[arg-type]
+
+    def touched(self) -> None:
+        super().touched()
+        if self.reader and not self._broken:
+            self._look()
+
+    def _look(self) -> tuple[bytes, bytes]:
+        contents, everything = super()._look()
+        if self.reader and not self._broken and BROKEN not in contents:
+            if contents not in self._known:
+                self._known[contents] = "\n".join(self.reader.broken()).encode()
+            self._broken = self._known[contents]
+        if self._broken and BROKEN not in contents:
+            mark = BROKEN + self._broken
+            contents, everything = contents + mark, everything + mark
+            self._seen[self.version] = contents, everything
+        return contents, everything

@@ -1,0 +1,187 @@
+"""One scenario from its beginning to its result: setup, serial orders, search, the smallest schedule, the control."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.bounds import SECOND, Bounds
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.server import Server
+from lost_update_lab.replay.schedule_id import Diverged
+from lost_update_lab.replay.shrink import again, confirmed, shrink
+from lost_update_lab.runs.found import Found
+from lost_update_lab.runs.found import Result as Searched
+from lost_update_lab.scenarios.clients import Twins
+from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
+from lost_update_lab.scenarios.judging import REFUSED, STALLED, VIOLATED, Judge
+from lost_update_lab.scenarios.operations import Framework, Operations
+from lost_update_lab.scenarios.scenario import Mistake, Scenario
+from lost_update_lab.scenarios.schedule import Schedule, told
+from lost_update_lab.scenarios.serial import SerialOrders
+from lost_update_lab.scenarios.servers import Servers
+from lost_update_lab.search.search import Search
+from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
+from lost_update_lab.snapshot.redis import RedisSnapshot
+
+BREACHES = (VIOLATED, STALLED, REFUSED)
+SHRINK_WITHIN = 10.0
+
+
+@dataclass
+class Opened:
+    """A scenario whose servers hold what its setup left there."""
+
+    scenario: Scenario
+    addresses: Servers
+    postgres: PostgresSnapshot
+    keys: RedisSnapshot | None
+    frameworks: Sequence[Framework]
+    patches: Sequence[Any]
+    judge: Judge
+    #: columns that differ between two runs of the same order: the server's own clock, or chance, writes them
+    left_out: Names = field(default_factory=frozenset)
+
+    @property
+    def bounds(self) -> Bounds:
+        of = self.scenario
+        return Bounds(
+            workers=len(of.workers),
+            faults=of.faults,
+            kinds=of.kinds,
+            slack=round(of.slack * SECOND),
+            budget=of.budget,
+        )
+
+    @contextmanager
+    def stage(self, more: Sequence[Any] = ()) -> Iterator[tuple[Stage, Operations]]:
+        """The scenario as the engine runs it. `more`: further gates."""
+        twins, reader = Twins(), None
+        system = Operations(
+            self.scenario,
+            self.addresses,
+            self.postgres,
+            self.keys,
+            (*self.frameworks, _Leaving(twins)),
+            self.left_out,
+        )
+        with ExitStack() as stack:
+            if self.scenario.always:
+                reader = Reader(self.scenario.always, self._leave)
+                stack.callback(reader.close)
+            servers = list(self._servers(stack, reader))
+            system.servers = {server.name: server for server in servers}
+            system.judge_by = self.judge
+            gates = [*self.patches, twins.install, *more]
+            yield stack.enter_context(Stage(system, servers, self.bounds, gates)), system
+
+    def _leave(self) -> None:
+        for framework in self.frameworks:
+            framework.leave(-1)
+
+    def _servers(self, stack: ExitStack, reader: Reader | None) -> Iterator[Server]:
+        sql = self.postgres.contents_sql(self.left_out)
+        postgres = ObservedPostgres(self.addresses.database, sql, besides=bool(self.left_out))
+        postgres.reader = reader
+        stack.callback(postgres.close)
+        yield postgres
+        if self.keys:
+            redis = RedisServer(self.addresses.redis)
+            stack.callback(redis.close)
+            yield cast(Server, redis)
+
+
+class _Leaving:
+    """The pools of a worker go with it."""
+
+    def __init__(self, twins: Twins) -> None:
+        self.twins = twins
+
+    def begin(self) -> None: ...
+
+    def begin_worker(self, index: int) -> None: ...
+
+    def settle(self, index: int) -> None: ...
+
+    def leave(self, index: int) -> None:
+        self.twins.close(index)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a search found, and its smallest breach."""
+
+    searched: Searched
+    smallest: Found | None
+    schedule: Schedule | None
+    seconds: float
+
+
+def search(opened: Opened) -> Finding:
+    """Every schedule within the bounds, and the smallest one that breaks something."""
+    begun = time.perf_counter()
+    with opened.stage() as (stage, system):
+        opened.judge.serial = serial = SerialOrders(stage, system)
+        if not opened.scenario.invariants:
+            serial.close()
+        searching = Search(stage)
+        searched = searching.explore()
+        worst = next((word for word in BREACHES if word in searched.words), "")
+        found = searched.smallest(worst) if worst else None
+        schedule = None
+        if found:
+            found, times = _smaller(stage, searching.waiters, found)
+            schedule = told(stage, system, searching.waiters, found, times)
+    return Finding(searched, found, schedule, time.perf_counter() - begun)
+
+
+def _smaller(stage: Stage, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
+    """→ it made smaller, and how many of ten repetitions came out the same."""
+    try:
+        if same := again(stage, waiters, found):
+            small = shrink(stage, waiters, same, time.perf_counter() + SHRINK_WITHIN)
+            return small, confirmed(stage, waiters, small)
+    except (Broken, Diverged, RuntimeError):
+        pass
+    return found, 0
+
+
+def volatile(opened: Opened) -> Names:
+    """The columns that differ between two runs of the same order. Raises Mistake: more differs than columns."""
+    with opened.stage() as (stage, system):
+        serial = SerialOrders(stage, system)
+        order = tuple(i for i, worker in enumerate(opened.scenario.workers) for _ in worker.operations)
+        serial.run(order)  # clients connect, caches are filled
+        first, one = serial.run(order), _rows(system)
+        second, other = serial.run(order), _rows(system)
+    found = set(_different(one, other))
+    commands = [[step.command for step in each.steps] for each in (first, second)]
+    if not found and commands[0] != commands[1]:
+        pairs = zip(*commands, strict=False)
+        before, after = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        raise Mistake(
+            "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
+            f"{before or 'nothing more'!r} and then {after or 'nothing more'!r}. Something outside of the servers "
+            "survives: a global of a module, a file, a cache. Let the operations make it anew each time"
+        )
+    return frozenset(found)
+
+
+def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:
+    return system.postgres.rows(system.postgres.changed())
+
+
+def _different(one: Any, other: Any) -> Iterator[tuple[str, str]]:
+    for table in one.keys() & other.keys():
+        here, there = (sorted(rows, key=lambda row: _key(table, row)) for rows in (one[table], other[table]))
+        for row, same in zip(here, there, strict=False):
+            yield from ((table.title, name) for name in row if row[name] != same[name])
+
+
+def _key(table: Any, row: dict[str, Any]) -> str:
+    return repr([row[name] for name in table.key]) if table.key else ""

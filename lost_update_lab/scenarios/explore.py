@@ -1,0 +1,238 @@
+"""`explore`: put operations on trial, with every order of their commands, on real servers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import GATE_IT
+from lost_update_lab.scenarios.control import control
+from lost_update_lab.scenarios.exploration import BREACHES, Finding, Opened, search, volatile
+from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.mistakes import after_setup, raises_at_once, wrong_invariants
+from lost_update_lab.scenarios.operations import Framework
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
+from lost_update_lab.scenarios.scenario import (
+    Mistake,
+    Scenario,
+    faults_of,
+    invariants_of,
+    workers_of,
+)
+from lost_update_lab.scenarios.servers import Servers, choose, known_by_environment, prepared
+from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.redis import RedisSnapshot
+
+#: replays this schedule instead of exploring (`lost-update-lab replay`)
+REPLAY = "LOST_UPDATE_LAB_REPLAY"
+
+
+def explore(
+    workers: Iterable[Any],
+    *,
+    setup: Callable[[], Any] | None = None,
+    invariant: Any = None,
+    always: Any = None,
+    faults: int = 0,
+    refusals: Sequence[type[BaseException]] = (),
+    database: str = "",
+    redis: str = "",
+    disposable: bool = False,
+    budget: float = 60.0,
+    slack: float = 0.1,
+    isolation: str = "",
+    control: bool = True,
+    name: str = "",
+    **each_fault: int,
+) -> Result:
+    """Run every order of the workers' commands on a real PostgreSQL and Valkey, and say what it came to.
+
+    `workers`: two or more callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a
+    process. `setup`: puts the opening state there, and commits it. `invariant`: a callable, `(callable, sentence)`, or
+    several; it may take the workers' results. Without one the outcome must be that of some serial order. `always`: the
+    same, asked at each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`,
+    `lost_replies=`, `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did
+    nothing. `database`, `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers.
+    `budget`: seconds.
+
+    Raises Mistake where the scenario cannot be explored as it is written.
+    """
+    number, kinds = faults_of(faults, each_fault)
+    scenario = Scenario(
+        name=name or _caller(),
+        workers=workers_of(workers),
+        setup=setup,
+        invariants=invariants_of(invariant),
+        always=invariants_of(always),
+        refusals=tuple(refusals),
+        faults=number,
+        kinds=kinds,
+        budget=budget,
+        slack=slack,
+        isolation=isolation,
+        control=control,
+    )
+    return run(scenario, choose(database, redis), disposable=disposable)
+
+
+def _caller() -> str:
+    frame = inspect.stack()[2]
+    return "script" if frame.function == "<module>" else frame.function
+
+
+def run(
+    scenario: Scenario,
+    servers: Servers,
+    *,
+    disposable: bool = False,
+    frameworks: Sequence[Framework] = (),
+    patches: Sequence[Any] = (),
+    leave_as_found: bool = True,
+) -> Result:
+    """Explore a scenario on these servers."""
+    with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
+        raises_at_once(ready)
+        ready.left_out = volatile(ready)
+        wrong_invariants(ready)
+        finding = search(ready)
+        notes = list(_notes(ready))
+        cannot_tell = control(ready) if scenario.control and finding.smallest is None else ""
+        return _result(ready, finding, [*notes, *([cannot_tell] if cannot_tell else [])], bool(cannot_tell))
+
+
+@contextmanager
+def opened(
+    scenario: Scenario,
+    servers: Servers,
+    disposable: bool,
+    frameworks: Sequence[Framework],
+    patches: Sequence[Any],
+    leave_as_found: bool,
+) -> Iterator[Opened]:
+    """The setup has run, and what it left is known. Raises Mistake."""
+    with ExitStack() as stack:
+        stack.enter_context(known_by_environment(servers))
+        connection = stack.enter_context(prepared(servers, disposable))
+        if leave_as_found:
+            stack.enter_context(_left_as_found(connection, servers))
+        before = _mark(connection, servers)
+        if scenario.setup:
+            scenario.setup()
+            after_setup(connection, before == _mark(connection, servers))
+        try:
+            postgres = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True))
+        except CannotBeRestored as error:
+            raise Mistake(str(error)) from None
+        stack.callback(postgres.close)
+        keys = RedisSnapshot(servers.redis) if servers.redis else None
+        if keys:
+            stack.callback(keys.close)
+        yield Opened(scenario, servers, postgres, keys, frameworks, patches, Judge(scenario))
+
+
+def _mark(connection: psycopg.Connection[Any], servers: Servers) -> object:
+    """Differs when something was committed in between."""
+    row = connection.execute(
+        "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
+    ).fetchone()
+    if not servers.redis:
+        return row
+    keys = RedisSnapshot(servers.redis)
+    try:
+        return row, keys.keys(), sorted(keys.left)
+    finally:
+        keys.close()
+
+
+@contextmanager
+def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Iterator[None]:
+    """At the end tables that came new are gone, and the others hold what they held; so do keys."""
+    before = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True), "explorer_before")
+    keys = RedisSnapshot(servers.redis) if servers.redis else None
+    try:
+        yield
+    finally:
+        before.drop_newer()
+        before.restore()
+        before.close()
+        if keys:
+            keys.restore()
+            keys.close()
+
+
+def _notes(opened: Opened) -> Iterator[str]:
+    if opened.left_out:
+        names = ", ".join(sorted(f"{table}.{column}" for table, column in opened.left_out))
+        yield f"not compared, because the server's own clock or chance writes it: {names}"
+
+
+def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:
+    scenario, searched, schedule = opened.scenario, finding.searched, finding.schedule
+    verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
+    cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
+    if verdict == KEPT and not searched.overlapping:
+        verdict, cause = (
+            INCONCLUSIVE,
+            "the operations never overlapped: fewer than two of them sent a command",
+        )
+        remedy = "let them talk to the servers that the explorer was given: DATABASE_URL, REDIS_URL"
+    if verdict == KEPT and cannot_tell:
+        verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
+    return Result(
+        name=scenario.name,
+        verdict=verdict,
+        sentence=_sentence(verdict, scenario, schedule.sentences[0] if schedule else ""),
+        bounds=_bounds(scenario, searched, finding.seconds),
+        exhausted=searched.exhausted,
+        schedule=schedule,
+        hazards=dict(_hazards(scenario, searched)),
+        schedules=searched.schedules,
+        seconds=finding.seconds,
+        cause=cause,
+        remedy=remedy.replace("--budget SECONDS", "budget=SECONDS") if remedy != GATE_IT else GATE_IT,
+        notes=tuple(notes),
+        again=f"explore(…) with {REPLAY}={schedule.id}" if schedule and schedule.id else "",
+    )
+
+
+def _sentence(verdict: str, scenario: Scenario, first: str) -> str:
+    if verdict == KEPT:
+        return "exhausted within these bounds: no order breaks it"
+    return first or "nothing was found, and the search did not come to its end"
+
+
+def _bounds(scenario: Scenario, searched: Any, seconds: float) -> str:
+    kinds = "" if scenario.kinds == frozenset(Fault) else " (" + ", ".join(sorted(scenario.kinds)) + ")"
+    faults = (
+        f"at most {scenario.faults} fault{'s' * (scenario.faults != 1)}{kinds}"
+        if scenario.faults
+        else "no fault"
+    )
+    names = " and ".join([", ".join([w.name for w in scenario.workers[:-1]]), scenario.workers[-1].name])
+    how = "every order" if searched.exhausted else "not every order"
+    return f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s"
+
+
+def _hazards(scenario: Scenario, searched: Any) -> Iterator[tuple[str, str]]:
+    for fault in (None, *sorted(scenario.kinds)):
+        if fault is None or (scenario.faults and fault in searched.fired):
+            word = searched.under(fault)
+            yield (
+                str(fault or "contention"),
+                word if word in BREACHES else KEPT if searched.exhausted else INCONCLUSIVE,
+            )
+
+
+def replaying() -> str:
+    """The id of the schedule that is to be replayed. "": none is."""
+    return os.environ.get(REPLAY, "")
+
+
+__all__ = ["Mistake", "Result", "explore", "replace"]

@@ -1,0 +1,131 @@
+"""What one schedule is worth: does what must hold hold; or is its outcome that of some serial order?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lost_update_lab.model.subject import UNBROKEN, Judgement
+from lost_update_lab.scenarios.commits import holds
+from lost_update_lab.scenarios.operations import Observed
+from lost_update_lab.scenarios.scenario import Scenario
+from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
+
+VIOLATED, STALLED, REFUSED = "violated", "stalled", "refused"
+DEADLOCK = "40P01"
+SERIALIZABLE = "the outcome is that of no serial order"
+
+
+class Judge:
+    """Of one scenario. `serial`: None as long as no order may be run."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.serial: SerialOrders | None = None
+
+    def __call__(self, observed: Observed) -> Judgement:
+        if found := [*observed.broken, *self._broken(observed)]:
+            return Judgement(VIOLATED, tuple(found))
+        if found := list(self._stalls(observed)):
+            return Judgement(STALLED, tuple(found))
+        if self.scenario.invariants or self.serial is None:
+            return Judgement(UNBROKEN)
+        return self._serializable(observed)
+
+    def _broken(self, observed: Observed) -> Iterator[str]:
+        for invariant in self.scenario.invariants:
+            results = observed.results[: invariant.results] if invariant.results else []
+            if not holds(invariant, *results):
+                yield invariant.sentence
+
+    def _stalls(self, observed: Observed) -> Iterator[str]:
+        names = self.scenario.names
+        if observed.stuck:
+            waiting = [names[each.worker] for each in observed.endings if each.waiting]
+            yield f"{' and '.join(waiting)} can never go on: what is waited for will not come"
+        for ending in observed.endings:
+            if not self.scenario.invariants and sqlstate(ending.error) == DEADLOCK:
+                yield f"{names[ending.worker]} was aborted by the database: deadlock"
+
+    # -- the default: some serial order -----------------------------------------------------------------------------
+
+    def _serializable(self, observed: Observed) -> Judgement:
+        """Whoever was cut off, or struck, has done each operation or not; what it was told does not count."""
+        endings = observed.endings
+        whole = [i for i, e in enumerate(endings) if not (e.crashed or e.waiting or e.struck)]
+        if self._some(observed, whole, set(range(len(endings))) - set(whole)):
+            return Judgement(UNBROKEN)
+        refused = {i for i in whole if self._says_no(endings[i].error)}
+        if refused and self._some(
+            observed, [i for i in whole if i not in refused], refused | self._cut(whole)
+        ):
+            return Judgement(UNBROKEN)
+        failed = {i for i in whole if endings[i].error is not None}
+        if failed and self._some(observed, [i for i in whole if i not in failed], failed | self._cut(whole)):
+            names = self.scenario.names
+            told = [f"{names[endings[i].worker]} failed: {_shown(endings[i].error)}" for i in sorted(failed)]
+            return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
+        return Judgement(VIOLATED, (SERIALIZABLE, *self._nearest(observed, whole)))
+
+    def _cut(self, whole: Sequence[int]) -> set[int]:
+        return set(range(len(self.scenario.workers))) - set(whole)
+
+    def _says_no(self, error: BaseException | None) -> bool:
+        return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
+
+    def _some(self, observed: Observed, whole: Sequence[int], free: set[int]) -> bool:
+        """Is there a serial order that left the same, and told the same to those of `whole`? Of those that are `free`
+        any number of operations may have happened."""
+        assert self.serial
+        operations = self.serial.operations
+        for counts in prefixes(operations):
+            if any(counts[index] != operations[index] for index in whole if index not in free):
+                continue
+            for serial in self.serial.of(counts):
+                same = observed.outcome.left_the_same(serial.outcome)
+                if same and observed.outcome.answered_the_same(serial.outcome, whole):
+                    return True
+        return False
+
+    def _nearest(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+        """How it differs from the serial order that is most like it."""
+        assert self.serial
+        serials = self.serial.all()
+        if not serials:
+            return
+        outcome = observed.outcome
+
+        def distance(other: Serial) -> int:
+            tables = {*outcome.rows, *other.outcome.rows}
+            wrong = [t for t in tables if outcome.rows.get(t) != other.outcome.rows.get(t)]
+            return 2 * len(wrong) + len([i for i in whole if outcome.answers[i] != other.outcome.answers[i]])
+
+        best = min(serials, key=distance)
+        names = list(self.scenario.names.values())
+        yield "the nearest one: " + ", then ".join(names[index] for index in best.order)
+        for table in sorted({*outcome.rows, *best.outcome.rows}):
+            here, there = outcome.rows.get(table), best.outcome.rows.get(table)
+            if here != there:
+                yield f"{table}: here {_rows(here)}; there {_rows(there)}"
+        for index in whole:
+            here_, there_ = outcome.answers[index], best.outcome.answers[index]
+            if here_ != there_:
+                yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
+
+
+def _rows(rows: tuple[str, ...] | None) -> str:
+    if rows is None:
+        return "as at the beginning"
+    return f"{len(rows)} row{'s' * (len(rows) != 1)} {', '.join(rows[:4])}{', …' * (len(rows) > 4)}"
+
+
+def sqlstate(error: BaseException | None) -> str:
+    """The database's own word for why something failed."""
+    while error is not None:
+        if state := getattr(error, "sqlstate", None):
+            return str(state)
+        error = error.__cause__
+    return ""
+
+
+def _shown(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ")

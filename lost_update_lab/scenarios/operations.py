@@ -1,0 +1,193 @@
+"""A scenario as the engine explores it: workers who call the user's functions, and what each schedule came to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psycopg
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from lost_update_lab.memo.playing import Unanswered
+from lost_update_lab.model.endings import told_of
+from lost_update_lab.model.server import Server
+from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
+from lost_update_lab.scenarios.outcome import Outcome, Told, canonical
+from lost_update_lab.scenarios.scenario import Operation, Scenario
+from lost_update_lab.scenarios.servers import Servers
+from lost_update_lab.snapshot.postgres import PostgresSnapshot
+from lost_update_lab.snapshot.redis import RedisSnapshot
+
+
+class Framework(Protocol):
+    """What a framework keeps in the process: each worker stands for a process that has just begun."""
+
+    def begin(self) -> None:
+        """A schedule begins."""
+
+    def begin_worker(self, index: int) -> None:
+        """In the worker's thread, before its first operation."""
+
+    def settle(self, index: int) -> None:
+        """In the worker's thread, after a schedule that ended it halfway."""
+
+    def leave(self, index: int) -> None:
+        """In the worker's thread, when all is over."""
+
+
+class Crashed(Exception):
+    """In the place of the result of a worker that a fault has ended, or that waits for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One finished schedule."""
+
+    endings: Sequence[Ending]
+    stuck: bool
+    outcome: Outcome
+    #: sentences of what must hold at each commit and did not
+    broken: tuple[str, ...]
+
+    @property
+    def results(self) -> list[Any]:
+        """For each worker its result, or the exception that it raised."""
+        return [result_of(ending) for ending in self.endings]
+
+
+def result_of(ending: Ending) -> Any:
+    if ending.crashed or ending.waiting:
+        return Crashed(f"{ending.worker} crashed" if ending.crashed else f"{ending.worker} waits for ever")
+    if ending.error is not None:
+        return ending.error
+    return ending.result.value if isinstance(ending.result, Told) else ending.result
+
+
+class Operations:
+    """The engine's system under test. `judge_by`: says what an observed schedule is worth; Unanswered if it has to ask
+    a server that holds something else by now."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        servers: Servers,
+        postgres: PostgresSnapshot,
+        keys: RedisSnapshot | None,
+        frameworks: Sequence[Framework] = (),
+        left_out: Collection[tuple[str, str]] = (),
+    ) -> None:
+        self.name, self.scenario, self.addresses = scenario.name, scenario, servers
+        self.postgres, self.keys, self.frameworks, self.left_out = postgres, keys, frameworks, left_out
+        self.judge_by: Callable[[Observed], Judgement] = lambda observed: Judgement(UNBROKEN)
+        #: the engine's ways to the servers, once there are any
+        self.servers: Mapping[str, Server] = {}
+        #: how many operations each worker has ended in this schedule
+        self.done = [0] * len(scenario.workers)
+        self._own = threading.local()
+        self._outcomes: dict[
+            Any, tuple[Mapping[str, tuple[str, ...]], frozenset[int], Mapping[str, str]]
+        ] = {}
+        self._judged: dict[Any, Judgement] = {}
+
+    def reset(self, changed: Collection[str]) -> None:
+        self.done = [0] * len(self.scenario.workers)
+        for framework in self.frameworks:
+            framework.begin()
+        if "postgres" in changed:
+            self.postgres.restore()
+        if "redis" in changed and self.keys:
+            self.keys.restore()
+
+    def work(self, index: int) -> Told:
+        for framework in self.frameworks:
+            framework.begin_worker(index)
+        results = []
+        for operation in self.scenario.workers[index].operations:
+            results.append(self._call(operation))
+            self.done[index] += 1
+        return Told.of(results[0] if len(results) == 1 else results)
+
+    def _call(self, operation: Operation) -> Any:
+        handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
+        return operation.call(*operation.args, **operation.keywords, **handed)
+
+    def _sql(self) -> psycopg.Connection[Any]:
+        if not hasattr(self._own, "sql") or self._own.sql.closed:
+            self._own.sql = psycopg.connect(self.addresses.database, autocommit=True)
+        found: psycopg.Connection[Any] = self._own.sql
+        return found
+
+    def _redis(self) -> redis.Redis:
+        if not hasattr(self._own, "redis"):
+            self._own.redis = redis.Redis.from_url(self.addresses.redis, retry=Retry(NoBackoff(), 0))
+        found: redis.Redis = self._own.redis
+        return found
+
+    def settle(self, index: int) -> None:
+        for framework in self.frameworks:
+            framework.settle(index)
+
+    def leave(self, index: int) -> None:
+        for framework in self.frameworks:
+            framework.leave(index)
+        for client in vars(self._own).values():
+            client.close()
+
+    # -- what one schedule came to -------------------------------------------------------------------------------------
+
+    def remembers(self, contents: Mapping[str, bytes]) -> bool:
+        return True  # judge() looks itself: it depends on the endings too
+
+    def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
+        key = (tuple(contents.items()), stuck, tuple(map(told_of, endings)))
+        if key not in self._judged:
+            self._judged[key] = self.judge_by(self.observed(endings, stuck, contents))
+        return self._judged[key]
+
+    def observed(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Observed:
+        held = tuple(contents.items())
+        if held not in self._outcomes:
+            if not self.holds(contents):
+                raise Unanswered
+            self._outcomes[held] = self._left_behind(contents)
+        rows, numbers, keys = self._outcomes[held]
+        outcome = Outcome(tuple(map(_answer, endings)), rows, keys, numbers)
+        return Observed(endings, stuck, outcome, broken_in(contents))
+
+    def holds(self, contents: Mapping[str, bytes]) -> bool:
+        """Do the servers hold this now?"""
+        return all(server.contents() == contents[name] for name, server in self.servers.items())
+
+    def _left_behind(self, contents: Mapping[str, bytes]) -> tuple[Any, frozenset[int], Mapping[str, str]]:
+        changed = self.postgres.changed()
+        rows = self.postgres.rows(changed)
+        opening = {table: self.postgres.opening(table) for table in changed}
+        found, numbers = canonical(rows, opening, self.left_out)
+        return found, numbers, self.keys.keys() if self.keys else {}
+
+    def show(self) -> dict[str, Any]:
+        changed = self.postgres.changed()
+        return {"balances": {}, "rows": {}, "tables": self.postgres.rows(changed)}
+
+
+def _answer(ending: Ending) -> tuple[str, Any]:
+    if ending.crashed:
+        return "crashed", None
+    if ending.waiting:
+        return "waits", None
+    if ending.error is not None:
+        return "raised", type(ending.error).__qualname__
+    return "returned", ending.result.plain if isinstance(ending.result, Told) else ending.result
+
+
+#: what the contents of a server end with once something that must always hold did not
+BROKEN = b"\x00broken: "
+
+
+def broken_in(contents: Mapping[str, bytes]) -> tuple[str, ...]:
+    found = (held.partition(BROKEN)[2].decode() for held in contents.values())
+    return tuple(sentence for text in found if text for sentence in text.split("\n"))

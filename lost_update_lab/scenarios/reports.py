@@ -1,0 +1,40 @@
+"""Results for other programs: Markdown for a pull request, JUnit XML for CI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape, quoteattr
+
+from lost_update_lab.scenarios.result import KEPT, Result
+
+
+def markdown(results: Iterable[Result]) -> str:
+    """For a pull request: one line for each scenario, and the smallest order of each that is not kept."""
+    results = list(results)
+    lines = ["| scenario | verdict | schedules | what it means |", "|---|---|---|---|"]
+    lines += [
+        f"| {r.name} | **{r.verdict}** | {r.schedules} | {r.sentence.replace('|', '∣')} |" for r in results
+    ]
+    for result in results:
+        if result.verdict != KEPT:
+            lines += ["", f"<details><summary>{result.name}: {result.verdict}</summary>", "", "```"]
+            lines += [str(result), "```", "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def junit(results: Iterable[Result]) -> str:
+    """JUnit XML: one test case for each scenario."""
+    results = list(results)
+    failed = [r for r in results if r.verdict != KEPT]
+    lines = ["<?xml version='1.0' encoding='utf-8'?>"]
+    lines.append(f'<testsuite name="lost-update-lab" tests="{len(results)}" failures="{len(failed)}">')
+    for result in results:
+        lines.append(
+            f'<testcase classname="lost-update-lab" name={quoteattr(result.name)} time="{result.seconds:.3f}">'
+        )
+        if result in failed:
+            lines.append(
+                f"<failure message={quoteattr(f'{result.verdict}: {result.sentence}')}>{escape(str(result))}</failure>"
+            )
+        lines.append("</testcase>")
+    return "\n".join([*lines, "</testsuite>", ""])

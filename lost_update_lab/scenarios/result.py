@@ -1,0 +1,72 @@
+"""What an exploration found, as a value: the word, the sentence, the smallest schedule, how far it got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lost_update_lab.scenarios.schedule import Schedule
+from lost_update_lab.scenarios.telling import order
+
+KEPT, INCONCLUSIVE = "kept", "inconclusive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """`verdict`: kept, violated, stalled, refused or inconclusive. `sentence`: what that means here, in words.
+
+    `schedule`: the smallest one that breaks something, None: there is none. `exhausted`: every schedule within `bounds`
+    was covered. `cause`, `remedy`: why it is inconclusive, and what would decide it. `notes`: what else to know.
+    """
+
+    name: str
+    verdict: str
+    sentence: str
+    bounds: str
+    exhausted: bool
+    schedule: Schedule | None = None
+    #: fault, or "": the word of schedules with it alone
+    hazards: dict[str, str] = field(default_factory=dict)
+    schedules: int = 0
+    seconds: float = 0.0
+    cause: str = ""
+    remedy: str = ""
+    notes: tuple[str, ...] = ()
+    #: how to see the schedule again
+    again: str = ""
+
+    @property
+    def kept(self) -> bool:
+        return self.verdict == KEPT
+
+    @property
+    def id(self) -> str:
+        """Repeats the smallest schedule. "": there is none."""
+        return self.schedule.id if self.schedule else ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "kept": self.kept, "id": self.id}
+
+    def __str__(self) -> str:
+        """The verdict first, then the smallest order, then how to see it again."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.verdict}: {self.sentence}"
+        yield f"  {self.bounds}"
+        if self.schedule:
+            yield ""
+            yield "  The smallest order:"
+            yield ""
+            yield from (f"  {line}" for line in order(self.schedule))
+            yield ""
+            yield from (f"  {sentence}" for sentence in self.schedule.sentences)
+        if self.cause:
+            yield f"  Why: {self.cause}"
+        if self.remedy:
+            yield f"  What would help: {self.remedy}"
+        yield from (f"  Note: {note}" for note in self.notes)
+        if self.again:
+            yield ""
+            yield f"  Again: {self.again}"

@@ -1,0 +1,180 @@
+"""What a user puts on trial: a setup, workers with their operations, what must hold, and how much may go wrong."""
+
+from __future__ import annotations
+
+import inspect
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lost_update_lab.model.bounds import Fault
+
+MOST_WORKERS = 8
+#: parameters that are handed in when nobody binds them, as to a lock: a connection of this worker's own
+HANDED_IN = ("sql", "redis")
+
+
+class Mistake(Exception):
+    """The scenario cannot be explored as it is written. The message says why, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of a user's function."""
+
+    call: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return str(getattr(self.call, "__qualname__", None) or type(self.call).__name__)
+
+    @property
+    def wants(self) -> tuple[str, ...]:
+        """Which of HANDED_IN it asks for. Raises TypeError: the arguments do not fit."""
+        try:
+            signature = inspect.signature(self.call)
+        except ValueError:  # a builtin that does not say
+            return ()
+        open_ = signature.bind_partial(*self.args, **self.keywords).arguments
+        needs = [p for p in signature.parameters.values() if p.default is p.empty and p.name not in open_]
+        needs = [p for p in needs if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if missing := [p.name for p in needs if p.name not in HANDED_IN]:
+            raise TypeError(f"{self.title}() misses the argument {missing[0]!r}")
+        return tuple(p.name for p in needs)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One caller, who does one operation after another. It stands for a process of its own."""
+
+    name: str
+    operations: tuple[Operation, ...]
+
+    def then(self, call: Callable[..., Any], *args: Any, **keywords: Any) -> Worker:
+        """The same worker with one more operation behind the others."""
+        return Worker(self.name, (*self.operations, _operation(self.name, call, args, keywords)))
+
+
+def worker(name: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Worker:
+    """A worker that calls this with these arguments. Raises Mistake."""
+    return Worker(name, (_operation(name, call, args, keywords),))
+
+
+def _operation(name: str, call: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Operation:
+    if inspect.iscoroutine(call) or not callable(call):
+        told = f"{call!r} of {name} is no callable, but {type(call).__name__}"
+        raise Mistake(f"{told}. Give the function and its arguments apart: worker({name!r}, redeem, 'XMAS')")
+    operation = Operation(call, args, keywords)
+    try:
+        operation.wants  # noqa: B018  (it raises)
+    except TypeError as error:
+        raise Mistake(f"{name} cannot call {operation.title}: {error}") from None
+    return operation
+
+
+def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
+    """Workers, callables without arguments, or (callable, arguments …). Who has no name is called A, B, C …"""
+    found: dict[str, Worker] = {}
+    for letter, each in zip(string.ascii_uppercase, given, strict=False):
+        if isinstance(each, Worker):
+            made = each
+        elif isinstance(each, tuple) and each:
+            made = worker(letter, *each)
+        else:
+            made = worker(letter, each)
+        if made.name in found:
+            raise Mistake(f"two workers are called {made.name!r}: give each a name of its own")
+        found[made.name] = made
+    if not 2 <= len(found) <= MOST_WORKERS:
+        told = f"{len(found)} worker{'s' * (len(found) != 1)}"
+        raise Mistake(
+            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3"
+        )
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What must hold after each schedule, and the sentence that is true when it does not."""
+
+    holds: Callable[..., Any]
+    sentence: str
+
+    @property
+    def results(self) -> int:
+        """How many of the workers' results it takes."""
+        try:
+            parameters = inspect.signature(self.holds).parameters.values()
+        except ValueError:
+            return 0
+        return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """`invariants` empty: the outcome must be that of some serial order. `refusals`: exceptions by which an operation
+    says that it has done nothing. `kinds`, `faults`: what may go wrong, and how often in one schedule; `budget`:
+    seconds of real time; `slack`: seconds that a worker may be late without any fault."""
+
+    name: str
+    workers: tuple[Worker, ...]
+    setup: Callable[[], Any] | None = None
+    invariants: tuple[Invariant, ...] = ()
+    always: tuple[Invariant, ...] = ()
+    refusals: tuple[type[BaseException], ...] = ()
+    faults: int = 0
+    kinds: frozenset[Fault] = frozenset()
+    budget: float = 60.0
+    slack: float = 0.1
+    isolation: str = ""
+    control: bool = True
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the engine calls a worker → what the user calls it."""
+        return dict(zip(string.ascii_uppercase, (each.name for each in self.workers), strict=False))
+
+
+#: what a user calls the faults, each as often as it may happen in one schedule
+WORDS: Mapping[str, frozenset[Fault]] = {
+    "crashes": frozenset({Fault.CRASH}),
+    "pauses": frozenset({Fault.PAUSE}),
+    "lost_replies": frozenset({Fault.LOST_REPLY}),
+    "failovers": frozenset({Fault.FAILOVER}),
+    "clock_jumps": frozenset({Fault.CLOCK_JUMP}),
+}
+
+
+def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fault]]:
+    """How many in one schedule, and of which kinds: `faults` of any kind, or those that are named. Raises Mistake."""
+    if unknown := given.keys() - WORDS.keys():
+        raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(WORDS)}")
+    named = {word: count for word, count in given.items() if count}
+    kinds = frozenset[Fault]().union(*(WORDS[word] for word in named))
+    number = faults or sum(named.values())
+    if not 0 <= number <= 5:
+        raise Mistake(f"faults: 0 to 5 in one schedule, not {number}")
+    return number, kinds or frozenset(Fault)
+
+
+def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:
+    """One, or several: a callable, (callable, sentence), or a ready-made one. None, or 'serializable': none."""
+    if given is None or given == "serializable":
+        return ()
+    if isinstance(given, Invariant):
+        return (given,)
+    if isinstance(given, Sequence) and not (len(given) == 2 and isinstance(given[1], str)):
+        return tuple(one for each in given for one in invariants_of(each))
+    holds, told = given if isinstance(given, Sequence) else (given, sentence)
+    if not callable(holds):
+        told = f"an invariant is a callable that says whether all is well, not {holds!r}"
+        raise Mistake(f"{told}. Write `lambda: Redemption.objects.count() <= 1`")
+    told = (
+        told
+        or getattr(holds, "sentence", "")
+        or f"{getattr(holds, '__name__', 'the invariant')} does not hold"
+    )
+    return (Invariant(holds, told),)

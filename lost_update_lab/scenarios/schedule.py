@@ -1,0 +1,146 @@
+"""A schedule as a person follows it: who, from which line of the code, sent what; what came back, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.commands import Step
+from lost_update_lab.replay.schedule_id import encode, exactly, play
+from lost_update_lab.runs.found import Found
+from lost_update_lab.runs.place import beside
+from lost_update_lab.runs.run import Run
+from lost_update_lab.scenarios.lines import Line, own_line
+from lost_update_lab.scenarios.operations import Operations
+from lost_update_lab.scenarios.wording import readable, shortened
+from lost_update_lab.snapshot.catalogue import Table
+
+#: id → the word that it promises
+LETTERS = {"v": "violated", "s": "stalled", "r": "refused"}
+Held = Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One step. `who`: a worker's name, "": a server or time. `line`: where the user's code was. `changes`: what is
+    otherwise on the servers from then on. `at`: seconds of virtual time."""
+
+    at: float
+    who: str
+    kind: str
+    command: str
+    reply: str
+    line: str
+    source: str
+    changes: tuple[str, ...]
+
+    @property
+    def is_fault(self) -> bool:
+        return self.kind not in ("step", "lease", "resume", "victim")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`id`: repeats it, in this scenario. "": it could not be repeated. `confirmed`: of ten repetitions."""
+
+    id: str
+    verdict: str
+    sentences: tuple[str, ...]
+    faults: tuple[str, ...]
+    moves: tuple[Move, ...]
+    confirmed: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def schedule_id(verdict: str, choices: tuple[int, ...]) -> str:
+    letter = next((letter for letter, word in LETTERS.items() if word == verdict), "k")
+    return f"{letter}/{encode(choices)}"
+
+
+class Witness:
+    """Looks after each step of one schedule: where the user's code is, and what the servers hold."""
+
+    def __init__(self, stage: Stage, system: Operations) -> None:
+        self.stage, self.system = stage, system
+        self.of: Run | None = None
+        self.lines: list[Line | None] = []
+        self.changes: list[tuple[str, ...]] = []
+        self._held: Held = {}
+        self._tables: dict[Table, bool] = {}
+
+    def __call__(self, run: Run, step: Step) -> None:
+        if run is not self.of:
+            self.of, self.lines, self.changes = run, [], []
+            self._tables, self._held = {}, {}
+        self.lines.append(own_line() if step.worker else None)
+        with beside():
+            before, now = self._look()
+        self.changes.append(tuple(_changes(before, now)))
+        self._held = now
+
+    def _look(self) -> tuple[Held, Held]:
+        """→ what was there before this step, and what is there now, of all that was ever changed."""
+        before, postgres = dict(self._held), self.system.postgres
+        for table in postgres.changed():
+            if table not in self._tables:
+                self._tables[table] = True
+                before.update(_cells(table, postgres.opening(table)))
+        now: dict[tuple[str, str], str] = {}
+        for table, rows in postgres.rows(list(self._tables)).items():
+            now.update(_cells(table, rows))
+        for server in self.stage.servers.values():
+            for name, key, value, _ends in server.listing():
+                now[f"key {key}" + ("" if name == "redis" else f" on {name}"), ""] = shortened(value, 40)
+        return before, now
+
+
+def _cells(table: Table, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
+    for place, row in enumerate(rows):
+        name = ", ".join(str(row[column]) for column in table.key) if table.key else str(place)
+        for column, value in row.items():
+            yield (f"{table.title}[{name}]", column), "NULL" if value is None else str(value)
+
+
+def _changes(before: Held, now: Held) -> Iterator[str]:
+    for row in sorted({row for row, _ in now} - {row for row, _ in before}):
+        cells = {column: value for (its, column), value in now.items() if its == row}
+        told = cells[""] if "" in cells else ", ".join(f"{column} {value}" for column, value in cells.items())
+        yield f"{row} is new: {shortened(told, 90)}"
+    for (row, column), value in now.items():
+        was = before.get((row, column))
+        if was is not None and was != value:
+            yield f"{row}{'.' if column else ''}{column}: {was} → {value}"
+    for row in sorted({row for row, _ in before} - {row for row, _ in now}):
+        yield f"{row} is gone"
+
+
+def told(
+    stage: Stage, system: Operations, waiters: dict[bytes, int], found: Found, confirmed: int
+) -> Schedule:
+    """The schedule, executed once more by the user's own code, with a look after each step."""
+    witness = Witness(stage, system)
+    with stage.unnoted():
+        again, _ = play(stage, waiters, exactly(found.choices), witness)
+    names = system.scenario.names
+    moves = tuple(
+        _move(step, line, changes, names)
+        for step, line, changes in zip(again.steps, witness.lines, witness.changes, strict=True)
+    )
+    sentences = tuple(again.judgement.sentences)
+    name = schedule_id(again.word, found.choices)
+    return Schedule(name, again.word, sentences, tuple(map(str, found.faults)), moves, confirmed)
+
+
+def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:
+    _, _, thread = step.task.partition(".")
+    who = names.get(step.worker, "") + (f" (thread {thread})" if thread and step.worker else "")
+    command, reply = readable(step.command, step.reply)
+    if step.kind == "lease":
+        command = f"the lease of {step.command} is over"
+    return Move(
+        step.at / 1e6, who, step.kind, command, reply, str(line or ""), line.source if line else "", changes
+    )

@@ -1,0 +1,116 @@
+"""The serial orders: one operation after the other, none beside another. What they come to is what is right.
+
+Nobody has to write an invariant then: a schedule whose results and final rows are those of no serial order is one that
+two callers could not have produced if each had been alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from lost_update_lab.harness import Stage
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.runs.run import Run
+from lost_update_lab.scenarios.operations import Observed, Operations
+from lost_update_lab.scenarios.outcome import Outcome
+from lost_update_lab.schedule import virtual_time
+
+#: orders of operations that are run at most
+MOST_ORDERS = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Serial:
+    """`order`: whose operation came first, second, …, by the number of the worker."""
+
+    order: tuple[int, ...]
+    observed: Observed
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.observed.outcome
+
+
+def orders(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All orders of so many operations of each worker; each worker's own stay in theirs."""
+    if not any(operations):
+        yield ()
+    for index, left in enumerate(operations):
+        if left:
+            rest = [count - (place == index) for place, count in enumerate(operations)]
+            yield from ((index, *others) for others in orders(rest))
+
+
+def prefixes(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """How many operations of each worker may have happened, where some were cut short: the most first."""
+    yield from sorted(product(*(range(count + 1) for count in operations)), key=lambda counts: -sum(counts))
+
+
+class InOrder:
+    """A chooser: the operations of `order`, one after the other; then the run is over."""
+
+    def __init__(self, system: Operations, order: Sequence[int]) -> None:
+        self.system, self.order = system, order
+
+    def __call__(self, run: Run, options: Sequence[Option]) -> int:
+        left = list(self.order)
+        for index, done in enumerate(self.system.done):
+            for _ in range(done):
+                if index in left:
+                    left.remove(index)
+        whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.workers)
+        left = [index for index in left if not run.workers[index].finished]
+        if not left and not whole:
+            run.stuck = True
+            return 0
+        for index in left:
+            for place, option in enumerate(options):
+                if option.kind is Kind.STEP and run.task(option.who).worker.index == index:
+                    return place
+            timers = [place for place, option in enumerate(options) if option.kind is Kind.TICK]
+            if timers and index == left[0]:
+                run.stuck = virtual_time.only_polls(run)
+                return timers[0]
+        return 0
+
+
+class SerialOrders:
+    """Runs each once, all of them before the search: in its middle the servers hold what it has left there."""
+
+    def __init__(self, stage: Stage, system: Operations) -> None:
+        self.stage, self.system = stage, system
+        self.operations = [len(each.operations) for each in system.scenario.workers]
+        self._known: dict[tuple[int, ...], list[Serial]] = {}
+        self.closed = False
+
+    def close(self) -> None:
+        """Run all that may be asked for."""
+        for counts in prefixes(self.operations):
+            self.of(counts)
+        self.closed = True
+
+    def all(self) -> list[Serial]:
+        """Every operation happens."""
+        return self.of(tuple(self.operations))
+
+    def of(self, counts: tuple[int, ...]) -> list[Serial]:
+        """So many operations of each worker happen."""
+        if counts not in self._known and not self.closed:
+            found: list[Serial] = []
+            for order in orders(counts):
+                if len(found) == MOST_ORDERS:
+                    break
+                found.append(self.run(order))
+            self._known[counts] = found
+        return self._known.get(counts, [])
+
+    def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
+        with self.stage.unnoted():
+            run = self.stage.run(InOrder(self.system, order), {}, trace)
+        contents = {name: server.contents() for name, server in self.stage.servers.items()}
+        observed = self.system.observed(run.endings, run.stuck, contents)
+        return Serial(order, observed, tuple(run.steps))

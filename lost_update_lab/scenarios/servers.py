@@ -1,0 +1,109 @@
+"""The servers of a scenario: embedded ones, started once in a process, or the user's own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from lost_update_lab.scenarios.scenario import Mistake
+
+DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
+#: the user has said that the servers may be emptied
+DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
+SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS_URL to servers of your own"
+NEWEST_WITHOUT = 160_000
+
+_embedded: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Addresses. `redis` "": there is none."""
+
+    database: str
+    redis: str
+
+
+def embedded(name: str) -> str:
+    """The address of the PostgreSQL or Valkey of this process, started when it is first asked for."""
+    if name not in _embedded:
+        try:
+            from lost_update_lab.embedded.postgres import Postgres
+            from lost_update_lab.embedded.valkey import Valkey
+        except ImportError as missing:
+            raise Mistake(f"no server was given, and {missing.name} is not installed: {INSTALL}") from None
+        made: Any = Postgres(settings=SETTINGS) if name == DATABASE else Valkey()
+        made.start()
+        atexit.register(made.close)
+        _embedded[name] = made.url
+    return _embedded[name]
+
+
+def choose(database: str = "", redis: str = "") -> Servers:
+    """Those that are given, those of the environment, else embedded ones."""
+    given = os.environ.get(DATABASE)
+    if given and not database and given not in _embedded.values() and os.environ.get("PYTEST_XDIST_WORKER"):
+        raise Mistake(
+            "pytest-xdist runs tests side by side, and all of them were given one database: they would reset it under "
+            "each other. Unset DATABASE_URL, so that each process starts servers of its own, or run without -n"
+        )
+    found = database or given or embedded(DATABASE)
+    return Servers(found, redis or os.environ.get(REDIS) or embedded(REDIS))
+
+
+@contextmanager
+def known_by_environment(servers: Servers) -> Iterator[None]:
+    """Meanwhile DATABASE_URL and REDIS_URL say where they are."""
+    before = {name: os.environ.get(name) for name in (DATABASE, REDIS)}
+    os.environ.update({DATABASE: servers.database, REDIS: servers.redis})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextmanager
+def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser's session of our own, in a database that may be explored in. Raises Mistake."""
+    try:
+        connection = psycopg.connect(servers.database, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise Mistake(f"no PostgreSQL answers at the given address: {str(error).strip()}") from None
+    with ExitStack() as stack:
+        stack.enter_context(connection)
+        if servers.database not in _embedded.values():
+            _allowed(connection, servers, disposable)
+            name = psycopg.sql.Identifier(connection.info.dbname)
+            patient = (
+                "ALTER DATABASE {} SET deadlock_timeout = '1h'",
+                "ALTER DATABASE {} RESET deadlock_timeout",
+            )
+            set_, reset = (psycopg.sql.SQL(each).format(name) for each in patient)
+            connection.execute(set_)
+            stack.callback(connection.execute, reset)
+        yield connection
+
+
+def _allowed(connection: psycopg.Connection[Any], servers: Servers, disposable: bool) -> None:
+    name = connection.info.dbname
+    if "test" not in name and not disposable and os.environ.get(DISPOSABLE) != "1":
+        raise Mistake(
+            f"the database {name!r} is not touched: its name says nothing of a test, and each schedule would write "
+            f"to it. Give a test database, or say disposable=True (or {DISPOSABLE}=1)"
+        )
+    if connection.info.server_version < NEWEST_WITHOUT:
+        raise Mistake(f"PostgreSQL 17 or newer is needed, this is {connection.info.server_version // 10000}")
+    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    if not row or not row[0]:
+        raise Mistake(
+            f"the role {connection.info.user!r} is no superuser, and the explorer stops deadlock time-outs, triggers "
+            "and foreign keys while it resets. Give it a superuser's address, or let it start a server of its own"
+        )

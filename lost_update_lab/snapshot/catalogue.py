@@ -1,0 +1,134 @@
+"""What a PostgreSQL database holds, found in its catalogue: tables, columns, sequences, and what cannot be put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+#: schemas of the engine's own
+OWN = ("explorer", "explorer_opening", "explorer_before")
+_NOT_THE_USERS = (
+    f"nspname NOT IN ('pg_catalog', 'information_schema', '{OWN[0]}', '{OWN[1]}') AND nspname !~ '^pg_'"
+)
+
+_TABLES = f"""
+SELECT c.oid, nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind = 'r' AND {_NOT_THE_USERS}
+AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e')
+ORDER BY nspname, relname
+"""  # noqa: S608  (names of our own)
+_COLUMNS = """
+SELECT attrelid, attname, format_type(atttypid, NULL), attgenerated <> '',
+    attidentity <> '' OR coalesce(pg_get_expr(adbin, adrelid), '') LIKE '%%nextval(%%'
+FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum
+"""
+_KEYS = """
+SELECT conrelid, contype, (SELECT array_agg(attname::text ORDER BY place)
+    FROM unnest(conkey) WITH ORDINALITY AS k (num, place)
+    JOIN pg_attribute ON attrelid = conrelid AND attnum = num), confrelid
+FROM pg_constraint WHERE conrelid = ANY(%s) AND contype IN ('p', 'f')
+"""
+_SEQUENCES = f"""
+SELECT nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind = 'S' AND {_NOT_THE_USERS} ORDER BY nspname, relname
+"""  # noqa: S608
+_OUT_OF_REACH = f"""
+SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
+UNION ALL SELECT 'the foreign table ' || relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind = 'f' AND {_NOT_THE_USERS}
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`generated`: computed by the server. `drawn`: its default draws a number from a sequence."""
+
+    name: str
+    type: str
+    generated: bool
+    drawn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`refers`: column → the table whose key it holds, by oid."""
+
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    refers: tuple[tuple[str, int], ...]
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
+    @property
+    def quoted(self) -> sql.Identifier:
+        return sql.Identifier(self.schema, self.name)
+
+    @property
+    def surrogate(self) -> str:
+        """The column whose values mean nothing but "this row": a number from a sequence, or a random key. "": none."""
+        types = {each.name: each for each in self.columns}
+        if len(self.key) == 1 and (types[self.key[0]].drawn or types[self.key[0]].type == "uuid"):
+            return self.key[0]
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    quoted: sql.Identifier
+    last: int
+    called: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    tables: tuple[Table, ...]
+    sequences: tuple[Sequence, ...]
+    #: what no snapshot can put back
+    out_of_reach: tuple[str, ...]
+
+
+def look(connection: psycopg.Connection[Any]) -> Catalogue:
+    """The database as it is now."""
+    found = connection.execute(_TABLES).fetchall()
+    oids = [oid for oid, _, _ in found]
+    columns = _by_first(connection.execute(_COLUMNS, [oids]).fetchall())
+    keys = _by_first(connection.execute(_KEYS, [oids]).fetchall())
+    tables = tuple(
+        Table(
+            oid,
+            schema,
+            name,
+            tuple(Column(*row) for row in columns.get(oid, ())),
+            next((tuple(names) for kind, names, _ in keys.get(oid, ()) if kind == "p"), ()),
+            tuple((names[0], to) for kind, names, to in keys.get(oid, ()) if kind == "f" and len(names) == 1),
+        )
+        for oid, schema, name in found
+    )
+    sequences = tuple(_sequence(connection, *row) for row in connection.execute(_SEQUENCES).fetchall())
+    out_of_reach = tuple(what for (what,) in connection.execute(_OUT_OF_REACH).fetchall())
+    return Catalogue(tables, sequences, out_of_reach)
+
+
+def _sequence(connection: psycopg.Connection[Any], schema: str, name: str) -> Sequence:
+    quoted = sql.Identifier(schema, name)
+    row = connection.execute(sql.SQL("SELECT last_value, is_called FROM {}").format(quoted)).fetchone()
+    assert row
+    return Sequence(quoted, *row)
+
+
+def _by_first(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for first, *rest in rows:
+        found.setdefault(first, []).append(tuple(rest))
+    return found

@@ -1,0 +1,154 @@
+"""A PostgreSQL database after a setup: what makes its contents, and how a schedule's changes are taken back.
+
+Whatever the schema is, one function in the server compares each table with the opening by a sum over its rows, and
+writes anew only those that a schedule has changed; each sequence goes back to its number. Triggers and foreign keys
+look away meanwhile. The sums are 64-bit hashes of the rows' texts: the same rows make the same sum in every order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
+
+VACUUM_EVERY = 300  # runs: each leaves dead rows, and the next ones step over them
+
+#: (table, column)
+Names = Collection[tuple[str, str]]
+
+
+class CannotBeRestored(RuntimeError):
+    """The database holds something that no snapshot can put back. The message says what."""
+
+
+def _sum(table: Table, left_out: Names = ()) -> sql.Composed:
+    names = [each.name for each in table.columns if (table.title, each.name) not in left_out]
+    row = sql.SQL(", ").join(map(sql.Identifier, names))
+    text = sql.SQL(
+        "(SELECT coalesce(sum(hashtextextended(ROW({})::text, 0)), 0) || '/' || count(*) FROM ONLY {})"
+    )
+    return text.format(row, table.quoted)
+
+
+class PostgresSnapshot:
+    """The database as it is now. `connection`: a superuser's, in autocommit, used for nothing else."""
+
+    def __init__(self, connection: psycopg.Connection[Any], schema: str = OWN[1]) -> None:
+        self.connection, self.schema = connection, schema
+        self.catalogue: Catalogue = look(connection)
+        if found := self.catalogue.out_of_reach:
+            raise CannotBeRestored(
+                f"the database holds {', '.join(found)}: no snapshot puts that back. "
+                "Explore in a database without it"
+            )
+        self._runs = 0
+        self._opening: list[str] = []
+        self._take()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self.catalogue.tables
+
+    def contents_sql(self, left_out: Names = ()) -> str:
+        """One query for all tables, one row: a text that makes a state, and, where columns are `left_out`, a second one
+        with them."""
+        looks = [left_out, ()] if left_out else [()]
+        parts = [sql.SQL("concat_ws(',', {})").format(self._sums(names)) for names in looks]
+        return sql.SQL("SELECT {}").format(sql.SQL(", ").join(parts)).as_string(self.connection)
+
+    def _sums(self, left_out: Names) -> sql.Composed:
+        sums: list[sql.Composable] = [_sum(table, left_out) for table in self.tables]
+        return sql.SQL(", ").join(sums or [sql.SQL("''")])
+
+    def _take(self) -> None:
+        run = self.connection.execute
+        run(
+            sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(
+                sql.Identifier(self.schema)
+            )
+        )
+        parts = []
+        for number, table in enumerate(self.tables):
+            kept = sql.Identifier(self.schema, f"opening_{number}")
+            names = [each.name for each in table.columns if not each.generated]
+            columns = sql.SQL(", ").join(map(sql.Identifier, names))
+            run(
+                sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}").format(
+                    kept, columns, table.quoted
+                )
+            )
+            row = run(sql.SQL("SELECT {}").format(_sum(table))).fetchone()
+            assert row
+            self._opening.append(row[0])
+            parts.append(_put_back(table, kept, columns, row[0]))
+        parts += [
+            sql.SQL(
+                "SELECT last_value, is_called INTO last, called FROM {}; "
+                "IF last <> {} OR called <> {} THEN PERFORM setval({}::regclass, {}, {}); END IF;"
+            ).format(each.quoted, each.last, each.called, each.quoted.as_string(), each.last, each.called)
+            for each in self.catalogue.sequences
+        ]
+        body = sql.SQL("DECLARE last bigint; called bool; BEGIN {} END").format(sql.SQL(" ").join(parts))
+        create = sql.SQL("CREATE FUNCTION {}() RETURNS void LANGUAGE plpgsql AS {}")
+        run(create.format(sql.Identifier(self.schema, "restore"), body.as_string(self.connection)))
+        run("SET session_replication_role = replica")
+        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore()".encode())
+
+    def restore(self) -> None:
+        """Bring back every table and every sequence that is not as it was."""
+        done = self.connection.pgconn.exec_prepared(b"restore", ())
+        if done.error_message:
+            raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
+        self._runs += 1
+        if self._runs % VACUUM_EVERY == 0:
+            for table in self.tables:
+                self.connection.execute(sql.SQL("VACUUM {}").format(table.quoted))
+
+    def changed(self) -> list[Table]:
+        """The tables that are not as they were at the beginning."""
+        query = sql.SQL("SELECT concat_ws(',', {})").format(self._sums(()))
+        found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
+        sums = (found.get_value(0, 0) or b"").decode().split(",")
+        return [
+            table for table, now, was in zip(self.tables, sums, self._opening, strict=False) if now != was
+        ]
+
+    def rows(self, tables: Sequence[Table]) -> dict[Table, list[dict[str, Any]]]:
+        """The rows that are committed now, by libpq itself, which passes no gate. Values as JSON knows them."""
+        return {table: self._rows_of(table) for table in tables}
+
+    def _rows_of(self, table: Table) -> list[dict[str, Any]]:
+        query = sql.SQL("SELECT row_to_json(t)::text FROM ONLY {} t").format(table.quoted)
+        found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
+        return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
+
+    def opening(self, table: Table) -> list[dict[str, Any]]:
+        """The rows that were there after the setup."""
+        kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table)}")
+        query = sql.SQL("SELECT row_to_json(t)::text FROM {} t").format(kept)
+        return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
+
+    def drop_newer(self) -> None:
+        """Drop the tables that came since."""
+        known = {table.oid for table in self.tables}
+        for table in look(self.connection).tables:
+            if table.oid not in known:
+                self.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table.quoted))
+
+    def close(self) -> None:
+        """Nothing of ours stays in the database."""
+        self.connection.execute("DROP EVENT TRIGGER IF EXISTS explorer_login")
+        for name in (OWN[0], self.schema):
+            self.connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+        self.connection.close()
+
+
+def _put_back(table: Table, kept: sql.Identifier, columns: sql.Composed, opening: str) -> sql.Composed:
+    return sql.SQL(
+        "IF {} <> {} THEN DELETE FROM ONLY {}; INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM {}; END IF;"
+    ).format(_sum(table), opening, table.quoted, table.quoted, columns, kept)

@@ -1,0 +1,49 @@
+"""A Redis or Valkey after a setup: its keys as DUMP gives them, with the time that they have left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+
+class RedisSnapshot:
+    """The database of `url` as it is now. A schedule's changes are taken back in one round trip."""
+
+    def __init__(self, url: str) -> None:
+        self.client: Any = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
+        pool: Any = self.client.connection_pool
+        self._connection = pool.get_connection()
+        commands: list[tuple[Any, ...]] = [("FLUSHDB",)]
+        #: key → milliseconds that it has left; -1: no end
+        self.left: dict[bytes, int] = {}
+        for key in sorted(self._ask("KEYS", "*")):
+            value, left = self._ask("DUMP", key), self._ask("PTTL", key)
+            if value is not None:
+                self.left[key] = left
+                commands.append(("RESTORE", key, max(left, 0), value))
+        self._packed: Any = self._connection.pack_commands(commands)
+        self._count = len(commands)
+
+    def restore(self) -> None:
+        self._connection.send_packed_command(self._packed, check_health=False)
+        for _ in range(self._count):
+            self._connection.read_response()
+
+    def keys(self) -> dict[str, str]:
+        """The keys that will stay, with their values as DUMP gives them: one with a lease is no part of an outcome."""
+        return {
+            key.decode(errors="backslashreplace"): repr(self._ask("DUMP", key))
+            for key in sorted(self._ask("KEYS", "*"))
+            if self._ask("PTTL", key) == -1
+        }
+
+    def _ask(self, *command: Any) -> Any:
+        self._connection.send_command(*command, check_health=False)
+        return self._connection.read_response()
+
+    def close(self) -> None:
+        self._connection.disconnect()
+        self.client.close()
