@@ -9,7 +9,7 @@ from typing import Any, Protocol
 #: no law was broken in this schedule: what that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
 #: gravest first
-GRAVITY = ("created", "lost", "oversold", "stalled", "refused", "inconclusive", UNBROKEN)
+GRAVITY = ("created", "lost", "violated", "oversold", "stalled", "refused", "inconclusive", UNBROKEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from lost_update_lab.runs.place import Here, anywhere, attach
+from lost_update_lab.runs.place import Here, anywhere, attach, beside
 from lost_update_lab.scenarios.operations import BROKEN
 from lost_update_lab.scenarios.scenario import Invariant, Mistake
 from lost_update_lab.servers.postgres.server import PostgresServer
@@ -26,11 +27,12 @@ class Reader:
     def broken(self) -> tuple[str, ...]:
         """The sentences of those that do not hold now."""
         place = anywhere()
-        beside = Here(place.run, place.task, inside=1) if place else None
-        return self._thread.submit(self._ask, beside).result()
+        there = Here(place.run, place.task, inside=1) if place else None
+        with beside():  # to wait for its answer is no step
+            return self._thread.submit(self._ask, there).result()
 
-    def _ask(self, beside: Here | None) -> tuple[str, ...]:
-        attach(beside)
+    def _ask(self, there: Here | None) -> tuple[str, ...]:
+        attach(there)
         try:
             return tuple(each.sentence for each in self.always if not holds(each))
         finally:
@@ -60,7 +62,11 @@ class ObservedPostgres(PostgresServer):
 
     reader: Reader | None = None
     _broken = b""
-    _known: dict[bytes, bytes]
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        #: contents → the sentences of what does not hold there
+        self._known: dict[bytes, bytes] = {}
 
     def begin(self, *args: object, **keywords: object) -> None:
         self._broken = b""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, cast
 
 from lost_update_lab.harness import Stage
@@ -122,21 +123,30 @@ class Finding:
     seconds: float
 
 
-def search(opened: Opened) -> Finding:
-    """Every schedule within the bounds, and the smallest one that breaks something."""
+def search(opened: Opened, examine: Callable[[SerialOrders], None]) -> Finding:
+    """Every schedule within the bounds, and the smallest one that breaks something. `examine`: hears of the serial
+    orders before; what it raises ends all. Raises Mistake."""
+    while True:
+        with opened.stage() as (stage, system):
+            opened.judge.serial = serial = SerialOrders(stage, system)
+            if differ := volatile(serial, opened.left_out):
+                opened.left_out = frozenset({*opened.left_out, *differ})
+                continue
+            examine(serial)
+            if not opened.scenario.invariants:
+                serial.close()
+            return _searched(stage, system)
+
+
+def _searched(stage: Stage, system: Operations) -> Finding:
     begun = time.perf_counter()
-    with opened.stage() as (stage, system):
-        opened.judge.serial = serial = SerialOrders(stage, system)
-        if not opened.scenario.invariants:
-            serial.close()
-        searching = Search(stage)
-        searched = searching.explore()
-        worst = next((word for word in BREACHES if word in searched.words), "")
-        found = searched.smallest(worst) if worst else None
-        schedule = None
-        if found:
-            found, times = _smaller(stage, searching.waiters, found)
-            schedule = told(stage, system, searching.waiters, found, times)
+    searching = Search(stage)
+    searched = searching.explore()
+    worst = next((word for word in BREACHES if word in searched.words), "")
+    found, schedule = searched.smallest(worst) if worst else None, None
+    if found:
+        found, times = _smaller(stage, searching.waiters, found)
+        schedule = told(stage, system, searching.waiters, found, times)
     return Finding(searched, found, schedule, time.perf_counter() - begun)
 
 
@@ -151,25 +161,25 @@ def _smaller(stage: Stage, waiters: dict[bytes, int], found: Found) -> tuple[Fou
     return found, 0
 
 
-def volatile(opened: Opened) -> Names:
-    """The columns that differ between two runs of the same order. Raises Mistake: more differs than columns."""
-    with opened.stage() as (stage, system):
-        serial = SerialOrders(stage, system)
-        order = tuple(i for i, worker in enumerate(opened.scenario.workers) for _ in worker.operations)
-        serial.run(order)  # clients connect, caches are filled
-        first, one = serial.run(order), _rows(system)
-        second, other = serial.run(order), _rows(system)
+def volatile(serial: SerialOrders, known: Names) -> Names:
+    """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake: more
+    differs than columns."""
+    system = serial.system
+    order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
+    serial.run(order)  # clients connect, caches are filled
+    first, one = serial.run(order), _rows(system)
+    second, other = serial.run(order), _rows(system)
     found = set(_different(one, other))
     commands = [[step.command for step in each.steps] for each in (first, second)]
     if not found and commands[0] != commands[1]:
-        pairs = zip(*commands, strict=False)
-        before, after = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        pairs = zip_longest(*commands, fillvalue="nothing more")
+        before, after = next(pair for pair in pairs if pair[0] != pair[1])
         raise Mistake(
             "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
-            f"{before or 'nothing more'!r} and then {after or 'nothing more'!r}. Something outside of the servers "
-            "survives: a global of a module, a file, a cache. Let the operations make it anew each time"
+            f"{before!r} and then {after!r}. Something outside of the servers survives: a global of a module, a file, "
+            "a cache. Let the operations make it anew each time"
         )
-    return frozenset(found)
+    return found - set(known)
 
 
 def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:

@@ -6,17 +6,18 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
 
+from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
 from lost_update_lab.scenarios.control import control
-from lost_update_lab.scenarios.exploration import BREACHES, Finding, Opened, search, volatile
+from lost_update_lab.scenarios.exploration import BREACHES, Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.mistakes import after_setup, raises_at_once, wrong_invariants
+from lost_update_lab.scenarios.mistakes import after_setup, examine
 from lost_update_lab.scenarios.operations import Framework
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import (
@@ -98,10 +99,7 @@ def run(
 ) -> Result:
     """Explore a scenario on these servers."""
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
-        raises_at_once(ready)
-        ready.left_out = volatile(ready)
-        wrong_invariants(ready)
-        finding = search(ready)
+        finding = search(ready, partial(examine, ready))
         notes = list(_notes(ready))
         cannot_tell = control(ready) if scenario.control and finding.smallest is None else ""
         return _result(ready, finding, [*notes, *([cannot_tell] if cannot_tell else [])], bool(cannot_tell))
@@ -134,7 +132,13 @@ def opened(
         keys = RedisSnapshot(servers.redis) if servers.redis else None
         if keys:
             stack.callback(keys.close)
-        yield Opened(scenario, servers, postgres, keys, frameworks, patches, Judge(scenario))
+        for invariant in (*scenario.invariants, *scenario.always):
+            if isinstance(invariant.holds, TableInvariant):
+                invariant.holds.bind(postgres)
+        chance = {(t.title, c.name) for t in postgres.tables for c in t.columns if c.chance}
+        yield Opened(
+            scenario, servers, postgres, keys, frameworks, patches, Judge(scenario), frozenset(chance)
+        )
 
 
 def _mark(connection: psycopg.Connection[Any], servers: Servers) -> object:
@@ -235,4 +239,4 @@ def replaying() -> str:
     return os.environ.get(REPLAY, "")
 
 
-__all__ = ["Mistake", "Result", "explore", "replace"]
+__all__ = ["Mistake", "Result", "explore"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -10,9 +10,8 @@ import psycopg
 from lost_update_lab.model.subject import Judgement
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import VIOLATED
-from lost_update_lab.scenarios.lines import is_own
 from lost_update_lab.scenarios.scenario import Mistake
-from lost_update_lab.scenarios.serial import SerialOrders
+from lost_update_lab.scenarios.serial import Serial, SerialOrders
 
 _OPEN = """
 SELECT left(query, 60) FROM pg_stat_activity
@@ -34,48 +33,46 @@ def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:
         )
 
 
-def raises_at_once(opened: Opened) -> None:
-    """Does a worker fail in every serial order? Then nothing is tried. Raises Mistake."""
-    with opened.stage() as (stage, system):
-        serial = SerialOrders(stage, system)
-        found = serial.all()
+def examine(opened: Opened, serial: SerialOrders) -> None:
+    """What the serial orders show of the scenario. Raises Mistake."""
+    found = serial.all()
+    _works_at_all(opened, found)
+    if opened.scenario.invariants or opened.scenario.always:
+        _holds_at_all(opened, serial.run(()), found)
+
+
+def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
+    """Does a worker fail, or wait, in every serial order? Then nothing is tried."""
     for index, name in enumerate(opened.scenario.names.values()):
-        errors = [each.observed.endings[index].error for each in found]
-        error = errors[0] if errors else None
-        if error is not None and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
+        endings = [each.observed.endings[index] for each in found]
+        errors = [ending.error for ending in endings]
+        if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
             raise Mistake(
                 f"{name} fails in every order, also when nobody else is there: {_told(error)}. Mend that first: as it "
                 "is, nothing of it is tried"
             ) from error
-        if all(each.observed.stuck and each.observed.endings[index].waiting for each in found):
-            raise Mistake(f"{name} waits for ever, also when nobody else is there: nothing of it is tried")
+        if all(ending.waiting for ending in endings):
+            raise Mistake(
+                f"{name} waits for ever, also when nobody else is there: nothing of it is tried. What it waits for has "
+                "to be there after the setup"
+            )
 
 
 def _told(error: BaseException) -> str:
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if is_own(each.filename)]
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return (
-        f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}{where}"
-    )
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
-def wrong_invariants(opened: Opened) -> None:
-    """Does an invariant fail without any concurrency, from the beginning on? Raises Mistake."""
-    if not (opened.scenario.invariants or opened.scenario.always):
+def _holds_at_all(opened: Opened, nobody: Serial, found: Sequence[Serial]) -> None:
+    """Does an invariant fail from the beginning on, and in every serial order?"""
+    if any(invariant.results for invariant in opened.scenario.invariants):
         return
-    with opened.stage() as (stage, system):
-        serial = SerialOrders(stage, system)
-        nobody, all_of_them = serial.run(()), serial.all()
-        judge = opened.judge
-        if not _breaks(judge(nobody.observed)) or any(
-            invariant.results for invariant in opened.scenario.invariants
-        ):
-            return
-        if all(_breaks(judge(each.observed)) for each in all_of_them):
-            raise Mistake(
-                f"the invariant ({judge(nobody.observed).sentences[0]}) is false at the start, and after every serial "
-                "order: mend it, or what the setup puts there"
-            )
+    judge = opened.judge
+    if _breaks(judge(nobody.observed)) and all(_breaks(judge(each.observed)) for each in found):
+        raise Mistake(
+            f"the invariant ({judge(nobody.observed).sentences[0]}) is false at the start, and after every serial "
+            "order: mend it, or what the setup puts there"
+        )
 
 
 def _breaks(judgement: Judgement) -> bool:

@@ -23,7 +23,8 @@ ORDER BY nspname, relname
 """  # noqa: S608  (names of our own)
 _COLUMNS = """
 SELECT attrelid, attname, format_type(atttypid, NULL), attgenerated <> '',
-    attidentity <> '' OR coalesce(pg_get_expr(adbin, adrelid), '') LIKE '%%nextval(%%'
+    attidentity <> '' OR coalesce(pg_get_expr(adbin, adrelid), '') LIKE '%%nextval(%%',
+    coalesce(pg_get_expr(adbin, adrelid), '') ~* '(timestamp|now\\(|_time|_date|random|uuid)'
 FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum
 """
@@ -46,12 +47,14 @@ WHERE relkind = 'f' AND {_NOT_THE_USERS}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`generated`: computed by the server. `drawn`: its default draws a number from a sequence."""
+    """`generated`: computed by the server. `drawn`: its default draws a number from a sequence; `chance`: it asks the
+    server's clock, or its random numbers."""
 
     name: str
     type: str
     generated: bool
     drawn: bool
+    chance: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import ExecStatus
 
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
 
@@ -126,6 +127,13 @@ class PostgresSnapshot:
         query = sql.SQL("SELECT row_to_json(t)::text FROM ONLY {} t").format(table.quoted)
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
+
+    def value(self, query: str) -> str:
+        """The first column of the first row. Raises LookupError with the server's words."""
+        found = self.connection.pgconn.exec_(query.encode())
+        if found.status != ExecStatus.TUPLES_OK:
+            raise LookupError(found.error_message.decode(errors="replace").strip())
+        return (found.get_value(0, 0) or b"").decode()
 
     def opening(self, table: Table) -> list[dict[str, Any]]:
         """The rows that were there after the setup."""

@@ -1,0 +1,88 @@
+"""Ready-made invariants, and what is handy for one's own.
+
+explore([...], invariant=unique("shop_redemption", ["code", "customer_id"]))
+explore([...], invariant=(lambda a, b: succeeded(a) + succeeded(b) == 1, "both got the last seat"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lost_update_lab.snapshot.postgres import PostgresSnapshot
+
+
+class TableInvariant:
+    """What must hold of the rows that are committed. `sentence`: is true when it does not."""
+
+    sentence = ""
+
+    def bind(self, postgres: PostgresSnapshot) -> None:
+        """The setup has run: from now on this is the database."""
+        self.postgres = postgres
+
+    def __call__(self) -> bool:
+        raise NotImplementedError
+
+    def _ask(self, query: str) -> Any:
+        """The first column of the first row, as a text."""
+        return self.postgres.value(query)
+
+
+def _parted(column: str) -> tuple[str, str]:
+    table, _, name = column.rpartition(".")
+    if not table:
+        raise ValueError(f"{column!r} names no table: write 'account.balance'")
+    return table, name
+
+
+class balance_conserved(TableInvariant):
+    """The sum over a column is what it was after the setup: money only moves. `column`: `"account.balance"`."""
+
+    def __init__(self, column: str) -> None:
+        self.table, self.column = _parted(column)
+        self.sentence = f"the sum of {column} is not what it was: money was made or lost"
+
+    def bind(self, postgres: PostgresSnapshot) -> None:
+        super().bind(postgres)
+        self.opening = self._sum()
+
+    def __call__(self) -> bool:
+        return bool(self._sum() == self.opening)
+
+    def _sum(self) -> Any:
+        return self._ask(f"SELECT coalesce(sum({self.column}), 0) FROM {self.table}")  # noqa: S608  (the user's names)
+
+
+class unique(TableInvariant):
+    """No two rows of `table` have the same in all of `columns`."""
+
+    def __init__(self, table: str, columns: str | Sequence[str]) -> None:
+        self.table, self.columns = table, ", ".join([columns] if isinstance(columns, str) else columns)
+        self.sentence = f"two rows of {table} have the same {self.columns}"
+
+    def __call__(self) -> bool:
+        groups = f"SELECT FROM {self.table} GROUP BY {self.columns} HAVING count(*) > 1"
+        return bool(self._ask(f"SELECT NOT EXISTS ({groups})") == "t")
+
+
+class never_below(TableInvariant):
+    """No value of the column is below `floor`. `column`: `"account.balance"`."""
+
+    def __init__(self, column: str, floor: int = 0) -> None:
+        self.table, self.column = _parted(column)
+        self.floor = floor
+        self.sentence = f"{column} is below {floor}"
+
+    def __call__(self) -> bool:
+        low = f"SELECT FROM {self.table} WHERE {self.column} < {self.floor}"
+        return bool(self._ask(f"SELECT NOT EXISTS ({low})") == "t")
+
+
+#: the default: results and final rows are those of some serial order
+serializable = "serializable"
+
+
+def succeeded(result: object) -> bool:
+    """Did this worker return, and not raise, crash or wait for ever?"""
+    return not isinstance(result, BaseException)

@@ -1,0 +1,144 @@
+"""explore(): anybody's operations, every order of their commands, on real servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
+
+Trial = Callable[..., Result]
+
+
+def both(redeem: Callable[..., str]) -> list[Any]:
+    return [worker("Ann", redeem, "XMAS", customer=1), worker("Bob", redeem, "XMAS", customer=2)]
+
+
+def test_the_default_finds_the_outcome_of_no_serial_order(trial: Trial) -> None:
+    result = trial(both(redeem), setup=one_voucher)
+    assert result.verdict == "violated"
+    assert result.exhausted
+    assert result.schedule
+    assert result.schedule.confirmed == 10
+    told = str(result)
+    assert "shop.py:" in told
+    assert "left = sql.execute(query, [code]).fetchone()[0]" in told
+    assert "voucher[XMAS].uses: 1 → 0" in told
+    assert "Bob: here returned redeemed; there returned too late" in told
+    assert any("redemption.created" in note for note in result.notes)  # the server's own clock: not compared
+
+
+@pytest.mark.parametrize("faults", [{}, {"crashes": 1}, {"faults": 1}])
+def test_a_lock_before_the_read_is_kept(trial: Trial, faults: dict[str, int]) -> None:
+    result = trial(both(redeem_locked), setup=one_voucher, **faults)
+    assert (result.verdict, result.exhausted, result.schedule) == ("kept", True, None)
+    assert "exhausted within these bounds" in str(result)
+
+
+def test_an_invariant_in_the_users_words(trial: Trial) -> None:
+    sentence = "a voucher with one use was used twice"
+    result = trial(both(redeem), setup=one_voucher, invariant=(lambda: redemptions() <= 1, sentence))
+    assert (result.verdict, result.sentence) == ("violated", sentence)
+
+
+def test_an_invariant_may_take_the_results(trial: Trial) -> None:
+    one = (lambda a, b: [a, b].count("redeemed") == 1, "both were told that they got it")
+    assert trial(both(redeem), setup=one_voucher, invariant=one).sentence == one[1]
+    assert trial(both(redeem_locked), setup=one_voucher, invariant=one).kept
+
+
+def test_ready_made_invariants(trial: Trial) -> None:
+    result = trial(both(redeem), setup=one_voucher, invariant=unique("redemption", "code"))
+    assert result.sentence == "two rows of redemption have the same code"
+    assert trial(both(redeem_locked), setup=one_voucher, invariant=[unique("redemption", "code")]).kept
+
+
+ACCOUNTS = "CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL); INSERT INTO account VALUES (1, 50), (2, 0)"
+
+
+def accounts() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(ACCOUNTS)
+
+
+def take(amount: int, sql: Any) -> bool:
+    """Looks, and takes from what may be less by then."""
+    if sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0] < amount:
+        return False
+    sql.execute("UPDATE account SET balance = balance - %s WHERE id = 1", [amount])
+    sql.execute("UPDATE account SET balance = balance + %s WHERE id = 2", [amount])
+    return True
+
+
+def take_at_once(amount: int, sql: Any) -> bool:
+    with sql.transaction():
+        return take(amount, sql)
+
+
+def test_a_floor_and_a_sum(trial: Trial) -> None:
+    takers = [(take_at_once, 40), (take_at_once, 30)]
+    assert trial(takers, setup=accounts, invariant=never_below("account.balance")).verdict == "violated"
+    assert trial(takers, setup=accounts, invariant=balance_conserved("account.balance")).kept
+
+
+def test_what_must_hold_at_each_commit_is_asked_at_each(trial: Trial) -> None:
+    """The money is underway between two commits, whatever the order: the end does not show it."""
+    takers, law = [(take, 10), (take, 20)], balance_conserved("account.balance")
+    assert trial(takers, setup=accounts, invariant=law).kept
+    assert trial(takers, setup=accounts, always=law).sentence == law.sentence
+    assert trial([(take_at_once, 10), (take_at_once, 20)], setup=accounts, always=law).kept
+
+
+def test_a_crash_between_two_commits_leaves_half(trial: Trial) -> None:
+    result = trial(
+        [(take, 10), (take, 20)], setup=accounts, invariant=balance_conserved("account.balance"), crashes=1
+    )
+    assert (result.verdict, result.schedule and result.schedule.faults) == ("violated", ("crash",))
+    assert "↯" in str(result)
+
+
+def in_opposite_order(first: int, second: int, sql: Any) -> None:
+    with sql.transaction():
+        for number in (first, second):
+            sql.execute("UPDATE account SET balance = balance + 1 WHERE id = %s", [number])
+
+
+def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
+    result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts)
+    assert result.verdict == "stalled"
+    assert "aborted by the database: deadlock" in result.sentence
+
+
+def test_several_operations_in_a_row_are_units_of_their_own(trial: Trial) -> None:
+    twice = worker("Ann", take_at_once, 5).then(take_at_once, 6)
+    result = trial([twice, worker("Bob", take_at_once, 7)], setup=accounts)
+    assert result.kept, str(result)
+
+
+def add_once(key: str, redis: Any) -> str:
+    if redis.get(key):
+        return "known"
+    redis.set(key, 1)
+    redis.incr("count")
+    return "counted"
+
+
+def test_keys_of_redis_are_part_of_an_outcome(trial: Trial) -> None:
+    result = trial([(add_once, "k"), (add_once, "k")])
+    assert result.verdict == "violated"
+    assert "key count" in str(result)
+
+
+def raises(sql: Any) -> None:
+    raise ValueError(f"no such thing as {sql}")
+
+
+def test_succeeded() -> None:
+    assert succeeded(None)
+    assert not succeeded(ValueError("no"))
