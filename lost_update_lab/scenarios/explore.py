@@ -48,7 +48,6 @@ def explore(
     disposable: bool = False,
     budget: float = 60.0,
     slack: float = 0.1,
-    isolation: str = "",
     control: bool = True,
     name: str = "",
     **each_fault: int,
@@ -61,9 +60,7 @@ def explore(
     same, asked at each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`,
     `lost_replies=`, `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did
     nothing. `database`, `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers.
-    `budget`: seconds.
-
-    Raises Mistake where the scenario cannot be explored as it is written.
+    `budget`: seconds. Raises Mistake where the scenario cannot be explored as it is written.
     """
     number, kinds = faults_of(faults, each_fault)
     scenario = Scenario(
@@ -77,7 +74,6 @@ def explore(
         kinds=kinds,
         budget=budget,
         slack=slack,
-        isolation=isolation,
         control=control,
     )
     return run(scenario, choose(database, redis), disposable=disposable)
