@@ -19,7 +19,8 @@ from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.strategies.base import Settings, Strategy
-from locks import Lock, LockError, LockFactory, LockTimeout, build
+from locks import Lock, LockFactory, LockTimeout, build
+from locks.giving_up import gives_up
 from locks.hazards import Hazard
 from locks.timing import milliseconds, whole_seconds
 
@@ -66,8 +67,10 @@ class Locked(Strategy):
         """Take one account's lock. Raises Busy when it was not granted: nothing was written then."""
         try:
             return self.take(number)
-        except (LockError, RedisError, NoServers) as error:
-            raise Busy(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            if isinstance(error, (RedisError, NoServers)) or gives_up(error, type(self).factory):
+                raise Busy(f"{type(error).__name__}: {error}") from error
+            raise
 
     def take(self, number: str) -> Any:
         """Take one account's lock, or raise what it raises."""
