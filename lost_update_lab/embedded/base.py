@@ -1,5 +1,7 @@
 """What all servers have in common: a child process with a log, a data folder, and an end."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
@@ -120,11 +122,12 @@ class Server:
 
     def stop(self, signum: int | None = None) -> None:
         """Polite end. Raises ServerError (and kills it) if it has not ended after `stop_timeout` seconds."""
-        if not self.running:
+        process = self._process
+        if process is None or not self.running:
             self._ended()
             return
         self.resume()
-        self._process.send_signal(signum or self.stop_signal)
+        process.send_signal(signum or self.stop_signal)
         if not self._ends_within(self.stop_timeout):
             self.kill()
             raise ServerError(f"{self.name} did not stop within {self.stop_timeout:g} s. {tail(self.log)}")
@@ -132,7 +135,7 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL for the server and its own children: what a machine does that loses power."""
-        if self.running:
+        if self._process is not None and self.running:
             self._process.send_signal(signal.SIGSTOP)  # so that it starts no child behind our back
         family = self._family()
         for process in family:
@@ -181,8 +184,7 @@ class Server:
         deadline = time.monotonic() + self.start_timeout
         reason = ""
         while time.monotonic() < deadline:
-            if not self.running:
-                code = self._process.returncode
+            if (code := self.exit_code) is not None:
                 raise ServerError(f"{self.name} ended at its start with code {code}. {tail(self.log)}")
             try:
                 if self.answers():
@@ -210,7 +212,8 @@ class Server:
 
     def _ends_within(self, seconds: float) -> bool:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+            if self._process is not None:
+                self._process.wait(seconds)
             return True
         return False
 

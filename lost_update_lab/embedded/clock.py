@@ -1,5 +1,7 @@
 """Moves the clock of one server process, with libfaketime (Debian's package `faketime`)."""
 
+from __future__ import annotations
+
 import sys
 import time
 from datetime import UTC, datetime

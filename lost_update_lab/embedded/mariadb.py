@@ -1,5 +1,7 @@
 """MariaDB from Debian's package `mariadb-server`: its programs only, as a child process and without a service."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess
@@ -70,7 +72,7 @@ class MariaDB(Server):
         self.connect(user="root", database=None).close()
         return True
 
-    def connect(self, **options: Any) -> "pymysql.Connection[Any]":
+    def connect(self, **options: Any) -> pymysql.Connection[Any]:
         """A new PyMySQL connection to the database `lab`."""
         return pymysql.connect(
             **{"unix_socket": str(self.socket), "user": "lab", "database": "lab"} | options

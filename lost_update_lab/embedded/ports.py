@@ -1,5 +1,7 @@
 """Free loopback ports for the servers that cannot live on unix sockets alone."""
 
+from __future__ import annotations
+
 import random
 import socket
 from collections import deque

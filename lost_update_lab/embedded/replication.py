@@ -7,6 +7,8 @@
 To lose a key for certain: `sever`, write, `kill` the primary, `resume` the replicas.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -127,7 +129,9 @@ class ReplicaSet:
     def client(self, **options: Any) -> redis.Redis:
         """A client that asks the sentinels for the primary at each new connection. Re-sends nothing."""
         options = {"retry": Retry(NoBackoff(), 0), "decode_responses": False, "socket_timeout": 2} | options
-        return SentinelClient(self.addresses, socket_timeout=1).master_for(NAME, **options)
+        sentinels: Any = SentinelClient  # redis-py leaves it without types
+        client: redis.Redis = sentinels(self.addresses, socket_timeout=1).master_for(NAME, **options)
+        return client
 
     def sever(self) -> None:
         """From now on the primary's writes reach no replica. Undone by `resume` of the replicas.

@@ -12,9 +12,12 @@ Two ways, the first that works:
 Both replace this process by the program: its process id stays. Standard library only: it runs without site.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 
 NOBODY = 65534
 CAP_DAC_OVERRIDE = 1
@@ -61,7 +64,7 @@ def in_user_namespace(libc: ctypes.CDLL) -> None:
             file.write(text)
 
 
-def probe(way) -> str | None:
+def probe(way: Callable[[ctypes.CDLL], None]) -> str | None:
     """Try the way in a forked child, since half a change of user cannot be taken back. → why it fails."""
     reading, writing = os.pipe()
     child = os.fork()

