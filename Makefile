@@ -66,16 +66,18 @@ explore-deep: $(VENV)/base.stamp  ## every schedule of 3 workers, up to 10 minut
 bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and the limit: make bench ARGS="--quick"
 	@$(PY) -m loadtest.bench $(ARGS)
 
-# The tests mostly wait: more worker processes than cores. Each one has servers of its own.
-WORKERS ?= 3
+# Tests wait more than they compute: more worker processes than cores. Each has servers of its own.
+WORKERS ?= 5
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: $(VENV)/dev.stamp  ## the test suite on real servers; at its end it names what it leaves to test-commands
-	$(PY) -m pytest -m "not whole_command" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(VENV)/dev.stamp  ## the tests, on real servers; the last lines name what is left to test-deep
+	$(PY) -m pytest -m "not whole_command and not deep" $(SIDE_BY_SIDE) $(ARGS)
 
-# One session: a command has processes for all cores, and what it kills or measures is not to stand in another's line.
-.PHONY: test-commands
-test-commands: $(VENV)/dev.stamp  ## the tests of whole commands, from beginning to end: demo, soak, trust, …
+# A whole command has processes for all cores, kills servers and measures: in one session, after the others.
+.PHONY: test-deep
+test-deep: $(VENV)/dev.stamp  ## the long searches, and whole commands from beginning to end; SHORT=1 as CI does
+	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(if $(SHORT),--short) $(ARGS)
 	$(PY) -m pytest -m whole_command $(ARGS)
 
 .PHONY: fuzz

@@ -80,6 +80,7 @@ def test_nobody_stumbles_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
     assert not stumbles(phone, pages)
 
 
+@pytest.mark.deep
 def test_nobody_stumbles_on_a_wide_screen_in_the_dark(page: Page, pages: dict[str, str]) -> None:
     page.emulate_media(color_scheme="dark")
     assert not stumbles(page, pages)

@@ -92,6 +92,7 @@ def test_files_that_are_too_large_are_not_sent(page: Page, tmp_path: Path) -> No
     page.wait_for_url("**/importrun/*/change/")
 
 
+@pytest.mark.deep
 def test_compare_repeats_the_files_under_each_chosen_strategy(page: Page, tmp_path: Path) -> None:
     """Long enough that the files meet even if one lane is woken by the sweeper only, 3 s late."""
     page.goto("/admin/loadtest/trial/compare/")

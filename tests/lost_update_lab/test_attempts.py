@@ -75,6 +75,7 @@ def test_the_referee_finds_nothing_else(explore: Explore) -> None:
     assert every.finals <= full.finals, "it draws a new token for each try"
 
 
+@pytest.mark.deep
 def test_who_was_told_a_name_can_tell_two_tries_apart(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
+LONG = pytest.mark.deep
 
 
 def naive(own: bank.Bank) -> Any:
@@ -81,8 +82,8 @@ def told(result: Result) -> tuple[Any, ...]:
         (gives_way, frozenset({Fault.CRASH, Fault.PAUSE})),
         (queued, frozenset({Fault.CRASH, Fault.FAILOVER, Fault.CLOCK_JUMP})),
         (bank.locked_by(naive), frozenset({Fault.CRASH, Fault.FAILOVER})),
-        (bank.locked_by(token), frozenset({Fault.PAUSE, Fault.CLOCK_JUMP})),
-        (bank.locked_by(token), frozenset({Fault.FAILOVER, Fault.LOST_REPLY})),
+        pytest.param(bank.locked_by(token), frozenset({Fault.PAUSE, Fault.CLOCK_JUMP}), marks=LONG),
+        pytest.param(bank.locked_by(token), frozenset({Fault.FAILOVER, Fault.LOST_REPLY}), marks=LONG),
         (bank.locked_by(watchdog), frozenset({Fault.RENEWAL_DIES})),
     ],
 )
@@ -94,6 +95,7 @@ def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: 
     assert executed.composed == 0 < composed.composed
 
 
+@pytest.mark.deep
 def test_each_composed_schedule_comes_to_the_same_moment_executed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def rolls_back_first(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
+@pytest.mark.deep
 def test_of_a_transaction_that_is_over_only_what_was_told_is_left(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from lost_update_lab.search import search
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
+LONG = pytest.mark.deep
 
 
 def token(own: bank.Bank) -> Any:
@@ -63,10 +64,10 @@ def told(result: Result) -> tuple[Any, ...]:
     ("lock", "merges"),
     [
         # `merges`: could that be gone on with to the end?
-        (token, True),
+        pytest.param(token, True, marks=LONG),
         (bank.three_tries(0.3), True),  # a memory of three: it was not watched for long
         (by_chance, True),
-        (by_the_time, False),
+        pytest.param(by_the_time, False, marks=LONG),
         (helped, True),
     ],
 )

@@ -108,7 +108,9 @@ def test_since_when_a_thread_does_nothing_new() -> None:
     assert (len(made.kinds), made.steady_since) == (2, 2)
 
 
-@pytest.mark.parametrize(("times", "word"), [(1000, UNBROKEN), (30, "lost")])
+@pytest.mark.parametrize(
+    ("times", "word"), [pytest.param(1000, UNBROKEN, marks=pytest.mark.deep), (30, "lost")]
+)
 def test_a_renewal_that_ends_after_a_while_is_seen_ending(explore: Explore, times: int, word: str) -> None:
     """Though its turns were taken for one."""
     assert explore(bank.locked_by(renewed(times), work=20.0)).worst == word

@@ -267,6 +267,7 @@ def test_the_goal_is_the_median_of_the_cases_that_the_peer_judged() -> None:
     assert all(goal["reason"] and not goal["met"] for goal in left_out)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_bench_explorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -176,6 +176,7 @@ def test_make_bench_ends_with_the_gravest_code(codes: list[int], code: int) -> N
     assert gravest(codes) == code
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_make_bench_leaves_the_ledger_that_runs_alone(tmp_path: Path) -> None:
     books = set(Book.objects.values_list("pk", flat=True))

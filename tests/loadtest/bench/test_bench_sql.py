@@ -128,6 +128,7 @@ def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.M
     assert "only on redis" in rows["redis-atomic"]["reason"]
 
 
+@pytest.mark.deep
 def test_a_strangers_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
     call = ["bench", "strategies", "--quick", "--part", "one-account", "--output", str(tmp_path)]
     call_command(*call, "--lock", "tests.loadtest.strangers:right", "--strategy", "advisory-lock")

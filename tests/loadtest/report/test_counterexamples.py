@@ -154,6 +154,7 @@ def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:
         call_command("counterexamples", tmp_path / "none.json")
 
 
+@pytest.mark.deep
 def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: None) -> None:
     """Those of five strategies with the fewest steps, and one that loads a script which no worker needed before; and
     one whose id was altered to the quiet schedule (A to its end, then B) does not."""

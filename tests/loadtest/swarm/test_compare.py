@@ -49,6 +49,7 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
     return code, json.loads((output / "compare.json").read_text())
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = "tests.loadtest.strangers"

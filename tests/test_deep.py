@@ -1,0 +1,96 @@
+"""`make test` names what it leaves to `make test-deep`, and CI runs both."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deep import COMMANDS as COMMAND
+from tests.deep import DEEP, SHORT, WITHOUT
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = """
+import pytest
+
+@pytest.mark.whole_command
+@pytest.mark.parametrize("end", ["interrupted", "killed"])
+def test_the_demo(end): pass
+
+@pytest.mark.parametrize("bound", [1, pytest.param(2, marks=pytest.mark.deep),
+                                   pytest.param(3, marks=pytest.mark.deep)])
+def test_a_search(bound): pass
+
+def test_that_is_quick(): pass
+"""
+QUICK = {"test_a_search[1]", "test_that_is_quick"}
+COMMANDS = {"test_the_demo[interrupted]", "test_the_demo[killed]"}
+SEARCHES = {"test_a_search[2]", "test_a_search[3]"}
+
+
+def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_some.py").write_text(TESTS)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -rA\n")
+    plugins = ("-p", "tests.skips", "-p", "tests.deep", "-p", "no:django")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LAB_NO_SKIPS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def passed(done: subprocess.CompletedProcess[str]) -> set[str]:
+    return set(re.findall(r"^PASSED test_some.py::(\S+)", done.stdout, re.MULTILINE))
+
+
+def not_run(done: subprocess.CompletedProcess[str]) -> set[str]:
+    return set(re.findall(r"^NOT RUN test_some.py::(\S+)", done.stdout, re.MULTILINE))
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_last_lines_name_what_was_left_out_and_who_runs_it(workers: str, tmp_path: Path) -> None:
+    done = session(tmp_path, "-n", workers, "-m", WITHOUT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert passed(done) == QUICK
+    assert not_run(done) == COMMANDS | SEARCHES
+    *_, told, result = done.stdout.splitlines()
+    assert told == "4 long tests not run here: make test-deep"
+    assert "2 passed, 4 deselected" in result
+
+
+@pytest.mark.parametrize(("kind", "those"), [(COMMAND, COMMANDS), (DEEP, SEARCHES)])
+def test_the_others_are_those_that_were_left_out(kind: str, those: set[str], tmp_path: Path) -> None:
+    done = session(tmp_path, "-m", kind)
+    assert passed(done) == those
+    assert not not_run(done)
+
+
+def test_the_short_form_runs_each_deep_test_once(tmp_path: Path) -> None:
+    done = session(tmp_path, SHORT, "-m", DEEP)
+    assert passed(done) == {"test_a_search[2]"}
+    assert not_run(done) == {"test_a_search[3]"}
+
+
+def test_a_file_that_is_named_runs_whole(tmp_path: Path) -> None:
+    done = session(tmp_path, "test_some.py")
+    assert passed(done) == QUICK | COMMANDS | SEARCHES
+    assert not not_run(done)
+
+
+def test_both_targets_together_run_all_tests_and_ci_calls_both() -> None:
+    made = {
+        target: [quoted or word for quoted, word in re.findall(r'pytest -m (?:"(.+?)"|(\w+)) ', recipe)]
+        for target, recipe in re.findall(
+            r"^([a-z-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+        )
+    }
+    assert (made["test"], made["test-deep"]) == ([WITHOUT], [DEEP, COMMAND])
+    ci = re.findall(r"^make (.+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert ci[-2:] == ["test", "test-deep SHORT=1"]
