@@ -120,26 +120,35 @@ def test_a_file_that_is_gone_is_seen() -> None:
     assert unknown_files("docs/decisions/0002", known) == ["decision 0002"]
 
 
-def long_lines(text: str) -> list[int]:
-    """Numbers of the lines that are too long. A row of a table cannot be wrapped, and may be longer."""
+#: a page, or the part of one between two marks, that a command writes: one line each is what its test reads back
+GENERATED = re.compile(r"<!-- \w+: begin -->.*?<!-- \w+: end -->", re.DOTALL)
+GENERATED_PAGES = {"reference.md"}
+
+
+def long_lines(text: str) -> list[str]:
+    """The lines that are too long. A row of a table cannot be wrapped, and may be longer."""
     return [
-        number
-        for number, line in enumerate(text.splitlines(), 1)
+        line
+        for line in GENERATED.sub("", text).splitlines()
         if len(line) > LONGEST_LINE and not line.startswith("|")
     ]
 
 
 #: pages that are being rewritten; this set only shrinks
-NOT_YET = {"counterexamples", "reference", "faults", "performance", "0010-fair-lock"} | {
+NOT_YET = {"performance", "0010-fair-lock"} | {
     path.stem for number in range(17, 25) for path in (ROOT / "docs" / "decisions").glob(f"{number:04}-*.md")
 }
 
 
 def test_lines_of_pages_are_short() -> None:
-    pages = [path for path in tracked("*.md") if path.stem not in NOT_YET]
+    pages = [
+        path for path in tracked("*.md") if path.name not in GENERATED_PAGES and path.stem not in NOT_YET
+    ]
     assert {str(path): lines for path in pages if (lines := long_lines(path.read_text()))} == {}
 
 
 def test_a_long_line_is_seen() -> None:
-    assert long_lines("x" * LONGEST_LINE + "\n" + "x" * (LONGEST_LINE + 1)) == [2]
-    assert long_lines("| " + "x" * LONGEST_LINE + " |") == []
+    long = "x" * (LONGEST_LINE + 1)
+    assert long_lines(f"{'x' * LONGEST_LINE}\n{long}") == [long]
+    assert long_lines(f"| {long} |") == []
+    assert long_lines(f"<!-- it: begin -->\n{long}\n<!-- it: end -->\n{long}") == [long]

@@ -28,8 +28,9 @@ PATH = BASE_DIR / "docs" / "counterexamples.md"
 DATA = measured.FOLDER / "counterexamples.json"
 BEGIN, END = "<!-- counterexamples: begin -->", "<!-- counterexamples: end -->"
 NO_FAULT = "no fault"
-WITHOUT_A_WITHDRAWAL = """Two deposits, and no withdrawal: of `check-then-decrement` (sells what is not there) and
-`optimistic-value` (ABA) this shows nothing, and they claim nothing.
+WITHOUT_A_WITHDRAWAL = """\
+There are two deposits and no withdrawal. So this shows nothing about `check-then-decrement` (it
+oversells) and `optimistic-value` (ABA); both claim nothing.
 """
 _COMMAND = "python manage.py explore --replay "
 
@@ -113,9 +114,9 @@ def section(runs: measured.Runs) -> str:
     kept = {slug: each for slug, each in results.items() if each["verdict"] == Word.KEPT}
     out = {slug: each for slug, each in results.items() if each["verdict"] == Word.NOT_RUN}
     rest = {slug: each for slug, each in results.items() if slug not in {**broken, **kept, **out}}
-    parts = [_about(runs), "## Broken, each by its smallest schedule\n", "\n".join(_index(broken))]
+    parts = [_about(runs), "## Broken: the smallest schedules\n", "\n".join(_index(broken))]
     parts += ["\n".join(_broken(slug, each)) for slug, each in broken.items()]
-    parts += ["## Exhausted, and kept\n", WITHOUT_A_WITHDRAWAL, "\n".join(_kept(kept))]
+    parts += ["## Exhausted and kept\n", WITHOUT_A_WITHDRAWAL, "\n".join(_kept(kept))]
     if rest:
         parts += ["## Undecided\n", "".join(f"- {_link(s)}: {each['cause']}.\n" for s, each in rest.items())]
     if out:

@@ -74,7 +74,7 @@ def claimed_now(strategy: str, hazard: str) -> bool:
 def legend() -> Iterator[str]:
     yield (
         f"{CLAIMED} kept, as claimed · k kept, not claimed · L lost · C created · S stalled · R refused ·"
-        f" ? inconclusive · `·` it cannot be touched · {MISSING} {measured.NOT_MEASURED} · `!` against the claim."
+        f" ? inconclusive · `·` cannot be touched · {MISSING} {measured.NOT_MEASURED} · `!` contradicts the claim."
         " The columns:\n"
     )
     yield ", ".join(f"{number} {slug}" for number, slug in enumerate(HAZARDS, 1))
