@@ -39,26 +39,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from redis import Redis
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisError
 
+from locks.base import Lock
 from locks.errors import LockError, LockLost, LockNotHeld
-from locks.fair_lock.attempt import calls
-from locks.fair_lock.call import Call
 from locks.fair_lock.grant import Grant, Grants, Terms, here
-from locks.fair_lock.home import Begun, Home
+from locks.fair_lock.home import Home
+from locks.fair_lock.questions import Question
 from locks.fair_lock.renewal import Renewal
-from locks.fair_lock.short import ShortWay
-from locks.fair_lock.wire import Wire
 from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import answering
-from locks.timing import checked_cap, milliseconds
+from locks.timing import checked_cap
 
 
-class FairLock(ShortWay):
+class FairLock(Lock):
     """The flagship: the queue of the field's fair locks, at the price of a plain token lock."""
 
     slug = "fair-lock"
@@ -100,23 +98,25 @@ class FairLock(ShortWay):
         """
         super().__init__(name)
         self.redis, self.reentrant = answering(redis), reentrant
-        self._calls = calls(name, milliseconds(lease))
-        self._terms = Terms(self, self._calls, lease, checked_cap(cap) if renew else 0.0, on_lost)
-        self._home = Home(redis, name, self._calls, lease)
+        self._home = Home(redis, self.name, lease)
+        questions, cap = self._home.questions, checked_cap(cap) if renew else 0.0
+        self._terms = Terms(self, questions, lease, cap, on_lost)
         self._grants = Grants(lease, self._home.client.generation)
 
-    def _acquire(self, timeout: float | None, begun: Begun | None = None) -> bool:
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
+        it while `reentrant` is off."""
         if self._grants and (grant := self._own()) is not None:
             return self._enter_again(grant)
         try:
-            return self._home.take(timeout, self._granted, begun)
+            return self._home.take(timeout, self._granted)
         except BaseException:
             self._grants.pop(here.thread, None)
             raise
 
-    def _granted(self, word: bytes, number: int, since: float, giver: Call) -> None:
+    def _granted(self, word: bytes, number: int, since: float, gives_back: Question) -> None:
         grants, thread = self._grants, here.thread
-        grants[thread] = Grant((word, number, since, self._terms, thread, giver.packed))
+        grants[thread] = Grant(word, number, since, self._terms, thread, gives_back)
         if not grants.watched:
             self._home.client.renewal.watch(grants)
 
@@ -126,28 +126,25 @@ class FairLock(ShortWay):
         if not self.reentrant:
             raise LockError(f"{self.name}: this thread holds it already; reentrant=True lets it enter again")
         grant.depth += 1
-        grant.usual = False
         return True
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
         grant = self._mine("release")
         grant.depth -= 1
         if not grant.depth:
             del self._grants[grant.thread]
-            self._give_back(grant)
+            if grant.lost or not self._home.give_back(grant):
+                grant.lose()
+                raise self._lost("the release")
         elif not grant.held:
-            raise self._lost("the release")
-
-    def _give_back(self, grant: Grant, begun: tuple[Wire, Any] | None = None) -> None:
-        if grant.lost or not self._home.give_back(grant, begun):
-            grant.lose()
             raise self._lost("the release")
 
     def extend(self) -> None:
         """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""
         grant = self._mine("extend")
         asked = time.monotonic()
-        if not grant.lost and self._home.ask(self._calls.extend, grant.word)[0]:
+        if not grant.lost and self._home.ask(self._home.questions.extend, grant.word)[0]:
             grant.extended(asked)
             return
         grant.lose()

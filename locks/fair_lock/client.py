@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import Any
+from functools import lru_cache
 from weakref import WeakKeyDictionary, ref
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.connection import AbstractConnection, ConnectionPool
+from redis.connection import ConnectionPool
 
-from locks.fair_lock.direct_wire import SEND, DirectWire, suits, untouched
+from locks.fair_lock.questions import Questions
 from locks.fair_lock.renewal import Renewal
 from locks.fair_lock.wire import Wire
-
-_class: Any = AbstractConnection
 
 SPARE = 16  # idle wires that are kept open
 
@@ -26,10 +24,9 @@ class FairLockClient:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = ref(pool)  # the locks keep it alive, this must not
         self.idle: list[Wire] = []
-        self.direct = suits(pool)
-        self.quiet = self.direct  # may it say CLIENT REPLY? Ordinary wires hear a message the long way only
-        #: whoever replaces it wants to see what is sent, so direct wires are not used meanwhile
-        self.sender = SEND if self.direct else _class.send_packed_command
+        #: a lock object is often made for a single section: its questions need not be packed each time
+        self.questions = lru_cache(maxsize=1024)(Questions)
+        self.quiet = True  # may it say CLIENT REPLY?
         self.generation = _generation
         self.renewal = Renewal(self.new_wire, _generation)
         self.deletes = True  # has the server DELIFEQ (Valkey 9)?
@@ -38,22 +35,14 @@ class FairLockClient:
         pool = self._pool()
         if pool is None:
             raise ReferenceError("the Redis client of this lock is gone")
-        return self._kind(pool)
-
-    @property
-    def _kind(self) -> type[Wire]:
-        return DirectWire if self.direct and untouched() else Wire
+        return Wire(pool)
 
     def borrow(self) -> Wire:
         """A wire that nobody else uses until it is given back."""
         try:
-            wire = self.idle.pop()
+            return self.idle.pop()
         except IndexError:
             return self.new_wire()
-        if type(wire) is self._kind:
-            return wire
-        wire.disconnect()  # redis-py's methods were replaced, or put back, since it was made
-        return self.new_wire()
 
     def give_back(self, wire: Wire) -> None:
         if len(self.idle) < SPARE:
@@ -64,6 +53,7 @@ class FairLockClient:
     def start_anew(self) -> None:
         """In a forked child: it shares its parent's sockets and holds none of its locks."""
         self.idle.clear()
+        self.questions.cache_clear()
         self.renewal.forget_all()
         self.generation = _generation
         self.renewal = Renewal(self.new_wire, _generation)

@@ -8,12 +8,9 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any
 
-from locks.fair_lock.attempt import Calls
-from locks.fair_lock.call import unpacked
-from locks.fair_lock.wire import REST
+from locks.fair_lock.questions import Question, Questions, unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -22,59 +19,47 @@ class Terms:
     """What all grants of one lock object have in common. Seconds: `lease`, and `cap`, when renewal ends."""
 
     def __init__(
-        self, lock: Any, calls: Calls, lease: float, cap: float, on_lost: Callable[[Any], None] | None
+        self,
+        lock: Any,
+        questions: Questions,
+        lease: float,
+        cap: float,
+        on_lost: Callable[[Any], None] | None,
     ) -> None:
         self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
-        self.calls, self.lease, self.cap, self.on_lost = calls, lease, cap, on_lost
-        self.half = lease / 2
+        self.questions, self.lease, self.cap, self.on_lost = questions, lease, cap, on_lost
 
 
-class Grant(tuple[bytes, int | bytes, float, Terms, threading.Thread, bytes]):
-    """(packed token, fencing number or what it was told by, since when, terms, thread, packed command that gives it
-    back). Times: seconds on `time.monotonic()`'s clock.
+class Grant:
+    """Times: seconds on `time.monotonic()`'s clock."""
 
-    A tuple, because between two switches of the process each attribute that is set costs a third of a
-    microsecond: only what is not as usual is an attribute.
-    """
-
-    usual = True  # entered once, and not lost
     lost = False
     depth = 1
-    _renewed: float | None = None
-    _extended: float | None = None
 
-    __hash__, __eq__ = object.__hash__, object.__eq__
-    word: bytes = property(itemgetter(0))  # type: ignore[assignment]
-    terms: Terms = property(itemgetter(3))  # type: ignore[assignment]
-    thread: threading.Thread = property(itemgetter(4))  # type: ignore[assignment]
-
-    @property
-    def number(self) -> int:
-        told = self[1]
-        if isinstance(told, int):
-            return told
-        return int(told[1:] if told[:1] == b":" else told[-REST:])  # a reply, or a message
-
-    @property
-    def deletes(self) -> bool:
-        """Does a plain command give it back? It was free when it was asked for."""
-        return self[5] == self.terms.calls.delete.packed
+    def __init__(
+        self,
+        word: bytes,
+        number: int,
+        since: float,
+        terms: Terms,
+        thread: threading.Thread,
+        gives_back: Question,
+    ) -> None:
+        """`word`: the packed token. `since`: when the lease began, or a moment before."""
+        self.word, self.number, self.terms, self.thread = word, number, terms, thread
+        self.since = self._extended = since
+        self.gives_back = gives_back
 
     @property
     def token(self) -> bytes:
-        return unpacked(self[0])
-
-    @property
-    def since(self) -> float:
-        """When the lease began, or a moment before."""
-        return self[2] if self._renewed is None else self._renewed
+        return unpacked(self.word)
 
     def renewed(self, asked: float) -> None:
-        self._renewed = asked
+        self.since = asked
 
     def extended(self, asked: float) -> None:
         """By the holder: the time to the cap begins anew, too."""
-        self._renewed = self._extended = asked
+        self.since = self._extended = asked
 
     @property
     def held(self) -> bool:
@@ -83,12 +68,11 @@ class Grant(tuple[bytes, int | bytes, float, Terms, threading.Thread, bytes]):
     @property
     def renewable(self) -> bool:
         """Renewal ends at the cap, and when the thread that holds the lock died without a release."""
-        began = self[2] if self._extended is None else self._extended
-        return time.monotonic() - began < self.terms.cap and self.thread.is_alive()
+        return time.monotonic() - self._extended < self.terms.cap and self.thread.is_alive()
 
     def lose(self, *, aside: bool = False) -> None:
         """Tell the holder, once. `aside`: by a thread of its own, as the renewal has other locks to renew."""
-        told, self.lost, self.usual = self.lost, True, False
+        told, self.lost = self.lost, True
         lock, on_lost = self.terms.lock(), self.terms.on_lost
         if told or lock is None or on_lost is None:
             return

@@ -1,4 +1,9 @@
-"""Where one fair lock lives: the server that has its key, the questions to it, and what was left behind there."""
+"""Where one fair lock lives: the server that has its key, the questions to it, and what was left behind there.
+
+A question that will probably have to wait is asked quietly: it has no reply, so the waiter is woken once, by the
+message of the hand-over, and not first to hear that it is queued. An error has no reply either: a waiter that hears
+nothing for a moment asks again, aloud, with the same token.
+"""
 
 from __future__ import annotations
 
@@ -9,84 +14,94 @@ from typing import Any
 
 from redis import Redis
 from redis.cluster import RedisCluster
-from redis.exceptions import ConnectionError, MovedError, RedisClusterException, RedisError
+from redis.exceptions import ConnectionError, MovedError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from locks.errors import LockError, LockUnavailable, LockUnsupported
-from locks.fair_lock.attempt import FENCE_NUMBER, Attempt, Calls, withdraw
-from locks.fair_lock.call import Call
+from locks.fair_lock.attempt import GRACE, Attempt, withdraw
 from locks.fair_lock.client import client_for
 from locks.fair_lock.grant import Grant
+from locks.fair_lock.questions import FENCE_NUMBER, Question, unpacked
 from locks.fair_lock.wire import Wire
 from locks.server import typed_errors
-from locks.timing import ends_at
+from locks.timing import ends_at, milliseconds
+
+QUIET = 0.1  # seconds without a word after a quiet question, at most
 
 #: is told the packed token, its number, since when (a moment before the lease began), and what gives it back
-Granted = Callable[[bytes, int, float, Call], None]
-
-#: wire, packed token, since when, what was read first
-Begun = tuple[Wire, bytes, float, Any]
+Granted = Callable[[bytes, int, float, Question], None]
 
 
 class Home:
     """Of one lock object. Raises the errors of locks.errors."""
 
-    def __init__(self, redis: Redis | RedisCluster, name: str, calls: Calls, lease: float) -> None:
-        self._redis, self._name, self._calls, self._lease = redis, name, calls, lease
+    def __init__(self, redis: Redis | RedisCluster, name: str, lease: float) -> None:
+        """`lease`: seconds."""
+        self._redis, self._name, self._lease = redis, name, lease
         self.client = client_for(redis, name)
+        self.questions = self.client.questions(name, milliseconds(lease))
         self.abandoned: list[bytes] = []  # packed tokens of which nobody knows what became of them
 
-    def take(self, timeout: float | None, granted: Granted, begun: Begun | None = None) -> bool:
-        """Call `granted` when the lock is ours; False when the time was over first. Seconds.
+    def take(self, timeout: float | None, granted: Granted) -> bool:
+        """Call `granted` when the lock is ours; False when the time was over first. Seconds."""
+        deadline, moved = ends_at(timeout), False
+        while True:
+            client, wire = self.client, self.client.borrow()
+            word = wire.new_word(self.questions)
+            try:
+                if self.abandoned:
+                    self.settle(wire)
+                number = self._attempt(wire, word, timeout is not None and timeout <= 0, deadline, granted)
+            except RedisError as error:
+                self.give_up(wire, word, ask=False)
+                if moved or not isinstance(error, MovedError):
+                    raise self._failed(error) from error
+                moved = True
+                self.move()
+            except BaseException:
+                self.give_up(wire, word, ask=True)
+                raise
+            else:
+                client.give_back(wire)
+                return number > 0
 
-        `begun`: the short way sent the first question, and this came of it.
-        """
-        deadline = ends_at(timeout)
-        try:
-            return self._take(timeout, granted, begun)
-        except MovedError:
-            self.move()
-        except RedisError as error:
-            raise self._failed(error) from error
-        try:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            return self._take(left, granted, None)
-        except RedisError as error:
-            raise self._failed(error) from error
+    def _attempt(self, wire: Wire, word: bytes, once: bool, deadline: float | None, granted: Granted) -> int:
+        """Return the number, or 0. `once`: it takes no place in the queue. Raises redis-py's errors."""
+        client, questions = self.client, self.questions
+        quiet = questions.busy and client.quiet
+        since = time.monotonic()  # the lease counts from before the question
+        number = None if once else self._first_answer(wire, word, deadline, quiet=quiet)
+        free = not quiet  # when it was asked for: then a plain command gives it back
+        if number is None or number < 0:
+            attempt = Attempt(wire, questions, word, self._lease, deadline)
+            number = attempt.try_once() if once else attempt.run(number, since)
+            since, free = attempt.since, once
+        if number:
+            plain = free and client.deletes
+            granted(word, number, since, questions.delete if plain else questions.release)
+        return number
 
-    def _take(self, timeout: float | None, granted: Granted, begun: Begun | None) -> bool:
-        client, calls = self.client, self._calls
-        if begun is None:
-            wire = client.borrow()
-            word, since, reply = wire.new_word(calls), time.monotonic(), None
-        else:
-            wire, word, since, reply = begun  # the lease counts from before the question
+    def _first_answer(self, wire: Wire, word: bytes, deadline: float | None, *, quiet: bool) -> int | None:
+        """Return the number, or what is below 0: the milliseconds that the holder's lease has left; None: nobody
+        knows, so it has to be asked again with the same token."""
+        client, questions, asked = self.client, self.questions, time.monotonic()
+        left = None if deadline is None else max(deadline - asked, GRACE)
         try:
-            number = None
-            if timeout is None and not self.abandoned:
-                number = self._first_answer(wire, word, reply)
-            free = number is not None and number > 0
-            if not free:
-                self.settle(wire)
-                attempt = Attempt(wire, calls, self._lease, word, timeout)
-                number = attempt.run(since, number)
-                since, free = attempt.since, attempt.free
-            if number:
-                granted(word, number, since, calls.delete if free and client.deletes else calls.release)
-            wire.prepare(calls)
-        except BaseException as error:
-            self.give_up(wire, word, ask=not isinstance(error, RedisError))
-            raise
-        client.give_back(wire)
-        return bool(number)
-
-    def _first_answer(self, wire: Wire, word: bytes, reply: Any) -> int | None:
-        try:
-            call = self._calls.acquire
-            number: int = wire.ask(call, word) if reply is None else wire.finish(call, word, reply)
-            return number
-        except (ConnectionError, RedisTimeoutError):
-            return None  # perhaps only the reply was lost: the attempt asks again with the same token
+            if not quiet:
+                answer: int = wire.ask(questions.acquire, word, left)
+                return answer
+            seconds = min(QUIET, self._lease / 3, QUIET if deadline is None else deadline - asked)
+            number = wire.tell(questions.acquire_quietly + word, unpacked(word), seconds, left)
+            # A process that was paused reads an old message: its lease may be over.
+            return number if time.monotonic() - asked < self._lease / 2 else None
+        except (ConnectionError, RedisTimeoutError):  # perhaps only the reply was lost
+            if deadline is not None and time.monotonic() >= deadline:
+                raise
+        except ResponseError:
+            if not quiet:
+                raise
+            client.quiet = False  # this user may not say CLIENT REPLY
+        return None
 
     def give_up(self, wire: Wire, word: bytes, *, ask: bool) -> None:
         """An attempt failed or was cancelled. `ask`: the server can be asked to forget it. The wire is used by nobody
@@ -113,53 +128,48 @@ class Home:
             with suppress(LockUnavailable):
                 self.move()
 
-    def ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> tuple[Any, bool]:
+    def ask(self, question: Question, word: bytes) -> tuple[Any, bool]:
         """Return the reply, and whether the question was sent again because no answer came."""
-        try:
-            return self._ask(call, word, begun), False
-        except MovedError:
-            self.move()
-            repeated = False
-        except (ConnectionError, RedisTimeoutError):
-            repeated = True
-        except RedisError as error:
-            raise self._failed(error) from error
-        try:
-            return self._ask(call, word), repeated
-        except RedisError as error:
-            raise self._failed(error) from error
+        repeated = moved = False
+        while True:
+            client = self.client
+            wire = client.borrow()
+            try:
+                return wire.ask(question, word), repeated
+            except RedisError as error:
+                if repeated or moved:
+                    raise self._failed(error) from error
+                if isinstance(error, MovedError):
+                    moved = True
+                    self.move()
+                elif isinstance(error, ConnectionError | RedisTimeoutError):
+                    repeated = True
+                else:
+                    raise self._failed(error) from error
+            finally:
+                client.give_back(wire)
 
-    def _ask(self, call: Call, word: bytes, begun: tuple[Wire, Any] | None = None) -> Any:
-        client = self.client
-        wire = begun[0] if begun else client.borrow()
+    def give_back(self, grant: Grant) -> bool:
+        """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before."""
+        questions, word, in_time = self.questions, grant.word, grant.held
+        repeated = False
         try:
-            return wire.finish(call, word, begun[1]) if begun else wire.ask(call, word)
-        finally:
-            client.give_back(wire)
-
-    def give_back(self, grant: Grant, begun: tuple[Wire, Any] | None = None) -> bool:
-        """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before.
-
-        `begun`: the short way asked, and this came of it.
-        """
-        word, repeated, in_time = grant.word, False, grant.held
-        try:
-            if grant.deletes and (begun or self.client.deletes):  # what was begun is that
+            if grant.gives_back is questions.delete and self.client.deletes:
                 try:
-                    deleted, repeated = self.ask(self._calls.delete, word, begun)
+                    deleted, repeated = self.ask(questions.delete, word)
                 except LockUnsupported:
                     self.client.deletes = deleted = False
                 if deleted:
+                    questions.busy = False
                     return True
-                begun = None
-            reply, again = self.ask(self._calls.release, word, begun)
-            self._calls.busy = reply == 2
+            reply, again = self.ask(questions.release, word)
+            questions.busy = reply == 2
             if reply > 0 or not in_time or not (repeated or again):
                 return bool(reply > 0)
             # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
             # lost the lock lost its counter too: it began anew, above this number, or a replica that lagged took
             # over, and knows no such number.
-            last = self.ask(self._calls.last_number, FENCE_NUMBER)[0]
+            last = self.ask(questions.last_number, FENCE_NUMBER)[0]
             return bool(0 < -reply <= grant.number <= int(last or 0))
         except BaseException:
             self.abandoned.append(word)
@@ -173,7 +183,7 @@ class Home:
             except IndexError:
                 return
             try:
-                withdraw(wire, self._calls, word)
+                withdraw(wire, self.questions, word)
             except BaseException:
                 self.abandoned.append(word)
                 raise

@@ -126,7 +126,7 @@ class Renewal:
         """Return the seconds until this grant is due again."""
         turn, asked = grants.lease / TURNS, time.monotonic()
         try:
-            mine = wire.ask(grant.terms.calls.extend, grant.word, timeout=turn)
+            mine = wire.ask(grant.terms.questions.extend, grant.word, timeout=turn)
         except RedisError as error:
             self._follow(grants, grant, error)
             return turn / 4  # again soon; `lose` follows when the lease is over

@@ -10,7 +10,7 @@ lock is expected to break stands in its own file (`fails`), and so does what can
     fight.py      several parties and processes around one name
     promises.py   what a case demands
     gates.py      a client that can be stopped before any of its commands, and killed there
-    warm.py       a lock that has been used before, and all that the cases are put to
+    quiet.py      fair-lock with a quiet question, and all that the cases are put to
     workers.py    processes that take locks: to be stopped, killed, interrupted
     cases_*.py    the cases
     controls.py   locks made to break what no lock of the catalogue breaks: each case is seen to fail

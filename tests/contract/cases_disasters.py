@@ -14,8 +14,8 @@ from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
 from tests.contract.promises import Broken
+from tests.contract.quiet import SUBJECTS
 from tests.contract.site import Site
-from tests.contract.warm import SUBJECTS
 
 LONG = 300.0  # seconds: a lease that begins before all the others are taken, and a server dies and comes back
 #: where the locks are before, where after, and what happens in between

@@ -12,8 +12,8 @@ from loadtest.faults.scene.proxy import Proxy
 from locks import LockFactory
 from tests.contract.gates import Gate
 from tests.contract.promises import wait_until
+from tests.contract.quiet import takes
 from tests.contract.site import Site, built
-from tests.contract.warm import takes
 from tests.contract.workers import asks_a_server
 
 STEP = 0.02  # seconds

@@ -23,7 +23,7 @@ from tests.contract.arena import Arena
 from tests.contract.case import CASES
 from tests.contract.controls import CONTROLS
 from tests.contract.promises import Broken
-from tests.contract.warm import SUBJECTS
+from tests.contract.quiet import SUBJECTS
 
 #: cases that measure time (side by side a busy machine makes them late), or that touch a whole server
 ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "failover"}

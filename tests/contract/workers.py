@@ -104,7 +104,7 @@ class Workers:
         self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> Self:
-        _context.set_forkserver_preload(["tests.contract.site", "tests.contract.warm"])
+        _context.set_forkserver_preload(["tests.contract.site", "tests.contract.quiet"])
         self._ready = self._starter.submit(Worker)
         return self
 
@@ -148,8 +148,8 @@ def _counts(lock: Any, path: str, key: str, sections: int, processes: int) -> No
 def _work(pipe: Connection) -> None:
     """The process: build a lock, then do to it what the pipe says, until the pipe ends."""
     from tests.contract.gates import Gate
+    from tests.contract.quiet import takes
     from tests.contract.site import built
-    from tests.contract.warm import takes
 
     lock: Any = None
     with suppress(EOFError, OSError):

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from locks.fair_lock import FairLock, attempt
+from locks.fair_lock import FairLock, client, questions
 from locks.server import LuaScript
 
 from .actor import eventually
@@ -15,15 +15,15 @@ def without(monkeypatch):
     """`without("ACQUIRE", old, new)`: the script with `new` where `old` stood."""
 
     def replace(script: str, old: str, new: str) -> None:
-        usual = getattr(attempt, script)
+        usual = getattr(questions, script)
         assert old in usual.text
         broken = LuaScript(*usual.filenames, package=usual.package)
         broken.text = usual.text.replace(old, new)
-        monkeypatch.setattr(attempt, script, broken)
-        attempt.calls.cache_clear()
+        monkeypatch.setattr(questions, script, broken)
+        client.start_anew()  # nothing that was packed before is used
 
     yield replace
-    attempt.calls.cache_clear()
+    client.start_anew()
 
 
 def queue_up(actors, redis):

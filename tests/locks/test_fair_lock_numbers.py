@@ -1,4 +1,4 @@
-"""fair-lock's short way knows a number by its usual length and form; whatever else is read is read with care."""
+"""A fencing number is read rightly whatever its length, from a reply and from a message."""
 
 import pytest
 
@@ -9,12 +9,7 @@ from .actor import eventually
 
 @pytest.fixture
 def lock(redis_client):
-    """Its questions are packed: it goes the short way."""
-    lock = FairLock("x", redis=redis_client, lease=60)
-    for _ in range(3):
-        with lock:
-            pass
-    return lock
+    return FairLock("x", redis=redis_client, lease=60)
 
 
 @pytest.mark.parametrize("last", [9, 41, 10**15 - 1, 10**15])
@@ -33,7 +28,7 @@ def test_a_number_of_another_length_comes_as_a_message(lock, redis_client, actor
     eventually(lambda: redis_client.llen("{x}:queue") == 1, "queued")
     lock.release()
     assert other.answer()[2] == last + 2
-    lock._calls.busy = True
+    lock._home.questions.busy = True
     other.tell("release").answer()
     with lock:  # it asks quietly, and hears from the script itself
         assert lock.fencing_token == last + 3

@@ -24,16 +24,13 @@ def asks_quietly(actor):
 
     def make(redis, direct, url):
         lock = FairLock("x", redis=redis, lease=60)
-        for _ in range(3):  # its questions are packed from the third one on
-            with lock:
-                pass
         lock.acquire()
         other = actor(url=url).tell("acquire")
         eventually(lambda: direct.llen("{x}:queue") == 1, "queued")
         lock.release()
         assert other.answer()[0] is True
         assert other.tell("release").answer()[0] is None
-        assert lock._calls.busy
+        assert lock._home.questions.busy
         return lock
 
     return make
@@ -58,10 +55,10 @@ def sent(direct, use):
 def test_a_number_comes_as_a_message(lock):
     with lock:
         before = lock.fencing_token
-    lock._calls.busy = True
+    lock._home.questions.busy = True
     commands = sent(lock.redis, lambda: (lock.acquire(), lock.release()))
     assert commands == ["EVALSHA", "EVALSHA"]  # and no second question
-    assert not lock._calls.busy, "nobody was woken: the next question is a plain one"
+    assert not lock._home.questions.busy, "nobody was woken: the next question is a plain one"
     with lock:
         assert lock.fencing_token == before + 2
 
@@ -92,7 +89,7 @@ def test_a_user_who_may_not_be_quiet(asks_quietly, server):
     lock = asks_quietly(client(server.url, username="loud", password="x"), redis, server.url)
     with lock:
         assert redis.get("x") == lock.token
-    lock._calls.busy = True
+    lock._home.questions.busy = True
     commands = sent(redis, lambda: (lock.acquire(), lock.release()))
     assert commands == ["EVALSHA", "DELIFEQ"], "it is not tried again"
 

@@ -29,10 +29,9 @@ def passes(monkeypatch):
     """`passes(20)`: by the clock of this process 20 s have passed."""
     now = SimpleNamespace(ahead=0.0)
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + now.ahead)
-    for module in ("renewal", "fair_lock", "fair_lock_attempt", "fair_lock_grant", "fair_lock_home"):
-        monkeypatch.setattr(f"locks.{module}.time", clock)
-    for module in ("fair_lock_short", "fair_lock_heard"):
-        monkeypatch.setattr(f"locks.{module}.monotonic", clock.monotonic)
+    monkeypatch.setattr("locks.fair_lock.time", clock)
+    for module in ("renewal", "attempt", "grant", "home"):
+        monkeypatch.setattr(f"locks.fair_lock.{module}.time", clock)
 
     def passes(seconds):
         now.ahead += seconds

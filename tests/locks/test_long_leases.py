@@ -12,17 +12,14 @@ from .actor import client, eventually
 
 
 @pytest.mark.parametrize(
-    ("kind", "direct", "waits"),
+    ("kind", "waits"),
     [
-        (FairLock, True, lambda redis: redis.exists("{x}:queue")),
-        (FairLock, False, lambda redis: redis.exists("{x}:queue")),
-        (TokenPubSubLock, True, lambda redis: redis.pubsub_numsub("{x}:released")[0][1]),
+        (FairLock, lambda redis: redis.exists("{x}:queue")),
+        (TokenPubSubLock, lambda redis: redis.pubsub_numsub("{x}:released")[0][1]),
     ],
-    ids=["fair-lock", "fair-lock, an ordinary wire", "token-pubsub"],
+    ids=["fair-lock", "token-pubsub"],
 )
-def test_the_longest_lease_can_be_waited_for(redis_client, redis_url, monkeypatch, kind, direct, waits):
-    if not direct:
-        monkeypatch.setattr("locks.fair_lock.client.suits", lambda _: False)
+def test_the_longest_lease_can_be_waited_for(redis_client, redis_url, kind, waits):
     came = []
 
     def wait(lock):

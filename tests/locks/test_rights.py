@@ -11,7 +11,7 @@ import locks
 from loadtest.servers import Valkey
 from locks import LOCKS
 from locks.errors import LockUnsupported
-from locks.fair_lock import attempt
+from locks.fair_lock import questions
 from locks.server import LuaScript
 
 from .actor import eventually
@@ -53,7 +53,7 @@ RIGHTS = rights()
 def scripts(slug):
     if slug == "compare-and-delete":
         return []  # those of `token` are not run
-    shelves = [attempt] if slug == "fair-lock" else reversed(LOCKS[slug].__mro__)
+    shelves = [questions] if slug == "fair-lock" else reversed(LOCKS[slug].__mro__)
     found = {name: each for shelf in shelves for name, each in vars(shelf).items()}
     if slug == "semaphore":
         found["release_script"] = None  # that of `token`, likewise
@@ -101,7 +101,7 @@ def test_the_rights_of_the_page_are_enough(server, slug):
         admin.execute_command("ACL", "SETUSER", slug, "reset", "on", "nopass", *RIGHTS[slug])
         with server.client(username=slug, password=slug) as client, ThreadPoolExecutor(1) as other:
             first, second = party(slug, client)
-            for _ in range(3):  # fair-lock goes its short and its quiet way after the first
+            for _ in range(3):  # fair-lock asks quietly after the first
                 first.acquire()
                 assert not second.acquire(timeout=0)
                 assert not other.submit(second.acquire, 0.3).result()

@@ -14,7 +14,7 @@ from loadtest.bench.locks.contenders import command, contender
 from loadtest.bench.locks.counted import counted
 from loadtest.bench.locks.servers import Servers, bare_connection
 from loadtest.bench.spread import percentile
-from locks.fair_lock.call import packed
+from locks.fair_lock.questions import packed
 
 COUNTER = b"bench:counter"
 SET = b"*3\r\n" + packed(b"SET", COUNTER) + b"$%d\r\n%b\r\n"  # length, value

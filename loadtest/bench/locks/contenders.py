@@ -12,7 +12,7 @@ import redis_lock
 
 from loadtest.bench.locks.servers import Servers, bare_connection
 from locks import LOCKS, build, find
-from locks.fair_lock.call import packed
+from locks.fair_lock.questions import packed
 from locks.server import LuaScript
 
 Pair = tuple[Callable[[], Any], Callable[[], Any]]
