@@ -8,29 +8,27 @@
     B:                    read, write, release → C, 43
        If B was killed meanwhile, PUBLISH reaches nobody: the same script goes on to C.
 
-Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
-             nothing; first come, first served, without barging; a number that grows with every grant, also after the
-             server lost its data (after it lost the last moment of them, by a replica that lags, one may come
-             twice). A holder that lost the lock hears of it: `.held`, the callback, LockLost at the next use.
-             Renewal stops with the release, with the holder's thread, and after `cap` seconds. Every command may be
-             repeated after a lost reply. Each thread of a shared object is a holder of its own. In a Cluster it
-             follows its slot; after a primary that went without a word, one use says LockUnavailable and the next
-             asks the new one.
-Bounds       How long the others are delayed by a crashed holder: one lease. A crashed waiter: nothing, as its
-             connection is closed. Waiters that fell silent behind open connections (paused, cut off), however
-             many together: two leases; the order among the rest may change then, once. Who lost its connection
-             asks again at once and comes last; it gives up (LockUnavailable) when the server is away for
-             longer than a lease. A message lost in another way: a third of the waiter's lease.
+Guarantees   Mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
+             nothing. First come, first served, without barging. A number that grows with every grant, also after the
+             server lost its data (a failover to a replica that lags may give one number twice). A holder that lost
+             the lock hears of it: `.held`, the callback, LockLost at the next use. Renewal stops with the release,
+             with the holder's thread, and after `cap` seconds. Every command may be repeated after a lost reply.
+             Each thread of a shared object is a holder of its own. In a Cluster the lock follows its slot: after a
+             primary vanished, one use raises LockUnavailable and the next asks the new primary.
+Bounds       How long the others are delayed. By a crashed holder: one lease. By a crashed waiter: not at all, as its
+             connection is closed. By waiters that fell silent behind open connections (paused, cut off), however
+             many together: two leases, and the order of the rest may change once. A waiter that lost its connection
+             asks again at once and comes last; it gives up (LockUnavailable) when the server is away for longer
+             than a lease. A message that was lost in another way costs a third of the waiter's lease.
 Breaks when  the holder is paused past its lease, or cut off, or its section outlasts `cap`, and no store registers
-             the number before the read and checks it at the write (see `fenced`); a failover or
-             restart loses the key; the server's clock jumps; the key is evicted.
-Costs        1 round trip to acquire, 1 to release; contended too, where CLIENT REPLY SKIP is a third command: who
-             has to queue is woken by the hand-over alone. While it waits or holds, one more each third of the
-             lease, and one after 0.1 s in the queue. One connection for each thread that waits. The first
-             waiter costs the holder of that moment a second round trip. A holder that dies together with all its
-             waiters leaves their queue until the name is used again: an expiry would be a command more for each
-             of them. Needs RESP3 and `SET … NX GET`
-             (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
+             the number before the read and checks it at the write (see `fenced`); a failover or restart loses the
+             key; the server's clock jumps; the key is evicted.
+Costs        1 round trip to acquire and 1 to release, contended too: a waiter is woken by the hand-over alone, for
+             which CLIENT REPLY SKIP is a third command. While it waits or holds, one more each third of the lease,
+             and one after 0.1 s in the queue. One connection for each thread that waits. The first waiter costs the
+             holder of that moment a second round trip. A holder that dies together with all its waiters leaves
+             their queue until the name is used again: an expiry would be one more command for each of them.
+             Needs RESP3 and `SET … NX GET` (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
 Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
              Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0010-fair-lock.md.
 """

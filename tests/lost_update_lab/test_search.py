@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from locks.fair_lock import FairLock
+from locks.fair_lock.wire import Wire
 from locks.naive_lock import NaiveLock
 from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
@@ -148,6 +149,26 @@ def test_fair_lock_and_a_fault_keep_the_money_and_nobody_waits_for_ever(explore:
     result = explore(bank.locked_by(fair), faults=1, kinds=kinds)
     assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
     assert result.fired == kinds
+
+
+def quiet(own: bank.Bank) -> Any:
+    lock = fair(own)
+    lock._home.questions.busy = True
+    return lock
+
+
+@pytest.mark.parametrize("kind", [None, Fault.CRASH, Fault.LOST_REPLY])
+def test_a_question_without_a_reply_is_explored_too(
+    explore: Explore, kind: Fault | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CLIENT REPLY SKIP: fair-lock asks so after a release that woke another."""
+    told, tell = [], Wire.tell
+    monkeypatch.setattr(Wire, "tell", lambda *of: told.append(of) or tell(*of))
+    kinds = frozenset({kind} - {None})
+    result = explore(bank.locked_by(quiet), faults=len(kinds), kinds=kinds)
+    assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
+    assert result.fired == kinds
+    assert told
 
 
 def test_what_a_script_asks_of_the_servers_clock_is_virtual(

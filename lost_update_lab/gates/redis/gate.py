@@ -25,7 +25,7 @@ from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
-from lost_update_lab.servers.redis.commands import split
+from lost_update_lab.servers.redis.commands import UNANSWERED, split
 from lost_update_lab.servers.redis.wire import readable
 
 _send: Any = AbstractConnection.send_packed_command
@@ -59,6 +59,8 @@ def _subscribes(command: Any) -> bool:
 def _live(place: Here, connection: Any, gated: Gated) -> None:
     """A thread sends its next command."""
     run, task = place.run, place.task
+    if gated.outbox[0][1].startswith(UNANSWERED):
+        _only_live(place)  # what it hears of it is a message
     gated.who = task.worker.index, *(name := name_of(task, connection, gated))
     command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)

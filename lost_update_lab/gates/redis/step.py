@@ -16,7 +16,7 @@ from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import Here
-from lost_update_lab.servers.redis.commands import for_ever, shown, time_out
+from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out
 from lost_update_lab.servers.redis.memory import Answer, KnownRedis, queued_after
 from lost_update_lab.servers.redis.repeatable import repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
@@ -91,17 +91,22 @@ class RedisCommand:
 
 def deliver(place: Here, connection: Any, gated: Gated) -> Standing:
     words, raw = gated.outbox.popleft()
+    answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
     yield from place.run.standing(place.task, op)
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
         gated.checked_out = False
-        _ask(place, gated, op, words, sent := gated.server.clocked(words, raw, place.run.now))
-        _send(connection, [sent], check_health=False)
+        sent = gated.server.clocked(words, raw.removeprefix(UNANSWERED), place.run.now)
+        _ask(place, gated, op, words, sent)
+        _send(connection, [sent] if answered else [UNANSWERED, sent], check_health=False)
     except redis.RedisError as error:
         _broke(place, op, error)
         raise
+    if not answered:
+        _unanswered(place, connection, gated, op)
+        return
     gated.op = op
     name = words[0].upper()
     if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
@@ -119,6 +124,20 @@ def deliver(place: Here, connection: Any, gated: Gated) -> Standing:
     finally:
         if not op.reads:
             gated.server.touched()
+
+
+def _unanswered(place: Here, connection: Any, gated: Gated, op: Op) -> None:
+    """It was sent, and nothing will be heard of it but by a message. Raises ConnectionError where a lost reply is
+    the fault: then it is the connection that is lost."""
+    gated.asked = None
+    gated.server.barrier()
+    gated.server.touched()
+    _told(place.run, place.task, op, "(no reply)", b"no reply")
+    if place.task.loses_reply:
+        gated.outbox.clear()
+        connection.disconnect()
+        _lose(place.run, place.task)
+        raise redis.ConnectionError("Connection closed by server.")
 
 
 def _describe(server: str, in_multi: bool, reading: set[bytes], words: Sequence[bytes]) -> Op:

@@ -10,14 +10,19 @@ _TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOP
 WAITS = {b"WAIT": 2, b"WAITAOF": 3}
 
 
+#: sent before a command: the server does not answer that one
+UNANSWERED = b"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
+
+
 def split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
-    """Yield (words, bytes) of each command in what a client is about to send."""
+    """Yield (words, bytes) of each command in what a client is about to send. The bytes of one whose reply is not
+    wanted begin with UNANSWERED: the two are one step."""
     if isinstance(command, bytes | str):
         command = [command]
     data = b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in command)
-    at = 0
+    at = begin = 0
     while at < len(data):
-        begin, words = at, []
+        words = []
         line = data.index(b"\r\n", at)
         count, at = int(data[at + 1 : line]), line + 2
         for _ in range(count):
@@ -25,7 +30,9 @@ def split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
             size, at = int(data[at + 1 : line]), line + 2
             words.append(data[at : at + size])
             at += size + 2
-        yield words, data[begin:at]
+        if data[begin:at] != UNANSWERED:
+            yield words, data[begin:at]
+            begin = at
 
 
 def time_out(name: bytes, words: list[bytes]) -> float | None:
