@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.findings import finding, missing, not_run, undecided, verdict_on
+from loadtest.explorer.findings import finding, in_error, not_run, verdict_on
 from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
 from loadtest.explorer.reach import out_of_reach
-from loadtest.verdict.claims import Exit, unanswered
 from loadtest.verdict.words import STOPPED, Word
 
 
@@ -74,16 +73,6 @@ class Campaign:
             for job, answer in lanes.explore(self.jobs):
                 yield job, _replayed(answer)
 
-    @staticmethod
-    def exit_code(results: Sequence[dict[str, Any]], required: Collection[str] = ()) -> Exit:
-        """A disagreement outweighs a doubt, and so does a hazard that is `required` and not kept. A loss that nobody
-        denied decides no other claim: where a search was cut short after it, those are in doubt."""
-        run = [r for r in results if r["verdict"] != Word.NOT_RUN]
-        if any(r["agrees"] is False for r in run) or any(missing(r, required) for r in results):
-            return Exit.DISAGREES
-        doubted = any(r["verdict"] == Word.INCONCLUSIVE or undecided(r) for r in run)
-        return Exit.INCONCLUSIVE if doubted or unanswered(results) else Exit.AGREES
-
 
 def _long_ones_first(job: Job) -> int:
     """The control before all; then what has threads of its own, so that no lane begins it when the others are done."""
@@ -94,13 +83,7 @@ def _long_ones_first(job: Job) -> int:
 def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str, Any]:
     if "result" in answer:
         return finding(answer["result"], control)
-    return {
-        **not_run(job, ""),
-        "verdict": str(Word.INCONCLUSIVE),
-        "cause": answer["error"],
-        "remedy": "look at the trace: it is a fault of the subject or of the explorer",
-        "trace": answer.get("trace", ""),
-    }
+    return in_error(job, answer["error"], answer.get("trace", ""))
 
 
 def _replayed(answer: dict[str, Any]) -> dict[str, Any]:

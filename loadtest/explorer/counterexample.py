@@ -8,7 +8,8 @@ from typing import Any
 
 from loadtest.explorer.explored import HAZARDS
 from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import WORDS, Job
+from loadtest.explorer.job import Job
+from loadtest.verdict.words import breaks
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
@@ -56,10 +57,10 @@ def _worth_showing(result: Result) -> list[Found]:
         word = result.under(fault)
         if fault and word == result.under(None):
             continue  # it needs no fault
-        if word in WORDS.values() and (smallest := result.smallest(word, fault)):
+        if breaks(word) and (smallest := result.smallest(word, fault)):
             found.append(smallest)
     combined = result.combined()
-    return [*found, combined] if combined and combined.word in WORDS.values() else found
+    return [*found, combined] if combined and breaks(combined.word) else found
 
 
 def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
 from loadtest.explorer.explored import HAZARDS, Explored, explored
 from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import EXHAUSTED, WORDS, Job
+from loadtest.explorer.job import EXHAUSTED, Job
 from loadtest.explorer.restore import contents_sql
 from loadtest.explorer.subject import LedgerSubject
 from loadtest.explorer.workloads import WORKLOADS, Workload
-from loadtest.verdict.words import Word
+from loadtest.verdict.words import Word, breaks
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.server import Server
@@ -68,10 +68,10 @@ def replay(job: Job) -> dict[str, Any]:
             found = witnessed(stage, watched, found)
         except Diverged as error:
             return _not_the_same(f"another schedule here: {error}")
-        breaks = found.word in WORDS.values()
-        name = job.replay_id(found.word, found.choices) if breaks else ""
+        broken = breaks(found.word)
+        name = job.replay_id(found.word, found.choices) if broken else ""
         shown = counterexample(name, found, 1, _gloss(stage))
-        if not breaks:
+        if not broken:
             return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
         return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
 

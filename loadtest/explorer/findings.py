@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger.strategies import CONTROL, find
 from loadtest.explorer.explored import HAZARDS, Explored
-from loadtest.explorer.job import WORDS, Job
+from loadtest.explorer.job import Job
 from loadtest.history.observed import Observed
-from loadtest.verdict.claims import agrees
+from loadtest.verdict.claims import agreement
 from loadtest.verdict.evidence import Doubt, Evidence
-from loadtest.verdict.judge import Verdict, judge
+from loadtest.verdict.judge import Verdict, in_doubt, judge
 from loadtest.verdict.laws import Breach
-from loadtest.verdict.words import Word
-from locks.hazards import Hazard
+from loadtest.verdict.words import Word, breaks
 
 
 def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> Evidence:
@@ -35,7 +34,7 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
     return Evidence(
         books=None,
         observed=Observed(acknowledged=explored.acknowledged, overlaps=explored.overlapping),
-        breaches=(Breach(Word(word), proof),) if word in WORDS.values() else (),
+        breaches=(Breach(Word(word), proof),) if breaks(word) else (),
         planned=frozenset(every if planned else ()),
         fired=explored.fired,
         not_applicable=explored.not_applicable,
@@ -69,7 +68,9 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "words": dict(explored.words),
         "under": under,
         "claims": sorted(map(str, strategy.withstands)),
-        "agrees": _agreement(strategy.withstands, under, explored.ended, examples),
+        "agrees": agreement(
+            _opinions(strategy.withstands, under, examples.values()), complete=explored.ended
+        ),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
         "counterexample": _shown(examples.values(), str(verdict.word)),
@@ -77,40 +78,23 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
     }
 
 
-def _agreement(
-    withstands: frozenset[Hazard],
-    under: Mapping[str, str],
-    ended: bool,
-    examples: Mapping[str, Mapping[str, Any]],
-) -> bool | None:
-    """Does the claim agree with what was found under each hazard that was tried, and under several of them together?
-    None: not all was seen."""
-    claimed = {hazard: Hazard(hazard) in withstands for hazard in under}
-    opinions = [agrees(claimed[h], Word(w)) for h, w in under.items() if claimed[h] or w != Word.INCONCLUSIVE]
-    together = [each for each in examples.values() if len(each["faults"]) > 1]
-    opinions += [agrees(withstands >= set(each["faults"]), Word(each["verdict"])) for each in together]
-    if False in opinions:
-        return False
-    return True if ended and None not in opinions else None
+def _opinions(
+    withstands: Collection[str], under: Mapping[str, str], examples: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[bool, Word]]:
+    """Yield (claimed, word) of each hazard that was tried, and of several that only together break a law. What is not
+    claimed need not be decided."""
+    for hazard, word in under.items():
+        if hazard in withstands or word != Word.INCONCLUSIVE:
+            yield hazard in withstands, Word(word)
+    for each in examples:
+        if len(each["faults"]) > 1:
+            yield set(withstands) >= set(each["faults"]), Word(each["verdict"])
 
 
 def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:
     """Return the first that came to `word`, of those that can be repeated if there is one."""
     found = [each for each in examples if each["verdict"] == word]
     return next((each for each in found if each["id"]), found[0] if found else None)
-
-
-def undecided(result: Mapping[str, Any]) -> list[str]:
-    """Return the hazards that it claims to withstand, and of which nothing was found out."""
-    return [h for h, word in result["under"].items() if word == Word.INCONCLUSIVE and h in result["claims"]]
-
-
-def missing(result: Mapping[str, Any], required: Collection[str]) -> list[str]:
-    """Return those of the `required` hazards under which it was not found to keep the money. What cannot touch it does
-    not count, if anything was run; the control is not asked."""
-    if result["strategy"] == CONTROL:
-        return []
-    return [h for h in required if result["under"].get(h) != Word.KEPT and h not in result["not_applicable"]]
 
 
 def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
@@ -135,4 +119,16 @@ def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
         "not_applicable": {},
         "counterexample": None,
         "counterexamples": {},
+    }
+
+
+def in_error(job: Job, error: str, trace: str) -> dict[str, Any]:
+    """The object of a search that raised `error`."""
+    verdict = in_doubt(Doubt(error, "look at the trace: it is a fault of the subject or of the explorer"))
+    return {
+        **not_run(job, ""),
+        "verdict": str(verdict.word),
+        "cause": verdict.cause,
+        "remedy": verdict.remedy,
+        "trace": trace,
     }

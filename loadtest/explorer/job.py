@@ -6,12 +6,14 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import MS, Bounds
 from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
-WORDS = {"c": "created", "l": "lost", "o": "oversold", "s": "stalled", "r": "refused"}
-_BOUNDS = re.compile(r"([closr])((?:[wfmt]\d+)*)(stock|transfers)?")
+#: of the words that a schedule can break a law by, in an id
+WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach}
+_BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)(stock|transfers)?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
 
@@ -40,7 +42,7 @@ class Job:
 
     def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
         """A short text that repeats a schedule anywhere: only what is not the default is written down."""
-        letter = next(letter for letter, word in WORDS.items() if word == verdict)
+        letter = Word(verdict).letter.lower()
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
         workload = "" if self.workload == "deposits" else self.workload

@@ -21,7 +21,10 @@ from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import Opening, empty
 from loadtest.explorer.workloads import Workload
-from loadtest.verdict.laws import Breach, books_law, floor_law
+from loadtest.history.observed import Observed
+from loadtest.verdict.evidence import Doubt, Evidence
+from loadtest.verdict.judge import judge_run
+from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
@@ -30,11 +33,14 @@ from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 
 DEADLOCK = "40P01"
+BY_HAND = "look at the schedule by hand"
 REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
 class LedgerSubject:
     """One strategy on one workload. `settings`: those of the book, in seconds."""
+
+    words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))
 
     def __init__(
         self,
@@ -131,23 +137,28 @@ class LedgerSubject:
         return self._books[key]
 
     def _judge(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Judgement:
+        verdict = judge_run(self._evidence(endings, stuck, books))
+        if verdict is None:
+            return Judgement(UNBROKEN)
+        if verdict.word is Word.REFUSED:
+            return Judgement(str(verdict.word), (verdict.cause,))
+        # who was refused beside it is not why the law is broken
+        laws = [each.sentence for each in verdict.breaches if each.word is not Word.REFUSED]
+        return Judgement(str(verdict.word), tuple(laws or (each.cause for each in verdict.doubts)))
+
+    def _evidence(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Evidence:
         self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
         floors = {each.account: each.floor for each in self.workload.openings if each.floor is not None}
-        breaches = [*books_law(books), *floor_law(books, floors), *self._stalls(endings, stuck)]
-        if breaches:
-            breaches.sort(key=lambda breach: breach.word.gravity)
-            return Judgement(str(breaches[0].word), tuple(breach.sentence for breach in breaches))
         surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
-        if surprised:
-            told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
-            return Judgement(str(Word.INCONCLUSIVE), (f"with no fault of its own {told}",))
-        if why := _unsettled(books):
-            return Judgement(str(Word.INCONCLUSIVE), (why,))
-        if refused := [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck]:
-            return Judgement(
-                str(Word.REFUSED), (f"{', '.join(refused)} was refused: {refused_why(endings)}",)
-            )
-        return Judgement(UNBROKEN)
+        refused = [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck and not surprised]
+        told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
+        return Evidence(
+            books=books,
+            observed=Observed(acknowledged=books.acknowledged_operations),
+            breaches=(*floor_law(books, floors), *self._stalls(endings, stuck)),
+            unavailable=f"{', '.join(refused)} was refused: {refused_why(endings)}" if refused else "",
+            doubts=(Doubt(f"with no fault of its own {told}", BY_HAND),) if surprised else (),
+        )
 
     def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
         found: dict[str, list[Operation]] = {}
@@ -182,15 +193,6 @@ class LedgerSubject:
 
     def show(self) -> dict[str, Any]:
         return self.opening.shown(self.book)
-
-
-def _unsettled(books: Books) -> str:
-    """Why these books prove nothing, though no law is broken; "": they are settled."""
-    if not books.balanced:
-        return books.problems[0] if books.problems else "the books do not balance"
-    if books.drift:
-        return f"an unexplained drift of {books.drift:+}"
-    return "money is in the books that no worker was asked to post" if books.unreported else ""
 
 
 def _expected(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from rich.table import Table
 from loadtest.explorer.brief import brief
 from loadtest.report.explorer_table import how_again
 from loadtest.report.terminal import STYLE
-from loadtest.verdict.words import Word
+from loadtest.verdict.words import Word, gravest
 from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they are asked: who fails at once is told at once
@@ -43,7 +43,7 @@ class Row:
     def word(self) -> Word | None:
         """The gravest of the two; None if neither said anything."""
         said = [Word(word) for word in (self.explored, self.done) if word]
-        return min(said, key=lambda word: word.gravity, default=None)
+        return gravest(said)
 
     @property
     def contradicts(self) -> bool:

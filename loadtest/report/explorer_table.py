@@ -12,12 +12,10 @@ from rich.text import Text
 
 from loadtest.commandline.again import again
 from loadtest.explorer.explored import HAZARDS
-from loadtest.explorer.findings import missing, undecided
-from loadtest.explorer.job import WORDS
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
-from loadtest.verdict.claims import agrees
-from loadtest.verdict.words import LETTERS, Word
+from loadtest.verdict.claims import agrees, missing, undecided
+from loadtest.verdict.words import LETTERS, Word, breaks
 from lost_update_lab.replay.shrink import TIMES
 
 SHORT = {
@@ -154,7 +152,7 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _broken_under(result: Mapping[str, Any]) -> list[str]:
-    return [hazard for hazard, word in result["under"].items() if word in WORDS.values()]
+    return [hazard for hazard, word in result["under"].items() if breaks(word)]
 
 
 def _unclaimed(result: Mapping[str, Any]) -> str:

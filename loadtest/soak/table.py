@@ -13,16 +13,13 @@ from loadtest.report import console
 from loadtest.soak.plan import BACKGROUND
 from loadtest.verdict import claims
 from loadtest.verdict.claims import Exit
-from loadtest.verdict.words import Word
 
 
 def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
     """A control that was not caught is a disagreement too."""
     if not all(each["agrees"] for each in results if each.get("control")):
         return Exit.DISAGREES
-    return claims.exit_code(
-        (each["claimed"], Word(each["verdict"])) for each in results if not each.get("control")
-    )
+    return claims.exit_code([each for each in results if not each.get("control")])
 
 
 def recoveries(report: dict[str, Any]) -> dict[str, tuple[int, float, float, int]]:

@@ -41,17 +41,43 @@ def agrees(claimed: bool, word: Word) -> bool | None:
     return word == Word.KEPT or not claimed
 
 
-def exit_code(results: Iterable[tuple[bool, Word]]) -> Exit:
-    """Exit code for (claimed, word) of each result. A disagreement outweighs a doubt; what was not run says
-    nothing, but if nothing at all was run, that is inconclusive."""
-    judged = [(claimed, word) for claimed, word in results if word != Word.NOT_RUN]
-    opinions = [agrees(claimed, word) for claimed, word in judged]
-    if False in opinions:
-        return Exit.DISAGREES
-    return Exit.INCONCLUSIVE if None in opinions or not opinions else Exit.AGREES
+def agreement(opinions: Iterable[tuple[bool, Word]], *, complete: bool = True) -> bool | None:
+    """Return whether all (claimed, word) of one subject agree. None: some of it is open, or not all was seen
+    (`complete`); one disagreement decides all the same."""
+    found = [agrees(claimed, word) for claimed, word in opinions]
+    if False in found:
+        return False
+    return None if None in found or not complete else True
+
+
+def undecided(result: Mapping[str, Any]) -> list[str]:
+    """Return the hazards that it claims to withstand, and of which a search found nothing out."""
+    found: Mapping[str, str] = result.get("under", {})
+    return [
+        hazard for hazard, word in found.items() if word == Word.INCONCLUSIVE and hazard in result["claims"]
+    ]
 
 
 def unanswered(results: Sequence[Mapping[str, Any]]) -> bool:
     """Was nothing run of what was asked for? The control is run whoever asks: what it came to is no answer."""
     asked = [each for each in results if each["strategy"] != CONTROL] or results
     return all(each["verdict"] == Word.NOT_RUN for each in asked)
+
+
+def missing(result: Mapping[str, Any], required: Collection[str]) -> list[str]:
+    """Return those of the `required` hazards under which a search did not find that the money is kept. What cannot
+    touch the subject does not count, if anything was run; the control is not asked."""
+    if result["strategy"] == CONTROL:
+        return []
+    return [h for h in required if result["under"].get(h) != Word.KEPT and h not in result["not_applicable"]]
+
+
+def exit_code(results: Sequence[Mapping[str, Any]], required: Collection[str] = ()) -> Exit:
+    """Return the exit code of a command with these `results`, as its JSON has them. A disagreement outweighs a doubt,
+    and so does a hazard that is `required` and not kept. What was not run says nothing; but if nothing of what was
+    asked for was run, that is inconclusive."""
+    run = [each for each in results if each["verdict"] != Word.NOT_RUN]
+    if any(each["agrees"] is False for each in run) or any(missing(each, required) for each in results):
+        return Exit.DISAGREES
+    doubted = any(each["verdict"] == Word.INCONCLUSIVE or undecided(each) for each in run)
+    return Exit.INCONCLUSIVE if doubted or unanswered(results) else Exit.AGREES

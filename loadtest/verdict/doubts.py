@@ -8,12 +8,16 @@ from loadtest.verdict.evidence import Doubt, Evidence
 def doubts_about(evidence: Evidence) -> list[Doubt]:
     """Everything that stands between this trial and `kept`."""
     return [
-        *evidence.doubts,
+        *doubts_within(evidence),
         *_operations(evidence),
-        *_books(evidence),
         *_hazards(evidence),
         *_control(evidence),
     ]
+
+
+def doubts_within(evidence: Evidence) -> list[Doubt]:
+    """Return what one run gives reason to doubt, whatever others of the trial have shown."""
+    return [*evidence.doubts, *_books(evidence)]
 
 
 def _operations(evidence: Evidence) -> list[Doubt]:

@@ -1,4 +1,8 @@
-"""The verdict: one function, for the swarm, the faults, the explorer and the admin.
+"""The court: the only place that says the word, for the swarm, the faults, the explorer and the admin.
+
+    judge(evidence)      a trial: a swarm, a cell of the fault matrix, a whole search
+    judge_run(evidence)  one run of many: a schedule of a search. The same laws in the same order; but what a schedule
+                         without a breach is worth, only the judge of the whole search can say
 
 Only one code path may say `kept` (the last line of `judge`), and it needs all of these:
 
@@ -18,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loadtest.verdict.doubts import doubts_about
+from loadtest.verdict.doubts import doubts_about, doubts_within
 from loadtest.verdict.evidence import Doubt, Evidence
 from loadtest.verdict.laws import Breach, books_law
 from loadtest.verdict.words import Word
@@ -62,17 +66,32 @@ def in_doubt(*doubts: Doubt) -> Verdict:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Return the gravest word that applies."""
-    breaches = sorted(_breaches(evidence), key=lambda each: each.word.gravity)
-    if breaches:
-        cause = "; ".join(each.sentence for each in breaches)
-        return _say(evidence, breaches[0].word, cause, breaches=tuple(breaches))
+    """Return the gravest word that applies to a trial."""
+    if broken := _broken(evidence):
+        return broken
     if evidence.planned and evidence.planned == evidence.untouchable:
         reasons = (f"{hazard}: {evidence.not_applicable[hazard]}" for hazard in sorted(evidence.planned))
         return _say(evidence, Word.NOT_RUN, "; ".join(reasons))
     if doubts := doubts_about(evidence):
         return replace(in_doubt(*doubts), fired=evidence.fired, not_applicable=evidence.not_applicable)
     return _say(evidence, Word.KEPT, _how_it_was_kept(evidence))
+
+
+def judge_run(evidence: Evidence) -> Verdict | None:
+    """Return what one run says by itself: the gravest word that applies, or why it proves nothing. None: nothing
+    speaks against it."""
+    if broken := _broken(evidence):
+        return broken
+    doubts = doubts_within(evidence)
+    return in_doubt(*doubts) if doubts else None
+
+
+def _broken(evidence: Evidence) -> Verdict | None:
+    breaches = sorted(_breaches(evidence), key=lambda each: each.word.gravity)
+    if not breaches:
+        return None
+    cause = "; ".join(each.sentence for each in breaches)
+    return _say(evidence, breaches[0].word, cause, breaches=tuple(breaches))
 
 
 def _say(evidence: Evidence, word: Word, cause: str, breaches: tuple[Breach, ...] = ()) -> Verdict:
@@ -102,7 +121,7 @@ def _refusals(evidence: Evidence) -> list[Breach]:
     """Unavailable, but right: so nothing of the kind is said of books that do not add up. After a hazard nobody needs
     to have said no: it is enough that nobody was served."""
     books, answers = evidence.books, evidence.answers
-    if books is not None and (not books.balanced or books.drift):
+    if books is not None and (not books.balanced or books.drift or books.unreported):
         return []
     if evidence.unavailable:
         return [Breach(Word.REFUSED, evidence.unavailable)]

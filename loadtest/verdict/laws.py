@@ -30,7 +30,7 @@ class Breach:
     sentence: str
 
     def __post_init__(self) -> None:
-        if self.word.gravity > Word.REFUSED.gravity:
+        if not self.word.is_breach:
             raise ValueError(f"a breach cannot be called {self.word!r}")
 
 

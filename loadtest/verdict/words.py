@@ -1,4 +1,7 @@
-"""The words of a verdict."""
+"""The words of a verdict: their gravity, their letters and what they say. The only list.
+
+A new word is one member of `Word`, at the place of its gravity, and one line of `SAYS`.
+"""
 
 from __future__ import annotations
 
@@ -28,36 +31,51 @@ class Word(StrEnum):
         """Does this word say that money is wrong? Only then has a control shown that its trial can tell."""
         return self in (Word.CREATED, Word.LOST, Word.OVERSOLD)
 
+    @property
+    def is_breach(self) -> bool:
+        """Was something broken? A doubt breaks nothing, nor does what was kept or not run."""
+        return self.gravity <= Word.REFUSED.gravity
 
-#: what each says, for the pages that use it; by its text, as only one line of the lab makes a verdict of `Word.KEPT`
-MEANING = {
-    "created": "money appeared: an operation is on the chain twice, or one that failed is on it",
-    "lost": "an acknowledged operation is not in the balance",
-    "oversold": "the balance fell below its floor",
-    "stalled": "no progress by the deadline",
-    "refused": "unavailable, but right",
-    "inconclusive": "the run proves nothing: the cause and the remedy are given",
-    "kept": "every acknowledged operation is in the balance exactly once, under contention that broke the control",
-    "not-run": "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
-}
+    @property
+    def letter(self) -> str:
+        """One letter, where a table has no room for the word."""
+        return LETTERS[self.value]
 
-#: one letter each, where a table has no room for the word
-LETTERS = {
-    "created": "C",
-    "lost": "L",
-    "oversold": "O",
-    "stalled": "S",
-    "refused": "R",
-    "inconclusive": "?",
-    "kept": "k",
-    "not-run": "·",
+
+#: word → its letter, and what it says; by its text, as only one line of the lab makes a verdict of `Word.KEPT`
+SAYS = {
+    "created": ("C", "money appeared: an operation is on the chain twice, or one that failed is on it"),
+    "lost": ("L", "an acknowledged operation is not in the balance"),
+    "oversold": ("O", "the balance fell below its floor"),
+    "stalled": ("S", "no progress by the deadline"),
+    "refused": ("R", "unavailable, but right"),
+    "inconclusive": ("?", "the run proves nothing: the cause and the remedy are given"),
+    "kept": (
+        "k",
+        "every acknowledged operation is in the balance exactly once, under contention that broke the control",
+    ),
+    "not-run": (
+        "·",
+        "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
+    ),
 }
+LETTERS = {word: letter for word, (letter, _) in SAYS.items()}
 
 #: why something is `not-run` among the results of a run that did not come to its end
 STOPPED = "the run was stopped before it came to this"
 
 
+def breaks(word: str) -> bool:
+    """Does it say that a law was broken? Also of words that are no verdict: what a schedule came to."""
+    return word in {each.value for each in Word if each.is_breach}
+
+
+def gravest(words: Iterable[Word]) -> Word | None:
+    """Return the gravest of these; None if there are none."""
+    return min(words, key=lambda word: word.gravity, default=None)
+
+
 def explained(used: Iterable[str]) -> dict[str, str]:
     """Return {word: what it says} of those `used`, the gravest first."""
     words = set(used)
-    return {str(word): MEANING[word] for word in Word if word in words}
+    return {str(word): SAYS[word][1] for word in Word if word in words}

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 #: no law was broken in this schedule: what that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
-#: gravest first
-GRAVITY = ("created", "lost", "violated", "oversold", "stalled", "refused", "inconclusive", UNBROKEN)
+#: nobody could go on: of all words of a judge the only other one that the engine knows
+STALLED = "stalled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def words_of(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one finished schedule came to: a word of GRAVITY, and the proof."""
+    """What one finished schedule came to: a word of its judge (Subject.words) or UNBROKEN, and the proof."""
 
     word: str
     sentences: tuple[str, ...] = ()
@@ -52,6 +52,10 @@ class Subject(Protocol):
     """Knows the business; the explorer does not."""
 
     name: str
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words of its judge, the gravest first, without UNBROKEN. STALLED is among them."""
 
     def reset(self, changed: Collection[str]) -> None:
         """Bring the servers that were `changed` (their names) back to the opening state, by cheap commands."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.subject import GRAVITY, UNBROKEN, Judgement
+from lost_update_lab.model.subject import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import STEPS, Option
 
 if TYPE_CHECKING:
@@ -81,10 +81,12 @@ class Found:
 class Result:
     """`exhausted`: every schedule within the bounds was covered; if not, `cause` says what cut it short.
 
-    `counts`: how many finished schedules came to this word under these faults. `found`: the smallest of each.
+    `gravity`: the words of the judge, the gravest first. `counts`: how many finished schedules came to this word under
+    these faults. `found`: the smallest of each.
     """
 
     bounds: Bounds
+    gravity: Sequence[str]
     exhausted: bool = False
     #: it came to its end; of faults that are not claimed perhaps only to the first schedule that loses money
     settled: bool = False
@@ -138,11 +140,13 @@ class Result:
     @property
     def worst(self) -> str:
         """The gravest word of any schedule."""
-        return gravest(self.words)
+        return self._gravest(self.words)
 
     def under(self, fault: Fault | None) -> str:
         """The gravest word of schedules with no other fault than this (None: with no fault at all)."""
-        return gravest(word for word, faults in self.counts if set(faults) == ({fault} if fault else set()))
+        return self._gravest(
+            word for word, faults in self.counts if set(faults) == ({fault} if fault else set())
+        )
 
     def combined(self) -> Found | None:
         """The smallest schedule of the gravest word, where no single fault comes to it."""
@@ -157,8 +161,7 @@ class Result:
         ]
         return min(fitting, key=lambda found: found.size, default=None)
 
-
-def gravest(words: Iterable[str]) -> str:
-    """The gravest of these words; `unbroken` if there are none."""
-    present = set(words)
-    return next((word for word in GRAVITY if word in present), UNBROKEN)
+    def _gravest(self, words: Iterable[str]) -> str:
+        """The gravest of these words; `unbroken` if there are none."""
+        present = set(words)
+        return next((word for word in self.gravity if word in present), UNBROKEN)

@@ -10,7 +10,8 @@ from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
-from lost_update_lab.scenarios.exploration import BREACHES, Opened
+from lost_update_lab.scenarios.exploration import Opened
+from lost_update_lab.scenarios.operations import BREACHES
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 

@@ -19,8 +19,8 @@ from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.found import Result as Searched
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
-from lost_update_lab.scenarios.judging import REFUSED, STALLED, VIOLATED, Judge
-from lost_update_lab.scenarios.operations import Framework, Operations
+from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.operations import BREACHES, Framework, Operations
 from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
@@ -30,7 +30,6 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 
-BREACHES = (VIOLATED, STALLED, REFUSED)
 SHRINK_WITHIN = 10.0
 
 

@@ -15,10 +15,10 @@ from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
 from lost_update_lab.scenarios.control import control
-from lost_update_lab.scenarios.exploration import BREACHES, Finding, Opened, search
+from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine
-from lost_update_lab.scenarios.operations import Framework
+from lost_update_lab.scenarios.operations import BREACHES, Framework
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import (
     Mistake,

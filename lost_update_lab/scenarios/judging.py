@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lost_update_lab.model.subject import UNBROKEN, Judgement
+from lost_update_lab.model.subject import STALLED, UNBROKEN, Judgement
 from lost_update_lab.scenarios.commits import holds
-from lost_update_lab.scenarios.operations import Observed
+from lost_update_lab.scenarios.operations import REFUSED, VIOLATED, Observed
 from lost_update_lab.scenarios.scenario import Scenario
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 
-VIOLATED, STALLED, REFUSED = "violated", "stalled", "refused"
 DEADLOCK = "40P01"
 SERIALIZABLE = "the outcome is that of no serial order"
 

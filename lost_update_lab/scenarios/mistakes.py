@@ -9,7 +9,7 @@ import psycopg
 
 from lost_update_lab.model.subject import Judgement
 from lost_update_lab.scenarios.exploration import Opened
-from lost_update_lab.scenarios.judging import VIOLATED
+from lost_update_lab.scenarios.operations import VIOLATED
 from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 

@@ -15,12 +15,16 @@ from redis.retry import Retry
 from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
+from lost_update_lab.model.subject import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.outcome import Outcome, Told, canonical
 from lost_update_lab.scenarios.scenario import Operation, Scenario
 from lost_update_lab.scenarios.servers import Servers
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
+
+VIOLATED, REFUSED = "violated", "refused"
+#: how a schedule can break what must hold, the gravest first
+BREACHES = (VIOLATED, STALLED, REFUSED)
 
 
 class Framework(Protocol):
@@ -70,6 +74,8 @@ def result_of(ending: Ending) -> Any:
 class Operations:
     """The engine's system under test. `judge_by`: says what an observed schedule is worth; Unanswered if it has to ask
     a server that holds something else by now."""
+
+    words = BREACHES
 
     def __init__(
         self,

@@ -13,12 +13,12 @@ from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
 from lost_update_lab.scenarios.lines import Line, own_line
-from lost_update_lab.scenarios.operations import Operations
+from lost_update_lab.scenarios.operations import BREACHES, Operations
 from lost_update_lab.scenarios.wording import readable, shortened
 from lost_update_lab.snapshot.catalogue import Table
 
 #: id → the word that it promises
-LETTERS = {"v": "violated", "s": "stalled", "r": "refused"}
+LETTERS = {word[0]: word for word in BREACHES}
 Held = Mapping[tuple[str, str], str]
 
 

@@ -8,12 +8,11 @@ and not seconds: every machine leaves it at the same schedule.
 from __future__ import annotations
 
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.subject import STALLED
 from lost_update_lab.runs.found import Faults, Result
 
 #: steps of the schedules with a fault that is not claimed, and of those where one of them stalls
 ENOUGH, ENOUGH_STALLED = 8_000, 4_000
-#: there is hardly a graver word left to be found
-_MONEY = frozenset({"created", "lost", "oversold"})
 
 
 class Leaving:
@@ -21,6 +20,8 @@ class Leaving:
 
     def __init__(self, unclaimed: frozenset[Fault], result: Result) -> None:
         self.unclaimed, self.result = unclaimed, result
+        #: graver than a stall: there is hardly a graver word left to be found
+        self._grave = frozenset(result.gravity[: result.gravity.index(STALLED)])
         self._kind: Faults = ()
         self._began = 0
 
@@ -34,5 +35,5 @@ class Leaving:
             self._kind, self._began = kind, self.result.steps
         mine = self.unclaimed.intersection(kind)
         words = {self.result.under(fault) for fault in mine}
-        enough = ENOUGH_STALLED if "stalled" in words else ENOUGH
-        return bool(mine) and (bool(words & _MONEY) or self.result.steps - self._began > enough)
+        enough = ENOUGH_STALLED if STALLED in words else ENOUGH
+        return bool(mine) and (bool(words & self._grave) or self.result.steps - self._began > enough)

@@ -34,7 +34,8 @@ class Search(Choosing):
     the first schedule that loses money is enough (leaving.py)."""
 
     def __init__(self, stage: Stage, unclaimed: frozenset[Fault] = frozenset()) -> None:
-        self.stage, self.bounds, self.result = stage, stage.bounds, Result(stage.bounds)
+        self.stage, self.bounds = stage, stage.bounds
+        self.result = Result(stage.bounds, stage.subject.words)
         self.unclaimed, leaving = unclaimed, Leaving(unclaimed, self.result)
         super().__init__(stage.bounds.reduction == "full", Postponed(leaving))
         #: what was known of the waiters before the search: as whoever replays a schedule knows them

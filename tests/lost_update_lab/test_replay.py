@@ -94,7 +94,7 @@ def test_what_two_faults_break_together_is_worth_showing(stage: Callable[..., St
     loss = search.result.smallest("lost")
     assert loss
     both = replace(loss, faults=(Fault.CRASH, Fault.PAUSE))
-    result = Result(Bounds(faults=2))
+    result = Result(Bounds(faults=2), ("lost", "stalled"))
     result.add(replace(both, judgement=Judgement(UNBROKEN), faults=()))
     result.add(both)
     assert result.combined() == both

@@ -22,6 +22,7 @@ class AccountSubject:
     """An account in PostgreSQL and a Valkey. Each worker keeps its own clients from schedule to schedule."""
 
     schema, opening = SCHEMA, RESET
+    words = ("lost", "stalled")
 
     def __init__(self, name: str, database: str, redis_url: str) -> None:
         self.name, self.database, self.redis_url = name, database, redis_url

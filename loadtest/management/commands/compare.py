@@ -34,8 +34,8 @@ from loadtest.swarm.presets import PRESETS
 from loadtest.trials import records
 from loadtest.trials.rehearsal import NotTaken, rehearse
 from loadtest.trials.trial import skipped
-from loadtest.verdict.claims import Exit, exit_code, unanswered
-from loadtest.verdict.words import STOPPED, Word
+from loadtest.verdict.claims import exit_code
+from loadtest.verdict.words import STOPPED
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
 
@@ -131,11 +131,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError(f"stopped. {self.kept}", returncode=130) from None
         self.show(report, options)
-        results = report["results"]
-        code = exit_code((each["claimed"], Word(each["verdict"])) for each in results)
-        if code == Exit.AGREES and unanswered(results):
-            code = Exit.INCONCLUSIVE
-        if code:
+        if code := exit_code(report["results"]):
             raise SystemExit(int(code))
 
     def measure(self, plans: list[Plan], options: dict[str, Any]) -> dict[str, Any]:

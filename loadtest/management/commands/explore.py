@@ -28,7 +28,7 @@ from loadtest.report.explorer_table import not_kept, remarks, so_far, tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
-from loadtest.verdict.claims import Exit
+from loadtest.verdict.claims import Exit, exit_code
 from lost_update_lab.telling.diagram import diagram
 
 DAY = 86_400_000  # ms
@@ -114,7 +114,7 @@ class Command(BaseCommand):
         self._show(report, keep(report, options["output"] / "explore.json"), options)
         if report["stopped"]:
             raise SystemExit(130)
-        if code := campaign.exit_code(report["results"], options["require"]):
+        if code := exit_code(report["results"], options["require"]):
             raise SystemExit(int(code))
 
     def _explore(self, campaign: Campaign) -> dict[str, Any]:

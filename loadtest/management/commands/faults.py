@@ -32,7 +32,7 @@ from loadtest.trials import records
 from loadtest.trials.rehearsal import NotTaken, rehearse
 from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import exit_code
-from loadtest.verdict.words import STOPPED, Word
+from loadtest.verdict.words import STOPPED
 
 
 class Command(BaseCommand):
@@ -68,8 +68,7 @@ class Command(BaseCommand):
         self.show(report, options)
         if report["stopped"]:
             raise SystemExit(130)
-        code = exit_code((each["claimed"], Word(each["verdict"])) for each in report["results"])
-        if code:
+        if code := exit_code(report["results"]):
             raise SystemExit(int(code))
 
     def measure(self, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:

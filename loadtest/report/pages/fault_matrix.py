@@ -101,7 +101,7 @@ def summary(words: Words) -> Iterator[str]:
 def counted(found: Sequence[str | None]) -> str:
     """How many kept the balance, of those that were touched."""
     touched = [word for word in found if word not in (None, Word.NOT_RUN)]
-    counted = f"{touched.count(Word.KEPT)} of {len(touched)}" if touched else ""
+    counted = f"{sum(word == Word.KEPT for word in touched)} of {len(touched)}" if touched else ""
     missing = found.count(None)
     if missing:
         return f"{counted}, {missing} {measured.NOT_MEASURED}" if counted else measured.NOT_MEASURED

@@ -45,5 +45,5 @@ def test_an_entry_that_nobody_asked_for_is_no_proof(lock: str, words: dict[str, 
     if lock == "posts_beside":
         assert result.came_to[""] == (
             "inconclusive",
-            "money is in the books that no worker was asked to post",
+            "1 entry is in the books that no client asked for",
         )

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.campaign import Campaign
 from loadtest.explorer.explored import HAZARDS, Explored
 from loadtest.explorer.findings import finding, verdict_on
 from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended, not_kept, remarks, so_far
-from loadtest.verdict.claims import Exit
+from loadtest.verdict.claims import Exit, exit_code
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
@@ -186,7 +185,7 @@ def test_a_claim_that_was_not_decided_is_no_agreement(
 ) -> None:
     result = {"strategy": "token", "verdict": "lost", "under": under, "claims": claims, "agrees": agrees}
     control = {**result, "strategy": "no-lock", "under": {}, "claims": []}
-    assert Campaign.exit_code([control, result]) == code
+    assert exit_code([control, result]) == code
 
 
 def test_each_fault_has_its_hazard() -> None:
@@ -210,7 +209,7 @@ def test_what_is_required_is_kept_or_the_exit_code_is_1(required: tuple[str, ...
         "not_applicable": {"renewal-dies": "no second thread"}, "cut_short": "", "counterexample": None,
     }  # fmt: skip
     control = {**result, "strategy": "no-lock", "under": {"contention": "lost"}, "claims": []}
-    assert Campaign.exit_code([control, result], required) == code
+    assert exit_code([control, result], required) == code
     assert bool(not_kept([control, result], required)) == (code == Exit.DISAGREES)
     [told] = remarks([result])
     assert "lost under pause" in told

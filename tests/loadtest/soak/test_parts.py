@@ -19,6 +19,7 @@ from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, KINDS, WEB, Plan
 from loadtest.soak.strikes import Strike, fired, recovery
 from loadtest.soak.table import exit_code
+from loadtest.verdict.claims import agrees
 from loadtest.verdict.words import Word
 
 
@@ -139,7 +140,7 @@ def test_the_exit_code_asks_the_controls_too(lossy: bool, careless: bool, subjec
     results = [
         {"control": True, "agrees": lossy},
         {"control": True, "agrees": careless},
-        {"claimed": True, "verdict": subject},
+        {"strategy": "token", "verdict": subject, "agrees": agrees(True, Word(subject))},
     ]
     assert exit_code(results) == code
 

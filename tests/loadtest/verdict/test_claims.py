@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.verdict.claims import agrees, claims, exit_code, unanswered
+from loadtest.verdict.claims import agreement, agrees, claims, exit_code, unanswered, undecided
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
@@ -49,7 +49,29 @@ def test_a_claim_needs_contention_and_every_hazard():
     ],
 )
 def test_exit_codes(results: list[tuple[bool, Word]], code: int):
-    assert exit_code(results) == code
+    told = [{"strategy": "token", "verdict": str(w), "agrees": agrees(c, w)} for c, w in results]
+    assert exit_code(told) == code
+
+
+def test_the_control_alone_answers_nobody_who_asked_for_something_else():
+    """It is what `faults --strategy zookeeper` leaves where no ZooKeeper is installed."""
+    control = {"strategy": "no-lock", "verdict": "lost", "agrees": True}
+    assert exit_code([control]) == 0
+    assert exit_code([control, {"strategy": "zookeeper", "verdict": "not-run", "agrees": None}]) == 3
+
+
+def test_one_disagreement_decides_and_an_open_question_leaves_it_open():
+    kept, lost, open_ = (True, Word.KEPT), (True, Word.LOST), (True, Word.INCONCLUSIVE)
+    assert agreement([kept, (False, Word.LOST)]) is True
+    assert agreement([kept, open_]) is None
+    assert agreement([kept], complete=False) is None
+    assert agreement([kept, open_, lost], complete=False) is False
+
+
+def test_what_a_search_left_open_and_nobody_claimed_is_not_undecided():
+    under = {"contention": "kept", "pause": "inconclusive", "failover": "inconclusive"}
+    assert undecided({"under": under, "claims": ["contention", "pause"]}) == ["pause"]
+    assert undecided({"verdict": "kept"}) == [], "a swarm has one answer"
 
 
 @pytest.mark.parametrize(
