@@ -39,7 +39,7 @@ class CompareAndDeleteLock(TokenLock):
 
     slug = "compare-and-delete"
     title = "SET NX PX with a token, DELIFEQ"
-    source = "Valkey 9: DELIFEQ, SET … IFEQ"
+    source = "B6: compare-and-delete; Valkey manual, DELIFEQ (F5)"
     breaks_when = "as `token`; needs Valkey 9 (a clear error elsewhere)"
     fails: ClassVar[dict[str, str]] = TokenLock.fails
 

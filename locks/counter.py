@@ -37,7 +37,7 @@ class CounterLock(Lock):
 
     slug = "counter"
     title = "INCR up to a number of permits"
-    source = 'published as "a semaphore with a Redis counter"'
+    source = "C4: a counter with INCR"
     guarantees = (
         "with one permit: mutual exclusion while nobody crashes, nobody releases what is not theirs, and the"
         " server forgets nothing"

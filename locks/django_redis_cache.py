@@ -39,7 +39,7 @@ class DjangoRedisLock(RedisPyLock):
 
     slug = "django-redis"
     title = "django-redis's cache.lock"
-    source = "django-redis: cache.lock"
+    source = "django-redis, cache.lock (F6)"
     breaks_when = "as `redis-py`; cache.clear(), eviction, a changed key prefix"
     fails: ClassVar[dict[str, str]] = RedisPyLock.fails
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING

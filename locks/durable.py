@@ -35,7 +35,7 @@ class DurableLock(ReplicatedLock):
 
     slug = "durable"
     title = "Token lock synced to disk (WAITAOF)"
-    source = "Valkey manual: WAITAOF"
+    source = "B16: an answer after the write is durable; Valkey manual, WAITAOF (F5)"
     guarantees = "as `token`, through a restart of the server"
     breaks_when = "another machine takes over; the disk is lost; section outlasts the lease"
     withstands = TokenLock.withstands | {Hazard.SERVER_RESTART}

@@ -37,7 +37,7 @@ class FencedLock(TokenLock):
 
     slug = "fenced"
     title = "Token lock with a fencing number"
-    source = 'M. Kleppmann, "How to do distributed locking"'
+    source = 'M. Kleppmann, "How to do distributed locking" (F2)'
     guarantees = (
         "as `token`; and a number that grows with every grant, by which a store can refuse a late holder"
     )

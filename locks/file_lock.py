@@ -38,7 +38,7 @@ class FileLock(Lock):
 
     slug = "file-lock"
     title = "flock on a file for each name"
-    source = "portalocker"
+    source = "B1; portalocker (F6)"
     guarantees = "mutual exclusion between the processes of one host; a crash frees it at once"
     breaks_when = "there is a second host"
     round_trips = "0"

@@ -31,7 +31,7 @@ class HashSetLock(Lock):
 
     slug = "hash-set"
     title = "HSET + EXPIRE, no check"
-    source = 'published as "a distributed lock with a Redis hash"'
+    source = "C3: put into a hash, expire"
     guarantees = "nothing"
     breaks_when = "two clients want it at once"
     round_trips = "2 + 1"

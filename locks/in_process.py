@@ -49,7 +49,7 @@ class InProcessLock(Lock):
 
     slug = "in-process"
     title = "threading.Lock for each name"
-    source = "Python standard library"
+    source = "A3, B1: a lock in the process"
     guarantees = "mutual exclusion between threads of one process"
     breaks_when = "there is a second process"
     round_trips = "0"

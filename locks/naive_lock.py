@@ -32,7 +32,7 @@ class NaiveLock(Lock):
 
     slug = "naive-lock"
     title = "Get, then set"
-    source = "first article: the naive Redis lock"
+    source = "A10: get, then set"
     guarantees = "nothing"
     breaks_when = "two clients look before either sets"
     round_trips = "2 + 1"

@@ -42,7 +42,7 @@ class PythonRedisLock(Adapted):
 
     slug = "python-redis-lock"
     title = "python-redis-lock"
-    source = "python-redis-lock: redis_lock.Lock"
+    source = "python-redis-lock, redis_lock.Lock (F6)"
     guarantees = "as `token`, if a lease is given (the library's default is none)"
     breaks_when = "as `token`; wait times are not kept"
     round_trips = "2 + 1"

@@ -47,7 +47,7 @@ class RedisPyLock(Adapted):
 
     slug = "redis-py"
     title = "redis-py's Lock"
-    source = "redis-py: redis.lock.Lock"
+    source = "redis-py, redis.lock.Lock (F6)"
     guarantees = "as `token`, if a lease is given (the library's default is none)"
     breaks_when = "as `token`; without a lease a crash is for ever"
     round_trips = "1 + 1"

@@ -40,7 +40,7 @@ class RedlockLock(OneHolding):
 
     slug = "redlock"
     title = "Redlock: a quorum of independent servers"
-    source = 'S. Sanfilippo, "Distributed Locks with Redis"'
+    source = "B8, D8: Redlock; Redis manual (F1)"
     guarantees = "as `token`, and one server of three may be down"
     breaks_when = "section outlasts the lease; a node of a bare majority forgets or jumps in time; M ≤ N/2"
     round_trips = "N + N"

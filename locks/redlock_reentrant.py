@@ -38,7 +38,7 @@ class RedlockReentrantLock(RedlockLock):
 
     slug = "redlock-reentrant"
     title = "Redlock with counted entries"
-    source = "the article's remark on reentrant Redlock"
+    source = "D9: reentrant Redlock"
     breaks_when = "a node misses an entry or an exit: the counts differ; and what breaks `redlock`"
     round_trips = "N + N for every entry"
     fails: ClassVar[dict[str, str]] = RedlockLock.fails

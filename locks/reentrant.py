@@ -43,7 +43,7 @@ class ReentrantLock(Lock):
 
     slug = "reentrant"
     title = "Reentrant lock on a hash"
-    source = 'published as "a reentrant distributed lock"'
+    source = "D4: the reentrant lock; its unlock is ours"
     guarantees = (
         "mutual exclusion between objects while the holder runs, its renewal reaches the server, and the server"
         " forgets nothing; nested acquires by its owner"

@@ -28,7 +28,7 @@ class ReentrantInvertedLock(ReentrantLock):
 
     slug = "reentrant-inverted"
     title = "Reentrant lock, renewal inverted"
-    source = "the same article, its first renewal script"
+    source = "D3: the first renewal script"
     guarantees = "mutual exclusion between objects while the section fits the lease"
     breaks_when = "the section outlasts the lease: the renewal never renews; threads share the object"
     round_trips = "1 + 1, and 1 in vain"

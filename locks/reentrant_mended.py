@@ -45,7 +45,7 @@ class ReentrantMendedLock(Lock):
 
     slug = "reentrant-mended"
     title = "Reentrant lock, mended"
-    source = "ours, after `reentrant`"
+    source = "ours, after D4"
     guarantees = (
         "mutual exclusion between objects and threads while the process runs, its renewal reaches the server,"
         " and the server forgets nothing; nested acquires"

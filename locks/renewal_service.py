@@ -55,7 +55,7 @@ class RenewalServiceLock(Lock):
 
     slug = "renewal-service"
     title = "Lease renewed by a service of its own"
-    source = 'published as "a renewal service for business that takes long"'
+    source = "D1: a renewal service, rejected there without code; this code is ours"
     guarantees = (
         "mutual exclusion while the service runs and the server forgets nothing, also for a holder paused in its"
         " section"

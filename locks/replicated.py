@@ -40,7 +40,7 @@ class ReplicatedLock(TokenLock):
 
     slug = "replicated"
     title = "Token lock confirmed by replicas (WAIT)"
-    source = "Valkey manual: WAIT"
+    source = "B12: WAIT, with its answer checked; Valkey manual (F5)"
     guarantees = "as `token`, through a failover to a replica that confirmed"
     breaks_when = "a replica that did not confirm is promoted; split brain; section outlasts the lease"
     round_trips = "2 + 1"

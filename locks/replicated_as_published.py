@@ -40,7 +40,7 @@ class ReplicatedAsPublishedLock(Lock):
 
     slug = "replicated-as-published"
     title = "SET NX EX and WAIT, its answer ignored"
-    source = 'published as "WAIT makes the Redis lock safe"'
+    source = "B13: the sample, which does not check the answer of WAIT"
     guarantees = (
         "mutual exclusion while section and wait fit the lease; through a failover only if the replicas"
         " happened to confirm"

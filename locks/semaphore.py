@@ -34,7 +34,7 @@ class SemaphoreLock(TokenLock):
 
     slug = "semaphore"
     title = "Permits with owners and leases"
-    source = 'J. Carlson, "Redis in Action"'
+    source = 'J. Carlson, "Redis in Action" (F7)'
     guarantees = "at most `permits` holders while each section fits its lease"
     breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")

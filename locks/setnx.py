@@ -29,7 +29,7 @@ class SetnxLock(Lock):
 
     slug = "setnx"
     title = "SETNX, no lease"
-    source = "first article: SETNX"
+    source = "A11: SETNX"
     guarantees = "mutual exclusion while nobody crashes and the server forgets nothing"
     breaks_when = "the holder crashes: the lock stays for ever"
     round_trips = "1 + 1"

@@ -37,7 +37,7 @@ class SetnxTtlLock(Lock):
 
     slug = "setnx-ttl"
     title = "SETNX with a lease, unconditional delete"
-    source = "first article: SETNX with an expiry"
+    source = "A12: SETNX with an expiry"
     guarantees = "mutual exclusion while every section fits its lease and no waiter is interrupted"
     breaks_when = (
         "a section outlasts its lease: it deletes its successor's lock; so does an interrupted waiter"

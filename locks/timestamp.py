@@ -37,7 +37,7 @@ class TimestampLock(Lock):
 
     slug = "timestamp"
     title = "SETNX with the expiry time in the value"
-    source = 'published as the fix for "SETNX and EXPIRE are two commands"'
+    source = "E3: the expiry time in the value; its release is ours"
     guarantees = (
         "mutual exclusion between clients whose clocks agree, while no lock is left behind,"
         " sections fit the lease, and the server forgets nothing"

@@ -36,7 +36,7 @@ class TokenLeakyLock(TokenLock):
 
     slug = "token-leaky"
     title = "Token lock that leaks connections"
-    source = "published with Jedis: getResource() without close()"
+    source = "C9: a connection taken by reflection, and never given back"
     guarantees = "as `token`, for the first commands of a process"
     breaks_when = "the connection pool is empty: the process stalls"
     withstands = NONE

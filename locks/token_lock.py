@@ -42,7 +42,7 @@ class TokenLock(OneHolding):
 
     slug = "token"
     title = "SET NX PX with a token, Lua compare-and-delete"
-    source = 'Redis manual, "Distributed Locks with Redis" (single instance)'
+    source = "B3, B5, C8: token and checked release; Redis manual (F1)"
     guarantees = (
         "mutual exclusion while the section fits the lease; a late release harms nobody and is reported"
     )

@@ -41,7 +41,7 @@ class TokenPubSubLock(TokenLock):
 
     slug = "token-pubsub"
     title = "Token lock, woken by publish/subscribe"
-    source = "Redisson's RLock"
+    source = "A19: publish/subscribe; Redisson's RLock (F6)"
     breaks_when = "as `token`; every release wakes every waiter"
     round_trips = "1 + 1; a waiter 3 and more"
     #: a waiter takes a second connection, and there may be none

@@ -45,7 +45,7 @@ class TokenQueueLock(TokenLock):
 
     slug = "token-queue"
     title = "Token lock with a fair queue"
-    source = "ours, after MCS queue locks"
+    source = "ours, after MCS queue locks (F9)"
     guarantees = "as `token`; waiters are served in the order they came"
     round_trips = "1 + 1; a waiter 3"
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "fairness")

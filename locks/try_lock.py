@@ -34,7 +34,7 @@ class TryLock(Lock):
 
     slug = "try-lock"
     title = "Spin, then unlock in any case (DEL)"
-    source = "published as try { tryLock(wait) } finally { unlock() }"
+    source = "D5, D6: tryLock, and unlock in any case; its unlock is ours"
     guarantees = (
         "mutual exclusion while sections fit the lease, nobody waits as long as the wait time,"
         " and the server forgets nothing"

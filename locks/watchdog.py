@@ -34,7 +34,7 @@ class WatchdogLock(Lock):
 
     slug = "watchdog"
     title = "SETNX with a watchdog thread"
-    source = "first article: the watchdog"
+    source = "A15, A16: the daemon thread"
     guarantees = (
         "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing"
     )

@@ -37,7 +37,7 @@ class WatchdogLuaLock(Lock):
 
     slug = "watchdog-lua"
     title = "Lua acquire and release with a watchdog thread"
-    source = "first article: the watchdog in Lua"
+    source = "A17: the daemon thread, with Lua"
     guarantees = (
         "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing"
     )

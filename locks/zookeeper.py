@@ -51,7 +51,7 @@ class ZooKeeperLock(Lock):
 
     slug = "zookeeper"
     title = "ZooKeeper: ephemeral sequential node (kazoo)"
-    source = 'ZooKeeper, "Recipes: Locks"; kazoo'
+    source = 'C2, E1: ZooKeeper; "Recipes: Locks", kazoo (F6)'
     guarantees = "mutual exclusion while the holder's session lives, in order of arrival"
     breaks_when = "the holder is paused or cut off past its session's time-out and goes on writing"
     round_trips = "4 + 1, of which 2 through the ensemble"

@@ -35,7 +35,7 @@ class CentreLock(TableLock):
 
     slug = "centre-lock"
     title = "Lock table behind one central row"
-    source = "second article, version 2"
+    source = "E10: version 2; its release is ours"
     guarantees = "mutual exclusion while the section fits the lease; no deadlock"
     breaks_when = "an overrun frees the successor's lock; in a caller's transaction two hold it"
     round_trips = "3 + 1, each with a commit"

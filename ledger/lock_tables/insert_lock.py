@@ -34,7 +34,7 @@ class InsertLock(TableLock):
 
     slug = "insert-lock"
     title = "A row under a unique key"
-    source = "folklore: a unique index as a lock"
+    source = "E8: a unique index as a lock"
     guarantees = "mutual exclusion while nobody crashes"
     breaks_when = "the holder crashes: the row stays for ever"
     round_trips = "1 + 1, each with a commit"

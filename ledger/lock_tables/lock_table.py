@@ -29,7 +29,7 @@ class LockTable(TableLock):
 
     slug = "lock-table"
     title = "Lock table: select for update, else insert"
-    source = "second article, version 1"
+    source = "E7: version 1"
     guarantees = "mutual exclusion while nobody crashes"
     breaks_when = "the holder crashes; InnoDB's gap locks deadlock under REPEATABLE READ"
     round_trips = "2 + 1, each with a commit"

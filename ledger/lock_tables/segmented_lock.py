@@ -24,7 +24,7 @@ class SegmentedLock(CentreLock):
 
     slug = "segmented-lock"
     title = "Lock table behind 100 central rows"
-    source = "second article, version 3"
+    source = "E12: version 3; its release is ours"
     guarantees = "as centre-lock; different names seldom wait for each other"
     breaks_when = "as centre-lock"
 

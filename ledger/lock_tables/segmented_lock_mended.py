@@ -45,7 +45,7 @@ class SegmentedLockMended(SegmentedLock):
 
     slug = "segmented-lock-mended"
     title = "Lock table behind 100 central rows, with an owner"
-    source = "second article, version 3, mended"
+    source = "ours, after E12"
     guarantees = "mutual exclusion while the section fits the lease; nobody frees another's lock"
     breaks_when = "section or pause outlasts the lease"
     withstands = ELSEWHERE | {

@@ -37,7 +37,7 @@ class AdvisoryLock(SqlStrategy):
 
     slug = "advisory-lock"
     title = "pg_advisory_xact_lock"
-    source = "PostgreSQL: Advisory Locks"
+    source = "PostgreSQL manual, advisory locks (F3)"
     guarantees = "no lost update among those who take it; it ends with the transaction"
     breaks_when = "one writer does not take it"
     round_trips = "6, in one transaction"

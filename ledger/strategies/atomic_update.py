@@ -65,7 +65,7 @@ class AtomicUpdate(SqlStrategy):
 
     slug = "atomic-update"
     title = "UPDATE balance = balance + amount"
-    source = "Django: F() expressions"
+    source = "Django manual, F() expressions (F4)"
     guarantees = "no lost update: the database adds, on a locked row"
     breaks_when = "the new balance is no sum; a limit is checked outside of the statement"
     round_trips = "1 (PostgreSQL 18), or 6 in one transaction"

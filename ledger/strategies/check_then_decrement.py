@@ -30,7 +30,7 @@ class CheckThenDecrement(SqlStrategy):
 
     slug = "check-then-decrement"
     title = "Check, then decrement"
-    source = "first article: 14 of 10 prizes"
+    source = "E6: 14 prizes were given, of 10"
     guarantees = "no lost update; nothing for the floor"
     breaks_when = "two callers want the last piece: both have checked before either takes it"
     round_trips = "1 read, then 6 in one transaction"

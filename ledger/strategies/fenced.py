@@ -44,7 +44,7 @@ class Fenced(Locked):
 
     slug = "fenced"
     title = "Fenced lock, and a ledger that checks its number"
-    source = 'M. Kleppmann, "How to do distributed locking"'
+    source = 'M. Kleppmann, "How to do distributed locking" (F2)'
     guarantees = "no lost update, whatever becomes of the lock"
     breaks_when = "one writer does not look at the number"
     round_trips = "1 + 8 + 1"

@@ -30,7 +30,7 @@ class LockAroundTransaction(Locked):
 
     slug = "lock-around-transaction"
     title = "A right lock around the transaction"
-    source = "the cure for lock-inside-transaction"
+    source = "ours: the cure for lock-inside-transaction"
     guarantees = "as token; the next holder sees what the one before has committed"
     breaks_when = "section or pause outlasts the lease; the lock's server forgets the lock"
     round_trips = "1 + 5 + 1"

@@ -30,7 +30,7 @@ class LockInsideTransaction(Locked):
 
     slug = "lock-inside-transaction"
     title = "A right lock inside the transaction"
-    source = "Django with ATOMIC_REQUESTS: the commonest mistake"
+    source = "Django manual, ATOMIC_REQUESTS: the commonest mistake (F4)"
     guarantees = "nothing: the lock is free before the commit"
     breaks_when = "a second caller comes between the unlock and the commit"
     round_trips = "as token, in a transaction of the whole request"

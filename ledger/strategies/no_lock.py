@@ -25,7 +25,7 @@ class NoLock(Strategy):
 
     slug = "no-lock"
     title = "No lock"
-    source = "every tutorial"
+    source = "A8: no lock at all"
     guarantees = "nothing"
     breaks_when = "two callers want one account at the same time"
     round_trips = "1 read, 1 transaction of 2 writes"

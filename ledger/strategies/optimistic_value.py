@@ -29,7 +29,7 @@ class OptimisticValue(OptimisticVersion):
 
     slug = "optimistic-value"
     title = "Optimistic, by comparing the balance"
-    source = "compare-and-swap on the value; Treiber 1986 on ABA"
+    source = "compare-and-swap on the value; Treiber 1986 on ABA (F9)"
     guarantees = "no write over a different balance"
     breaks_when = "the balance goes away and comes back (ABA)"
     round_trips = "1 read, then 4 for each attempt"

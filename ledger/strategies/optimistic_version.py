@@ -34,7 +34,7 @@ class OptimisticVersion(SqlStrategy):
 
     slug = "optimistic-version"
     title = "Optimistic version column"
-    source = "Kung & Robinson 1981"
+    source = "A6: the optimistic lock; Kung and Robinson 1981 (F9)"
     guarantees = "no lost update: a write on a stale read changes no row"
     breaks_when = "one UPDATE forgets the version; a hot account costs retries"
     round_trips = "1 read, then 4 for each attempt"

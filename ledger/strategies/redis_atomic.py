@@ -39,7 +39,7 @@ class RedisAtomic(RedisStrategy):
 
     slug = "redis-atomic"
     title = "One script in Redis (HINCRBY)"
-    source = "Redis: EVAL, HINCRBY"
+    source = "ours: the account lives in Redis, EVAL and HINCRBY"
     guarantees = (
         "no lost update among clients; a re-sent posting counts once, while its key's record is there"
     )

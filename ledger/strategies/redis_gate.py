@@ -47,7 +47,7 @@ class RedisGate(AtomicUpdate):
 
     slug = "redis-gate"
     title = "Redis DECR gate, then conditional UPDATE"
-    source = "first article: the flash sale"
+    source = "D11 and E15: the flash sale"
     guarantees = "as atomic-update, floor included; whoever comes too late does not queue for the row"
     breaks_when = "never for the money; a caller that dies at the gate takes its piece with it for a minute"
     round_trips = "1 + atomic-update's"

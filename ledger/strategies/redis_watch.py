@@ -36,7 +36,7 @@ class RedisWatch(RedisStrategy):
 
     slug = "redis-watch"
     title = "WATCH / MULTI / EXEC with retries"
-    source = "Redis: Transactions"
+    source = "Redis manual, transactions (F1); ours on this account"
     guarantees = "no lost update among clients: a transaction on a stale read is not executed"
     breaks_when = "the server forgets: restart, failover, eviction; a hot account costs retries"
     round_trips = "4 for each attempt"

@@ -29,7 +29,7 @@ class RepeatableRead(SqlStrategy):
 
     slug = "repeatable-read"
     title = "REPEATABLE READ with retries (PostgreSQL)"
-    source = "PostgreSQL: Repeatable Read; Berenson et al. 1995"
+    source = "PostgreSQL manual, Repeatable Read (F3); Berenson et al. 1995 (F9)"
     guarantees = "no lost update on PostgreSQL: the second updater gets an error"
     breaks_when = "the same code runs on MariaDB; a rule spans two rows"
     round_trips = "6 for each attempt"

@@ -31,7 +31,7 @@ class RepeatableReadInnodb(RepeatableRead):
 
     slug = "repeatable-read-innodb"
     title = "REPEATABLE READ with retries (MariaDB 10.11 as it comes)"
-    source = "MariaDB: innodb_snapshot_isolation=OFF"
+    source = "MariaDB manual, innodb_snapshot_isolation=OFF (F8)"
     guarantees = "repeatable reads; nothing for a write that rests on them"
     breaks_when = "two callers want one account at the same time"
     round_trips = "9 for each attempt"

@@ -27,7 +27,7 @@ class RepeatableReadInnodbSnapshot(RepeatableReadInnodb):
 
     slug = "repeatable-read-innodb-snapshot"
     title = "REPEATABLE READ with retries (MariaDB, innodb_snapshot_isolation)"
-    source = "MariaDB: innodb_snapshot_isolation=ON"
+    source = "MariaDB manual, innodb_snapshot_isolation=ON (F8)"
     guarantees = "no lost update: the second updater gets error 1020"
     breaks_when = "one session has not got the setting; a rule spans two rows"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS

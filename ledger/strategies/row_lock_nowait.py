@@ -29,7 +29,7 @@ class RowLockNowait(SelectForUpdate):
 
     slug = "row-lock-nowait"
     title = "SELECT … FOR UPDATE NOWAIT, with retries"
-    source = "PostgreSQL: NOWAIT"
+    source = "PostgreSQL manual, NOWAIT (F3)"
     guarantees = "no lost update, and no session that queues in the database"
     breaks_when = "never for the money; a stampede or a paused holder uses up retries"
     round_trips = "5, and 3 for each attempt that met a lock"

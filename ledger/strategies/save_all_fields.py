@@ -31,7 +31,7 @@ class SaveAllFields(SqlStrategy):
 
     slug = "save-all-fields"
     title = "account.save() of a stale object"
-    source = "Django: Model.save() without update_fields"
+    source = "Django manual, Model.save() without update_fields (F4)"
     guarantees = "nothing, not even between callers that change different fields"
     breaks_when = "two callers save one account at the same time, whatever they change"
     round_trips = "1 read, 1 transaction of 2 writes"

@@ -54,7 +54,7 @@ class SegmentedBalance(AtomicUpdate):
 
     slug = "segmented-balance"
     title = "A hot account split into 8 rows"
-    source = "the sharded counter"
+    source = "ours, after the sharded counter"
     guarantees = "as atomic-update for each row, floor included"
     breaks_when = "somebody decides on the sum without locking all rows"
     round_trips = "1; near the floor 20 in one transaction"

@@ -33,7 +33,7 @@ class SelectForUpdate(SqlStrategy):
 
     slug = "select-for-update"
     title = "SELECT … FOR UPDATE"
-    source = "PostgreSQL: Explicit Locking"
+    source = "A4: the pessimistic lock; PostgreSQL manual, explicit locking (F3)"
     guarantees = "no lost update; the lock ends with its transaction, whoever dies"
     breaks_when = "somebody reads before locking, or locks rows in no fixed order"
     round_trips = "5, in one transaction"

@@ -46,7 +46,7 @@ class SelectForUpdateFunction(SqlStrategy):
 
     slug = "select-for-update-function"
     title = "SELECT … FOR UPDATE in a database function"
-    source = "PostgreSQL: PL/pgSQL"
+    source = "ours: A4 as one function in the database"
     guarantees = "no lost update, and no client between the lock and the commit"
     breaks_when = "the decision needs what the database has not got"
     round_trips = "1"

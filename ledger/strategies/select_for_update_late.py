@@ -30,7 +30,7 @@ class SelectForUpdateLate(SqlStrategy):
 
     slug = "select-for-update-late"
     title = "SELECT … FOR UPDATE after the read"
-    source = "second article: the common mistake"
+    source = "A5: the common mistake"
     guarantees = "nothing: the lock orders the writes, the balances in them are old"
     breaks_when = "two callers want one account at the same time"
     round_trips = "1 read, then 5 in one transaction"

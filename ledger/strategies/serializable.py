@@ -29,7 +29,7 @@ class Serializable(RepeatableRead):
 
     slug = "serializable"
     title = "SERIALIZABLE with retries"
-    source = "PostgreSQL: Serializable; Ports & Grittner 2012"
+    source = "PostgreSQL manual, Serializable (F3); Ports and Grittner 2012 (F9)"
     guarantees = "no lost update and no write skew"
     breaks_when = "one writer uses a weaker level, or a retry keeps what it had read"
     round_trips = "6 for each attempt"

@@ -40,7 +40,7 @@ class SingleWriter(SqlStrategy):
 
     slug = "single-writer"
     title = "One writer, in the order of arrival, group commit"
-    source = "first article: centralised accounting; H-Store"
+    source = "A2: one system does the accounting; H-Store"
     guarantees = "no lost update: one process writes, in the order of arrival, under a fencing number"
     breaks_when = "never for the money; a dead owner's lease makes everyone wait"
     round_trips = "1 for the caller; 1 and a commit for a group of up to 512"

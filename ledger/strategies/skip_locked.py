@@ -50,7 +50,7 @@ class SkipLocked(SegmentedBalance):
 
     slug = "skip-locked"
     title = "The first free one of 8 rows (SKIP LOCKED)"
-    source = "PostgreSQL: SKIP LOCKED"
+    source = "PostgreSQL manual, SKIP LOCKED (F3)"
     guarantees = "as segmented-balance; nobody waits while a row is free"
     breaks_when = "it is used for a row that no other can replace"
     round_trips = "1; near the floor 20 in one transaction"

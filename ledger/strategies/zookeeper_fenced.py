@@ -28,7 +28,7 @@ class ZooKeeperFenced(Fenced):
 
     slug = "zookeeper-fenced"
     title = "ZooKeeper lock, and a ledger that checks its czxid"
-    source = "Hunt et al. 2010; M. Kleppmann on fencing"
+    source = "Hunt et al. 2010 (F9); M. Kleppmann on fencing (F2)"
     guarantees = "no lost update, whatever becomes of the lock"
     breaks_when = "one writer does not look at the number"
     round_trips = "4 + 8 + 1"
