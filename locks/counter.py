@@ -17,8 +17,7 @@ Breaks when  a holder crashes: no command ever sets a lease, so the count stays 
              holders too, and a refused attempt's increment is never given back, so free permits stay unused. init()
              during a hold makes garbage of the count.
 Costs        1 round trip to acquire (again every 100 ms while waiting), 1 to release.
-Source       published as a "semaphore with a Redis counter" (Spring's `opsForValue().set(key, value, offset)`
-             taken for `set(key, value, timeout)`).
+Source       the daily-job article (C4, C5): INCR up to a range. Its `set(key, 0, n)` takes an offset for a time-out.
 """
 
 from __future__ import annotations

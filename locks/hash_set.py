@@ -10,7 +10,7 @@ Guarantees   nothing: nobody is ever refused.
 Breaks when  two clients want the lock at once. A crash between HSET and EXPIRE leaves the hash for ever, which
              nobody notices, because nobody looks.
 Costs        2 round trips to acquire, 1 to release.
-Source       published as "a distributed lock with a Redis hash": `opsForHash().put`, `expire`, `delete`.
+Source       the daily-job article (C3): put into a hash, expire, delete.
 """
 
 from __future__ import annotations

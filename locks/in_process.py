@@ -9,7 +9,7 @@ Guarantees   mutual exclusion between the threads of one process, and nothing be
 Breaks when  there is a second process: a second web worker, a second host. With one worker on a laptop every
              test passes. After a fork a lock that was held stays held in the child for ever.
 Costs        no round trip: some 100 ns.
-Source       the Python standard library; the first article's starting point (`synchronized`).
+Source       the Python standard library; the hot-account article begins with it (A3).
 """
 
 from __future__ import annotations

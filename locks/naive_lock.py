@@ -14,7 +14,7 @@ Guarantees   nothing. It narrows the window from the whole section to the time b
 Breaks when  two clients GET before either SETs (contention alone suffices); a holder that crashes, or whose
              reply gets lost, leaves the key for ever; a release deletes whatever is there.
 Costs        GET + SET to acquire, DEL to release: 3 round trips, and a poll each 500 ms while waiting.
-Source       the first article's "simple Redis lock": `if not redis.get(key): redis.set(key, 1)`.
+Source       the hot-account article (A10): get the key; if it is absent, set it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NaiveLock(Lock):
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_LEASE | NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, poll: float = 0.5) -> None:
-        """`poll`: seconds between two looks (the article: 0.5)."""
+        """`poll`: seconds between two looks (A10: 0.5)."""
         super().__init__(name)
         self.redis, self.poll = redis, poll
         self._held = False

@@ -13,7 +13,7 @@ Breaks when  a node misses one: its count is lower (it frees the lock too early)
              interrupted acquire or release is undone, or done, on all nodes but the one that was being asked: that
              one may have counted, or not.
 Costs        N round trips to acquire and N to release, for every entry.
-Source       the article's remark on reentrant Redlock: the counts of the instances differ.
+Source       the lock-series article's remark (D9): the counts of the nodes differ.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Breaks when  threads share the object: they enter each other's section. The hold
              ends. `unit` is ignored.
 Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each half lease for every
              entry.
-Source       published as "a reentrant distributed lock": HINCRBY, PEXPIRE, renewal by a timer.
+Source       the lock-series article (D4): HINCRBY, PEXPIRE, a thread that extends. Its unlock is ours.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 Guarantees   what `token` does, within one lease: the renewal never renews anything.
 Breaks when  the section outlasts the lease; what breaks `reentrant`.
 Costs        1 round trip to acquire, 1 to release, 1 in vain.
-Source       the first renewal script of the article behind `reentrant`.
+Source       the lock-series article (D3): its first renewal script.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Breaks when  the holder dies: the service does not know, and its lock lives for 
              paused before it is registered loses the lock; a release that is slow between its two commands takes its
              successor out of the register. The server loses the key, or its clock jumps.
 Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
-Source       published as "a renewal service for business that takes long".
+Source       the lock-series article (D1) names the idea and rejects it, without code: this code is ours.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ Breaks when  the replicas do not confirm: it goes on without them. The wait runs
              (redis-py's default is 5 s, too), an unconfirmed acquire raises, and its key stands in everyone's way
              until the lease ends. What breaks `token`.
 Costs        2 round trips to acquire, of which one waits for the replica; 1 to release.
-Source       published as "WAIT makes the Redis lock safe": `SET NX EX 5`, `WAIT 1 5000`.
+Source       the sample of the Tair manual (B13): `SET … NX EX 5`, `WAIT 1 5000`. The text beside it (B12) says to go on
+             only if WAIT returns 1: that is `replicated`.
 """
 
 from __future__ import annotations

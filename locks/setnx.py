@@ -10,7 +10,7 @@ Breaks when  the holder crashes, or the reply to its SETNX gets lost: there is n
              ever. A failover that loses the key lets a second holder in. Anyone's release deletes it; so does a DEL
              that the client sends again because its reply was lost (redis-py's usual one does).
 Costs        1 round trip to acquire, 1 to release, and a poll each 100 ms while waiting.
-Source       the first article's second attempt: `while not redis.setnx(key, 1): sleep(0.1)`.
+Source       the hot-account article (A11): try SETNX again each 100 ms.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Guarantees   mutual exclusion while every section fits its lease and no waiter i
 Breaks when  the section outlasts the lease (two holders, then a third); a waiter is interrupted, or a waiter's
              reply gets lost; anyone releases. A failover or restart that loses the key.
 Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release.
-Source       the first article's third attempt: lease 5 s, poll 1 s, `finally: redis.delete(key)`.
+Source       the hot-account article (A12): lease 5 s, poll 1 s, delete in `finally`.
 """
 
 from __future__ import annotations

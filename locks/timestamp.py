@@ -17,7 +17,7 @@ Breaks when  two clients find the same dead lock (both delete, both win); a clie
              exception in acquire is swallowed: after a lost reply or a failed EXPIRE it says "not acquired" while
              the lock stays held, and its own caller waits for itself.
 Costs        3 round trips to acquire (GET, SETNX, EXPIRE; 4 with a DEL), 1 to release.
-Source       published as the fix for "SETNX and EXPIRE are two commands": the expiry time in the value.
+Source       the lock-table article (E3): the expiry time is the value. It publishes no release: this one is ours.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Guarantees   what `token` does, for the first few commands of a process.
 Breaks when  the pool is empty: after `pool_size` commands the process stalls. A test that runs a section or
              two is green. A lock that is held by then cannot be released and ends with its lease.
 Costs        1 round trip and 1 lost connection for each command.
-Source       published with Jedis: `jedisPool.getResource()` in every method, no `close()`; a JedisPool has 8
-             connections and waits without limit.
+Source       the daily-job article (C9): a Jedis connection is taken out of the factory by reflection, and never
+             given back. A JedisPool has 8 connections and waits without limit.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Breaks when  a waiter gives up: it deletes the holder's lock. Likewise a late ho
              or a pause outlasts the lease; the server loses the key, or its clock jumps. The spin loads server and
              client.
 Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
-Source       published as `try { locked = tryLock(wait) … } finally { unlock() }`. Its unlock is not published:
-             here it is a plain DEL, in `try-lock-checked` it asks whose lock it is.
+Source       the lock-series article (D5, D6). Its unlock is not published: here it is a plain DEL, in
+             `try-lock-checked` it asks whose lock it is.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Breaks when  the holder is paused past the lease, or cut off, or one error ends 
              successor's lock, and so does a DEL that the client sends again because its reply was lost (redis-py's
              usual one does); a failover loses the key.
 Costs        1 round trip to acquire (polled every 1 s), 2 to release, 1 each 300 ms for the thread.
-Source       the first article's watchdog: threadId:uuid, lease 5 s, looks every 300 ms, extends below 1 s.
+Source       the hot-account article (A15, A16): lease 5 s, a look each 300 ms, extended below 1 s.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Breaks when  the holder is paused past the lease, or cut off, or one error ends 
              every successor's lock alive; if one of them crashes, its lock never ends. So it does after a
              release whose reply was lost.
 Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release, 1 each 300 ms for the thread.
-Source       the first article's last version: SETNX + EXPIRE in Lua, compare-and-delete in Lua.
+Source       the hot-account article (A17): SETNX and EXPIRE in Lua, compare-and-delete in Lua.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/sources.md: each row has a number and a place, and each strategy and lock names a row or says that it is ours."""
+"""docs/sources.md: each row has a number and a place; each strategy and lock names a row or says that it is ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that are rows of a table, on PostgreSQL and MariaDB: the second article's three versions and their kin."""
+"""Locks that are rows of a table, on PostgreSQL and MariaDB: the three versions of E7, E10 and E12, and their kin."""
 
 from ledger.lock_tables.base import TableLock
 from ledger.lock_tables.centre_lock import CentreLock

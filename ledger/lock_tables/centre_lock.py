@@ -13,7 +13,7 @@ Breaks when  the holder overruns its lease: its release by name frees its succes
              that transaction's first read, finds "free", and two sessions hold the lock. Deadlines are compared
              by the clients' clocks. Taking the lock resets `count` to 0: what the waiters had counted is gone.
 Costs        3 statements and a commit to lock, while everyone else's locks wait for the one row; 1 to unlock.
-Source       second article, version 2.
+Source       the lock-table article, version 2 (E10). It publishes no release: this one is ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""lock-table: look for the row, locked; if it is not there, insert it. The second article's first version.
+"""lock-table: look for the row, locked; if it is not there, insert it. Version 1 of E7.
 
     A: BEGIN; SELECT … WHERE name = 'A1' FOR UPDATE → nothing; INSERT; COMMIT        A has the lock
     B:                  BEGIN; SELECT … FOR UPDATE → a row: somebody has it … again
@@ -15,7 +15,7 @@ Breaks when  the holder crashes, or the reply to its COMMIT is lost: no deadline
              stays for ever. Under REPEATABLE READ on InnoDB two callers that meet before the row exists deadlock,
              and one of them gets an error instead of a lock. A release by name frees whoever's lock it is.
 Costs        2 statements and a commit to lock, 1 to unlock; 1 to look while waiting.
-Source       second article, version 1: "select … for update, else insert".
+Source       the lock-table article, version 1 (E7): "select … for update, else insert".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""segmented-lock: 100 central rows instead of one, chosen by the lock's name. The second article's third version.
+"""segmented-lock: 100 central rows instead of one, chosen by the lock's name. Version 3 of E12.
 
     A (name 'A1', crc32 … 37):  SELECT 'center_lock_37' FOR UPDATE; …
     B (name 'B7', crc32 … 05):  SELECT 'center_lock_05' FOR UPDATE; …        nobody waits for the other
@@ -7,7 +7,7 @@ Guarantees   what `centre-lock` guarantees; different names meet at one row only
 Breaks when  as `centre-lock`: an overrun frees the successor's lock, a crash locks for a year, in a caller's
              transaction two sessions hold it. With one hot name it is no faster at all.
 Costs        as `centre-lock`, without waiting for everyone else.
-Source       second article, version 3: rows center_lock_00 … 99, by the last two decimal digits of crc32.
+Source       the lock-table article, version 3 (E12): rows center_lock_00 … 99, by the last two decimal digits of crc32.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Guarantees   mutual exclusion while the section fits the lease; a crashed holder
 Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock (the cure is
              a fencing number, or a lock in the transaction that writes: `select-for-update`).
 Costs        3 statements and a commit to lock, 1 to unlock.
-Source       the second article's version 3, mended here.
+Source       the lock-table article's version 3 (E12), mended here.
 """
 
 from __future__ import annotations

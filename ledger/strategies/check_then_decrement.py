@@ -10,7 +10,7 @@ Guarantees   no lost update: each decrement is in the balance, and in an entry. 
 Breaks when  two callers want the last piece. The cure is the check inside the statement
              (`WHERE stock − 1 >= 0`: `atomic-update`), or the row locked before the check.
 Costs        a SELECT, and the one statement of `atomic-update`.
-Source       the first article's prize draw: 14 of 10 prizes.
+Source       the lock-table article (E6): 14 prizes were given, of 10.
 """
 
 from __future__ import annotations

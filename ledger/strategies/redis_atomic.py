@@ -11,7 +11,7 @@ Breaks when  the server forgets: a restart without persistence (everything), wit
              The callers had been told "done": ten prizes become fourteen. The script must not need anything that is
              not in Redis.
 Costs        1 round trip.
-Source       Redis, HINCRBY and EVAL; the first article keeps its balance in Redis.
+Source       Redis, HINCRBY and EVAL. The hot-account article keeps its balance in Redis too (A8).
 """
 
 from __future__ import annotations

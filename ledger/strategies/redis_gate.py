@@ -18,7 +18,7 @@ Breaks when  the gate forgets what it knew (restart, failover, eviction): it ask
              counter that *acknowledges* is another story: see `redis-atomic`.
 Costs        1 round trip more than `atomic-update` for those who get in, 1 instead of it for those who do not; 3
              more and a SELECT for who finds a gate that does not know.
-Source       the first article's flash sale: Redis DECR in front, a conditional SQL update behind.
+Source       the flash sale of D11, answered with E15: Redis in front, a conditional SQL update behind.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Guarantees   no lost update, whatever becomes of the lock: the database compares
              When Redis cannot be asked, the callers go on without it.
 Breaks when  one single UPDATE forgets the version. Who used up the retries gets "busy".
 Costs        a lock and an unlock around `optimistic-version`'s SELECT, BEGIN, UPDATE, INSERT, COMMIT.
-Source       the first article's advice for high concurrency *and* consistency: Redis first, the database last.
+Source       the lock-table article's advice (E15) for high concurrency *and* consistency:
+             Redis first, the database last.
 """
 
 from __future__ import annotations

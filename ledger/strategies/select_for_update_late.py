@@ -9,7 +9,7 @@
 Guarantees   nothing. The writes queue up in perfect order, each with a number computed from the past.
 Breaks when  two callers want one account at the same time: exactly as `no-lock`, only slower.
 Costs        one round trip more than `select-for-update`, for nothing.
-Source       the second article's common mistake: 100 − 50 − 40 → 60. Often hidden in two functions: one
+Source       the hot-account article's common mistake (A5): 100 − 50 − 40 → 60. Often hidden in two functions: one
              loads the object and validates, the other one "saves it safely".
 """
 

@@ -15,7 +15,7 @@ Breaks when  never for the money. An owner that dies makes everyone wait for the
 Costs        1 round trip for the caller, to a process and not to a server; for the owner 1 statement and 1 commit
              for all postings that came during the commit before. The only strategy that gets faster per posting
              when the account gets hotter.
-Source       the first article's centralised accounting system; LMAX; H-Store (Stonebraker et al. 2007).
+Source       the hot-account article's central accounting system (A2); LMAX; H-Store (Stonebraker et al. 2007).
 
 Each process that posts stands ready to own the book; one of them does (ledger/writer/, docs/decisions/0015).
 """

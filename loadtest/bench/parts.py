@@ -113,7 +113,7 @@ PARTS = {
         judge=explorer_goals.judge,
     ),
     "lock-tables": Part(
-        about="the second article's measurement: one central row against a hundred, on MariaDB and PostgreSQL",
+        about="the measurement of E11 and E13: one central row against a hundred, on MariaDB and PostgreSQL",
         quick="one short round, for a look",
         plans=(lock_tables.Plan(), lock_tables.QUICK),
         run=lock_tables.run,

@@ -10,8 +10,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # The article keeps the balance in Redis: between its GET and its SET there is next to nothing. On a database
     # row the window is a transaction wide, and the same ten workers lose nearly always: another experiment.
     "article": (
-        "the first article's experiment as published: the balance in Redis, 10 workers, +1 each, a random "
-        "1–100 ms before the read, the balance also looked at after 1 s; it rarely loses, and is inconclusive then",
+        "the experiment of the hot-account article (A9) as published: the balance in Redis, 10 workers, +1 each, "
+        "a random 1–100 ms before the read, the balance also looked at after 1 s; it rarely loses, and is inconclusive then",
         {
             "workload": "deposits",
             "store": "redis",

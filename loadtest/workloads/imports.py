@@ -1,4 +1,4 @@
-"""imports: several sellers' files at once, the scheduled scan, and the API's callers: the first article's scenario.
+"""imports: several sellers' files at once, the scheduled scan, and the API's callers: the scene of A1.
 
 Law: that of the deposits, for all three. A payment that an import's worker overwrote is as gone as any other.
 

@@ -42,10 +42,8 @@ but this protection. `manage.py faults` and `manage.py explore` measure the clai
 measured* takes the claimed hazards in [faults.md](faults.md) that touch the entry, and counts those
 under which it kept the balance.
 
-"The first article" and "the second article" are two write-ups that the lab began from: a
-marketplace's account under Redis locks (sellers' imports, a scheduled scan, calls from other
-systems), and a lock table on MySQL in three versions. They came without an address. Each file says
-what it reproduces of them.
+A source such as `A9` is a row of [sources.md](sources.md): what five articles published, and what
+else the lab rests on. "Ours" says that nobody published it.
 """
 
 
