@@ -11,7 +11,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # row the window is a transaction wide, and the same ten workers lose nearly always: another experiment.
     "article": (
         "the experiment of the hot-account article (A9) as published: the balance in Redis, 10 workers, +1 each, "
-        "a random 1–100 ms before the read, the balance also looked at after 1 s; it rarely loses, and is inconclusive then",
+        "a random 1–100 ms before the read, the balance also looked at after 1 s; it rarely loses, "
+        "and is inconclusive then",
         {
             "workload": "deposits",
             "store": "redis",
