@@ -11,16 +11,17 @@ from typing import Any, Self
 from lost_update_lab.gates import clocks, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
-from lost_update_lab.gates.redis import clock
+from lost_update_lab.gates.postgres.connections import mend
+from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
-from lost_update_lab.memo.playing import Unanswered, player
+from lost_update_lab.memo.events import player
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.endings import ending_of, told_of
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.errors import Broken, Unanswered
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.server_memory import Known, Seen
-from lost_update_lab.model.subject import Judgement, Subject, words_of
+from lost_update_lab.model.subject import Judgement, Subject, ending_of, told_of, words_of
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
 from lost_update_lab.runs import garbage
@@ -28,9 +29,11 @@ from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
 from lost_update_lab.runs.worker_thread import END_WITHIN, Hand
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import pending
+from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
-from lost_update_lab.settling import settle
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
 
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
@@ -86,13 +89,13 @@ class Stage:
 
     def run(
         self,
-        choose: Callable[[Run, Sequence[Option]], int],
+        choose: Chooser,
         watched: dict[bytes, int],
-        trace: Callable[..., None] | None = None,
+        trace: Callable[[World, Step], None] | None = None,
         known: Mapping[str, int] = MappingProxyType({}),
         seen: Mapping[str, Seen] = MappingProxyType({}),
         real: Collection[int] | None = None,
-        beaten: tuple[int, Callable[[Run], Option]] | None = None,
+        beaten: tuple[int, Callable[[World], Option]] | None = None,
     ) -> Run:
         """Execute one schedule. Afterwards every thread has ended its work, every session is idle.
         `known`: up to which version of its contents each server is as it was in the run before; `seen`: what it will
@@ -106,8 +109,8 @@ class Stage:
         if self.learns and not self._opening:
             self._opening = {name: server.known() for name, server in self.servers.items()}
         workers = [self._worker(index) for index in range(self.bounds.workers)]
-        run = Run(workers, self.servers, self.bounds, choose, watched)
-        run.trace, run.learns = trace, self.learns
+        run = Run(workers, self.servers, self.bounds, choose)
+        run.watched, run.trace, run.learns = watched, trace, self.learns
         self._know(run)
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
@@ -139,7 +142,7 @@ class Stage:
         finally:
             self.recording, self.learns = recording, learns
 
-    def composed(self, choose: Callable[[Run, Sequence[Option]], int]) -> Composed | None:
+    def composed(self, choose: Chooser) -> Composed | None:
         """A run at its beginning, of which nothing is executed. None: too little is known for that."""
         if not self._opening or not self.recording or self.recording.useless:
             return None
@@ -148,7 +151,7 @@ class Stage:
         self._know(run)
         return run.copy()
 
-    def _know(self, run: Run) -> None:
+    def _know(self, run: World) -> None:
         run.until, run.looks = self.until, self.looks
         run.longest, run.recording = self.longest, self.recording
 
@@ -160,10 +163,10 @@ class Stage:
         for worker in run.workers:
             worker.sessions.clear()
 
-    def judge(self, run: Run) -> Judgement:
+    def judge(self, run: World) -> Judgement:
         """What it came to. Raises Unanswered if it was composed, and none that was executed left the same behind."""
         endings = tuple(map(told_of, run.endings))
-        found = self._judged.get(key := (virtual_time.shared(run), run.stuck, endings))
+        found = self._judged.get(key := (run.shared(), run.stuck, endings))
         if found is None:
             contents = {name: server.contents() for name, server in run.servers.items()}
             if isinstance(run, Composed) and not self.subject.remembers(contents):
@@ -198,7 +201,7 @@ class Stage:
             attach(Here(run, worker.main))
             try:
                 if not run.ending:
-                    run.heard(worker.main, worker.main.heard)
+                    pending.hear(run, worker.main, worker.main.heard)
                     worker.result = self.subject.work(worker.index)
             except Halt:
                 worker.halted = True
@@ -236,8 +239,19 @@ class Stage:
             for task in worker.tasks:
                 task.uses.clear()
         for name, all_of_them in used.items():
-            settle(self.servers[name], all_of_them)
+            _settle(self.servers[name], all_of_them)
         for worker, hand in zip(run.workers, self.hands, strict=True):
             if not worker.main.steps and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
+
+
+def _settle(server: Server, sessions: Sequence[Any]) -> None:
+    """Whoever has returned may have left a lock behind, or a transaction. Raises RuntimeError: something is left."""
+    if isinstance(server, PostgresServer):
+        server.end_sessions(sessions)
+        mend(sessions)
+        server.prove_idle(sessions)
+    elif isinstance(server, RedisServer):
+        for session in sessions:
+            connections.reset(session)

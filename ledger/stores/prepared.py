@@ -76,12 +76,12 @@ class Session:
         if "\0" in "".join(values):  # libpq would end the text there
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         with self.session.lock:
-            self.session.wait(self._prepared_gen(statement.text, params, statement.name))
+            self.session.wait(self._exchange(statement.text, params, statement.name))
         assert self.pgresult is not None
         return self.pgresult
 
-    def _prepared_gen(self, query: str, params: list[bytes], name: bytes) -> PQGen[None]:
-        """The explorer's gate knows this generator by its name, and what it sends by `query` and `params`."""
+    def _exchange(self, query: str, params: list[bytes], name: bytes) -> PQGen[None]:
+        """Begin if need be, prepare once, execute: what `Connection.wait` drives, as it does a cursor's."""
         self.pgresult = None
         session = self.session
         if not session.autocommit:  # inside of atomic()

@@ -28,7 +28,7 @@ from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
-from lost_update_lab.gates.clocks import EPOCH
+from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 

@@ -13,15 +13,14 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.memo.playing import DRAW, LOOK, NOBODY, STAMP, WALL
+from lost_update_lab.model.bounds import EPOCH, MONOTONIC
+from lost_update_lab.model.chance import forms
+from lost_update_lab.model.effects import DRAW, LOOK, NOBODY, STAMP, WALL
 from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.schedule import retries
 
 T = TypeVar("T")
 
-#: what the clocks show at the start of every run
-EPOCH = 1_900_000_000.0
-MONOTONIC = 1_000.0
 #: modules (how their names begin) that only write down what time it is; the subject's own come from its gates
 STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 #: modules (the same) whose times nobody reads but people: their clocks stand still, or each moment would be a state of
@@ -163,7 +162,7 @@ def _chance(place: Here, frame: FrameType | None) -> random.Random:
 
 
 def _noted_draw(place: Here, value: T) -> T:
-    drawn = retries.forms(value)
+    drawn = forms(value)
     retries.draw(place.task, drawn)
     if place.run.recorder:
         place.run.recorder.effect(place.task, DRAW, drawn)

@@ -1,7 +1,7 @@
 """The hook for any other client library: one call of it is one step (docs/explorer.md, 'Other clients').
 
 For commands that the server answers at once. One that waits in the server for another client (a row lock, a
-blocking pop) has to hand the baton on meanwhile: `Run.blocked`, as `_drive` in step.py does.
+blocking pop) has to hand the baton on meanwhile: `pending.blocked`, as `_drive` in step.py does.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lost_update_lab.gates.redis.connections import made
 from lost_update_lab.model.commands import Op
 from lost_update_lab.runs.place import beside, here
+from lost_update_lab.schedule import pending
+from lost_update_lab.servers.redis.bypass import made
 
 T = TypeVar("T")
 
@@ -36,19 +37,19 @@ def step(
     run, task, op = place.run, place.task, Op(server, text, text.encode(), reads=reads)
     if run.recorder:
         run.recorder.opaque("a client with a gate of its own")
-    run.live(task, run.standing(task, op))
+    run.live(task, pending.standing(run, task, op))
     try:
         with beside():
             reply = call()
     except Exception as error:
         task.history.add(op.identity, repr(error).encode())
-        run.told(task, op, f"{type(error).__name__}: {error}")
+        pending.tell(run, task, op, f"{type(error).__name__}: {error}")
         raise
     finally:
         if not reads:
             run.servers[server].touched()
     task.history.add(op.identity, repr(reply).encode())
-    run.told(task, op, str(reply))
+    pending.tell(run, task, op, str(reply))
     if place.task.loses_reply:
         run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
         task.history.add(b"lost")

@@ -7,9 +7,10 @@ import threading
 from typing import Any
 
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.memo.playing import START
+from lost_update_lab.model.effects import START
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here
+from lost_update_lab.schedule import pending
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 _wait, _notify, _notify_all = (
@@ -35,7 +36,7 @@ def start(thread: threading.Thread) -> None:
         task.go.acquire()
         try:
             if not run.ending:
-                run.heard(task, task.heard)
+                pending.hear(run, task, task.heard)
                 body()
         except (Halt, Exception):  # noqa: BLE001, S110  (its last step tells why it ended)
             pass

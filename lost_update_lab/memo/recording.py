@@ -18,18 +18,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from lost_update_lab.memo.playing import CLOCKS, LOOK, NOBODY, NOTIFY, Event, Unknown
-from lost_update_lab.model.errors import NotTheSame
-from lost_update_lab.model.workers import Task, Worker
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
+from lost_update_lab.model.effects import CLOCKS, LOOK, NOBODY, NOTIFY
+from lost_update_lab.model.errors import NotTheSame, Unknown
+from lost_update_lab.model.workers import Standing, Task, Worker
+from lost_update_lab.schedule.world import World
 
 _MONOTONIC = frozenset({LOOK})
 #: what is noted once between two gates
 _ONCE = CLOCKS
+
+
+class Event(Protocol):
+    """What a thread stands before."""
+
+    def same(self) -> Hashable:
+        """Two events are the same if these are."""
+
+    def play(self, world: World, task: Task, recording: Recording) -> Standing:
+        """Do it in the thread's place, and tell the task what the thread would be told (pending.hear)."""
+
+    def stand(self, world: World, task: Task) -> None:
+        """The same where no server is asked: the thread stands before it …"""
+
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        """… and now does it. Raises Unknown."""
 
 
 class Segment(NamedTuple):
@@ -80,11 +94,11 @@ class Recording:
         #: (worker, server) → the connections that it used, those of the last run first, in the order of their first use
         self._connections: dict[tuple[int, str], list[Any]] = {}
 
-    def next(self, run: Run, task: Task) -> Segment:
+    def next(self, world: World, task: Task) -> Segment:
         """What the task does, having been told `task.heard`. Raises Unknown."""
         worker = task.worker
         told = self.node(task).told.get(_place(task))
-        segment = told.ways.get(self.when(run.now, worker, told.clocks)) if told else None
+        segment = told.ways.get(self.when(world.now, worker, told.clocks)) if told else None
         if segment is None:
             raise Unknown(worker.index)
         task.node = segment.node
@@ -161,8 +175,8 @@ class _Open(NamedTuple):
 class Recorder:
     """Listens while real code runs: what is each thread told, and what does it do then?"""
 
-    def __init__(self, recording: Recording, run: Run) -> None:
-        self.recording, self.run = recording, run
+    def __init__(self, recording: Recording, world: World) -> None:
+        self.recording, self.world = recording, world
         self._open: dict[Worker, _Open] = {}
         #: by id(): the name, and the object, so that it keeps its id
         self._keys: dict[Worker, dict[int, tuple[tuple[str, int, int], object]]] = {}
@@ -170,7 +184,7 @@ class Recorder:
 
     def heard(self, task: Task) -> None:
         worker, when = task.worker, self.recording.when
-        relative, absolute = (when(self.run.now, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
+        relative, absolute = (when(self.world.now, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
         self._open[worker] = _Open(task, _place(task), relative, absolute, [])
 
     def effect(self, task: Task, *effect: Any) -> None:
@@ -221,7 +235,7 @@ class Recorder:
 
     def _may_change(self, task: Task) -> bool:
         if self.recording.settled:
-            self.run.error = NotTheSame(f"{task.name} was told the same as before, and does something else")
+            self.world.error = NotTheSame(f"{task.name} was told the same as before, and does something else")
         elif self.recording.warm:
             self.recording.merges = False
         return True

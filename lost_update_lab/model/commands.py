@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+#: commands of Redis that may take a lock, and what is answered when they did
+_TAKING = frozenset({"SET", "SETNX", "GETSET", "HSET", "HSETNX"})
+_TAKEN = frozenset({"OK", "1", "True"})
+
 
 @dataclass(slots=True)
 class Op:
@@ -31,3 +35,9 @@ class Step(NamedTuple):
     command: str
     reply: str
     faults: int
+
+
+def takes(step: Step) -> str:
+    """The key that this step has written, "" if it is none of the commands that take a lock."""
+    words = step.command.split()
+    return words[1] if len(words) > 1 and words[0] in _TAKING and step.reply in _TAKEN else ""

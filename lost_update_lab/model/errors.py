@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
-
-_now = time.perf_counter  # the real one: workers see another
-#: a schedule with more decisions than this one would not end
-MOST_DECISIONS = 50_000
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
@@ -32,10 +23,13 @@ class NotTheSame(Broken):
         super().__init__(f"not repeatable: {what}. Something outside the gates decides")
 
 
-def still_bounded(run: Run) -> None:
-    """Asked at each decision: a single schedule may be long. Raises Broken."""
-    if _now() > run.until:
-        raise Broken(f"the budget of {run.bounds.budget:g} s ended", MORE_TIME)
-    if run.decisions > MOST_DECISIONS:
-        last = ", ".join(step.command for step in run.steps[-4:])
-        raise Broken(f"a schedule did not end within {MOST_DECISIONS} decisions; last: {last}", SHORTER)
+class Unknown(Exception):
+    """This worker (its number) was never told this before, at this point: only its real code knows what it does."""
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self.worker = worker
+
+
+class Unanswered(Unknown):
+    """No server was asked this before, as it stands: only the real one knows (model/server_memory.py)."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from lost_update_lab.model.workers import State, Worker
 
 #: no law was broken in this schedule: what that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
@@ -26,6 +28,31 @@ class Ending:
     waiting: bool = False
     #: a fault of its own struck it (a lost reply, a failover): its errors are no surprise
     struck: bool = False
+
+
+def ending_of(worker: Worker) -> Ending:
+    main = worker.main
+    return Ending(
+        worker.name,
+        worker.result,
+        worker.error,
+        crashed=main.state is State.DEAD,
+        alone=worker.alone,
+        struck=worker.struck,
+        waiting=main.state not in (State.DONE, State.DEAD),
+    )
+
+
+def told_of(ending: Ending) -> Hashable:
+    """All of an ending that a judge may look at (Subject.judge)."""
+    result, error = ending.result, ending.error
+    cause = error.__cause__ if error else None
+    return (
+        ending.worker,
+        result if isinstance(result, str | int | float | None) else type(result),
+        (type(error), str(error), type(cause), str(cause)),
+        (ending.crashed, ending.alone, ending.struck, ending.waiting),
+    )
 
 
 def words_of(error: BaseException) -> BaseException:

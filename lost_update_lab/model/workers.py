@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from lost_update_lab.model.chance import Attempt, Chance, Moderate
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.thread_history import History
-from lost_update_lab.schedule.retries import Attempt, Chance, Moderate
+
+#: stops wherever a thread would stand still, and goes on when it is its turn
+Standing = Generator[None, None, Any]
 
 
 class Halt(BaseException):
@@ -79,7 +82,7 @@ class Task:
     #: what it was told last (recording.py); what it does, where no thread does it (playing.py); what it stands before,
     #: where no server is asked either (in_memory_run.py)
     heard: Hashable = "begin"
-    steps: Generator[None, None, Any] | None = None
+    steps: Standing | None = None
     event: Any = None
     #: where it is in the recording; how many of its rounds were left out of its history unwatched
     node: Any = None

@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from lost_update_lab.harness import Stage
-from lost_update_lab.model.commands import Step
+from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.subject import Subject
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
-from lost_update_lab.runs.run import Run
-from lost_update_lab.telling.narrative import takes
+from lost_update_lab.schedule.world import World
 
 
 class Witness:
@@ -36,7 +35,7 @@ class Witness:
             server.begin()
         self._look(servers, 0, Step(0, "", "", "opening", "", "", 0), {})
 
-    def __call__(self, run: Run, step: Step) -> None:
+    def __call__(self, run: World, step: Step) -> None:
         waiting = {task.name: task.op.text for task in run.waiting_line if task.op}
         with beside():
             self._look(run.servers, run.now, step, waiting)

@@ -7,14 +7,14 @@ import string
 from collections.abc import Callable, Sequence
 
 from lost_update_lab.harness import Stage
-from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.model.commands import Step
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.found import Extent, Found, Size
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule.world import Chooser, World
 
-Chooser = Callable[[Run, Sequence[Option]], int]
 #: executions of one schedule at most: one may load a script, the next one a script that only comes after it
 LOADS = 5
 _LETTERS = string.ascii_letters
@@ -52,7 +52,7 @@ class Diverged(Exception):
 def exactly(choices: Sequence[int]) -> Chooser:
     """A chooser that follows these decisions, and then always takes the first option."""
 
-    def choose(run: Run, options: Sequence[Option]) -> int:
+    def choose(run: World, options: Sequence[Option]) -> int:
         taken = run.decisions - 1
         choice = choices[taken] if taken < len(choices) else _quietest(run, options)
         if choice >= len(options):
@@ -66,7 +66,7 @@ def roughly(wanted: Sequence[Option]) -> Chooser:
     """A chooser that takes these options as far as they come up, in their order; else the first."""
     rest: list[Option] = []
 
-    def choose(run: Run, options: Sequence[Option]) -> int:
+    def choose(run: World, options: Sequence[Option]) -> int:
         if run.decisions == 1:
             rest[:] = wanted
         if len(options) == 1:
@@ -82,7 +82,7 @@ def roughly(wanted: Sequence[Option]) -> Chooser:
     return choose
 
 
-def _quietest(run: Run, options: Sequence[Option]) -> int:
+def _quietest(run: World, options: Sequence[Option]) -> int:
     """Go on quietly; when only polls in vain are left, end the pause, or the run."""
     if virtual_time.only_polls(run):
         for place, option in enumerate(options):
@@ -96,7 +96,7 @@ def play(
     stage: Stage,
     watched: dict[bytes, int],
     choose: Chooser,
-    trace: Callable[[Run, Step], None] | None = None,
+    trace: Callable[[World, Step], None] | None = None,
     played: bool = False,
 ) -> tuple[Found, Run]:
     """Execute one schedule and judge it; again if a script had to be loaded, because the server has it from then on.
@@ -140,9 +140,9 @@ class _Noted:
         self.options: list[Option] = []
         self.choices: list[int] = []
         self.extent = Extent()
-        self.begun: list[Run] = []
+        self.begun: list[World] = []
 
-    def __call__(self, run: Run, offered: Sequence[Option]) -> int:
+    def __call__(self, run: World, offered: Sequence[Option]) -> int:
         if run.decisions == 1:
             self.options, self.choices, self.extent = [], [], Extent()
             self.begun.append(run)
@@ -155,6 +155,6 @@ class _Noted:
                 raise NotSmaller
         return choice
 
-    def found(self, stage: Stage, run: Run) -> Found:
+    def found(self, stage: Stage, run: World) -> Found:
         options, spent = tuple(self.options), tuple(sorted(run.spent))
         return Found(stage.judge(run), spent, tuple(self.choices), options, tuple(run.steps))

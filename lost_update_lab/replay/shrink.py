@@ -12,7 +12,7 @@ from math import inf
 from time import perf_counter as _now
 
 from lost_update_lab.harness import Stage
-from lost_update_lab.memo.playing import Unknown
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Option
 from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, compose, exactly, play, roughly
 from lost_update_lab.runs.found import Found

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.subject import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import STEPS, Option
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule.world import World
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
@@ -110,15 +108,15 @@ class Result:
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
 
-    def counted(self, run: Run) -> None:
+    def counted(self, world: World) -> None:
         """A schedule was executed, as far as it was new."""
         self.schedules += 1
-        self.steps += len(run.steps)
-        self.applicable |= run.applicable
+        self.steps += len(world.steps)
+        self.applicable |= world.applicable
 
-    def judged(self, found: Found, run: Run, final: bytes) -> None:
+    def judged(self, found: Found, world: World, final: bytes) -> None:
         """A schedule came to its end. `final`: what everybody could see then."""
-        self.fired.update(run.spent)
+        self.fired.update(world.spent)
         self.finals.add(final)
         self.add(found)
 

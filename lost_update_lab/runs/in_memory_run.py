@@ -12,26 +12,23 @@ that nothing else matters. Now and then a composed schedule is executed all the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from lost_update_lab.memo.playing import do
+from lost_update_lab.memo.events import do
 from lost_update_lab.memo.recording import Recording
+from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.server_memory import Known, Seen
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import State, Task, Worker
-from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import transition
-
-if TYPE_CHECKING:
-    from lost_update_lab.model.bounds import Bounds
-
+from lost_update_lab.schedule.world import Chooser, World
 
 T = TypeVar("T")
 
 
-class Composed(Run):
+class Composed(World):
     """The state of one schedule, without threads and without servers."""
 
     def __init__(
@@ -40,22 +37,22 @@ class Composed(Run):
         known: dict[str, Known],
         bounds: Bounds,
         recording: Recording,
-        choose: Callable[[Run, Sequence[Option]], int],
+        choose: Chooser,
     ) -> None:
-        super().__init__(workers, dict(known), bounds, choose, {})
+        super().__init__(workers, dict(known), bounds, choose)
         self.recording: Recording = recording
 
     def go_on(self, option: Option | None = None) -> None:
         """Take this option where the run stands (None: it begins), and go on to its end. Raises Unknown."""
         if option and (task := transition.apply(self, option)):
             self._advance(task)
-        while task := self.next_task():
+        while task := transition.next_task(self):
             self._advance(task)
 
     def _advance(self, task: Task) -> None:
         """It is this thread's turn: up to its next gate."""
         if task.event is not None:
-            task.event.turn(self, task)
+            task.event.turn(self, task, self.recording)
             if task.state is State.BLOCKED:
                 return
         segment = self.recording.next(self, task)
@@ -77,7 +74,7 @@ class Composed(Run):
         for task in tasks.values():
             if isinstance(task.key, Task):
                 task.key = tasks[task.key]
-        twin._know_tasks()
+        twin.know_tasks()
         twin.last = tasks[self.last] if self.last else None
         twin.servers = {name: server.copy() for name, server in self.servers.items()}  # type: ignore[attr-defined]
         for name in ("waiting_line", "deadlock"):

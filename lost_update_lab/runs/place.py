@@ -6,13 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import Task
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
+from lost_update_lab.runs.run import Run
 
 LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 

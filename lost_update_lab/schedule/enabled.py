@@ -2,74 +2,70 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.schedule import faults, virtual_time
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule.world import World
 
 
-def options(run: Run) -> list[Option]:
+def options(world: World) -> list[Option]:
     """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
-    if run.deadlock:
-        return [Option(Kind.VICTIM, task.name) for task in run.deadlock]
-    steppers = virtual_time.ready(run)
-    ends_pause = any(worker.paused for worker in run.workers) and virtual_time.only_polls(run)
-    if run.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
+    if world.deadlock:
+        return [Option(Kind.VICTIM, task.name) for task in world.deadlock]
+    steppers = virtual_time.ready(world)
+    ends_pause = any(worker.paused for worker in world.workers) and virtual_time.only_polls(world)
+    if world.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
         return [Option(Kind.STEP, local[0].name)]
     found = [Option(Kind.STEP, task.name) for task in steppers]
-    until = virtual_time.next_timer(run)
+    until = virtual_time.next_timer(world)
     if until is not None:
-        if not late(run, until):
+        if not late(world, until):
             found.append(Option(Kind.TICK))
-        elif Fault.PAUSE in run.bounds.kinds and (lag := whom_to_pause(run, until)):
-            run.applicable.add(Fault.PAUSE)
-            if faults.used(run) + len(lag) <= run.bounds.faults:
+        elif Fault.PAUSE in world.bounds.kinds and (lag := whom_to_pause(world, until)):
+            world.applicable.add(Fault.PAUSE)
+            if faults.used(world) + len(lag) <= world.bounds.faults:
                 found.append(Option(Kind.PAUSE, "+".join(lag)))
-    found += [Option(Kind.RESUME, w.name) for w in run.workers if may_resume(run, w, not found)]
-    return found + faults.options(run, steppers)
+    found += [Option(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
+    return found + faults.options(world, steppers)
 
 
-def late(run: Run, until: int) -> list[str]:
+def late(world: World, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
-    slack = run.bounds.slack
-    names = {t.worker.name for t in virtual_time.ready(run) if t.due is not None and t.due + slack < until}
+    slack = world.bounds.slack
+    names = {t.worker.name for t in virtual_time.ready(world) if t.due is not None and t.due + slack < until}
     return sorted(names)
 
 
-def whom_to_pause(run: Run, until: int) -> list[str]:
+def whom_to_pause(world: World, until: int) -> list[str]:
     """Who has to stand still so that time can move on, at first to `until`. Their own timers stand still with them: the
     next one may be later, and others too late for it. Nobody, if no timer is left then: no time would pass."""
     still: list[Worker] = []
     try:
         at: int | None = until
-        while at is not None and (names := late(run, at)):
-            still += map(run.worker, names)
+        while at is not None and (names := late(world, at)):
+            still += map(world.worker, names)
             for worker in still:
                 worker.paused = True
-            at = virtual_time.next_timer(run)
+            at = virtual_time.next_timer(world)
         return sorted(worker.name for worker in still) if at is not None else []
     finally:
         for worker in still:
             worker.paused = False
 
 
-def may_resume(run: Run, worker: Worker, nothing_else: bool) -> bool:
+def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
     """A pause that nothing happened in is no pause: it may end once others have changed something, or time has passed
     and another one is about to do something else than its polls (a read changes nothing, and yet matters). Once at
     each time: whoever goes on then may do so before, between and after what the others do at that time."""
     if not worker.paused or not worker.tasks or worker.crashed:
         return False
-    if not run.full:
+    if not world.full:
         return True
-    now = run.now if any(map(_is_up_to_something, virtual_time.ready(run))) else _offered_at(worker)
-    mark = virtual_time.shared(run), now
+    now = world.now if any(map(_is_up_to_something, virtual_time.ready(world))) else _offered_at(worker)
+    mark = world.shared(), now
     news, worker.offered = worker.offered != mark, mark
-    return news or nothing_else or virtual_time.only_polls(run)
+    return news or nothing_else or virtual_time.only_polls(world)
 
 
 def _offered_at(worker: Worker) -> int:

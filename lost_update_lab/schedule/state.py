@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
+from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import virtual_time
-
-if TYPE_CHECKING:
-    from lost_update_lab.model.bounds import Fault
-    from lost_update_lab.model.server import Server
-    from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +43,19 @@ class Moment:
         )
 
 
-def moment(run: Run) -> Moment:
+def moment(world: World) -> Moment:
     """Return the run's state, times relative to now."""
-    now = run.now
+    now = world.now
 
     def relative(at: int | None) -> int | None:
         return None if at is None else max(at - now, 0)
 
     return Moment(
-        tuple(sorted(run.spent)),
-        now if run.wall_clock_read else None,
-        {server.name: _server(server, now) for server in run.servers.values()},
-        {w.name: digest(repr(_worker(run, w, relative, now)).encode()) for w in run.workers},
-        tuple(task.name for task in run.waiting_line),
+        tuple(sorted(world.spent)),
+        now if world.wall_clock_read else None,
+        {server.name: _server(server, now) for server in world.servers.values()},
+        {w.name: digest(repr(_worker(world, w, relative, now)).encode()) for w in world.workers},
+        tuple(task.name for task in world.waiting_line),
     )
 
 
@@ -74,44 +72,44 @@ def _plain(contents: bytes) -> bytes:
     return digest(contents, b"", repr((False, [])).encode())
 
 
-def shape(run: Run) -> bytes:
+def shape(world: World) -> bytes:
     """Return the digest of the state without amounts of time: only the order of the timers counts.
 
     A shape that comes again on one path: nothing has happened in between but polls in vain and time.
     """
-    leases = [(k, v) for s in run.servers.values() for k, v in s.leases().items()]
-    times = {t.until for t in run.tasks if t.until is not None} | {v for _, v in leases}
+    leases = [(k, v) for s in world.servers.values() for k, v in s.leases().items()]
+    times = {t.until for t in world.tasks if t.until is not None} | {v for _, v in leases}
     rank = {at: place for place, at in enumerate(sorted(times))}
     order = sorted((key, rank[at]) for key, at in leases)
 
     def ranked(at: int | None) -> int | None:
         return None if at is None else rank.get(at, -1)
 
-    servers = [(server.lags, server.contents()) for server in run.servers.values()]
-    workers = [_worker(run, worker, ranked, None) for worker in run.workers]
-    waiting = [task.name for task in run.waiting_line]
-    return digest(repr((sorted(run.spent), servers, workers, waiting, order)).encode())
+    servers = [(server.lags, server.contents()) for server in world.servers.values()]
+    workers = [_worker(world, worker, ranked, None) for worker in world.workers]
+    waiting = [task.name for task in world.waiting_line]
+    return digest(repr((sorted(world.spent), servers, workers, waiting, order)).encode())
 
 
-def _worker(run: Run, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
-    tasks = [_task(run, task, time, now) for task in worker.tasks]
-    offered = worker.offered and (worker.offered[0], worker.offered[1] == run.now)
+def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
+    tasks = [_task(world, task, time, now) for task in worker.tasks]
+    offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
     told = worker.attempt.told
-    return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(run, worker), tasks
+    return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(world, worker), tasks
 
 
-def _outcome(run: Run, worker: Worker) -> tuple[Any, ...]:
+def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:
     """Of a worker that has ended only this is left to be judged, and to stand in others' way, however it came there."""
     if not worker.finished or worker.crashed:
         return worker.crashed, worker.struck
     result, error = worker.result, worker.error
-    left = [name for name, of in worker.sessions.items() if run.servers[name].holds(list(of))]
+    left = [name for name, of in worker.sessions.items() if world.servers[name].holds(list(of))]
     told = result if isinstance(result, str | int | None) else type(result).__name__
     return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck, left
 
 
-def _put_off(run: Run, task: Task) -> bool:
-    return task.until is not None and virtual_time.wakes_at(run, task) != task.until
+def _put_off(world: World, task: Task) -> bool:
+    return task.until is not None and virtual_time.wakes_at(world, task) != task.until
 
 
 def _late(task: Task, now: int | None) -> int | bool | None:
@@ -121,7 +119,7 @@ def _late(task: Task, now: int | None) -> int | bool | None:
     return task.due and now - task.due
 
 
-def _task(run: Run, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
+def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
     history = task.history
     if not task.alive:
         return (task.state.value,)
@@ -129,10 +127,10 @@ def _task(run: Run, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
         task.state.value,
         task.op.identity if task.op else b"",
         _late(task, now),
-        "dozes" if _put_off(run, task) else time(task.until),
+        "dozes" if _put_off(world, task) else time(task.until),
         task.renews,
         task.notified,
         task.vain_since is not None,
-        task.looks_again and task.seen != virtual_time.shared(run),
+        task.looks_again and task.seen != world.shared(),
         history.key(now) if now is not None else history.done,
     )

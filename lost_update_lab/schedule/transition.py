@@ -2,83 +2,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
 
-from lost_update_lab.model.errors import still_bounded
+from lost_update_lab.model.errors import MORE_TIME, SHORTER, Broken
 from lost_update_lab.model.transitions import FREE, STEPS, Kind, Option
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.schedule import enabled, faults, virtual_time
+from lost_update_lab.schedule.world import World
 
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
-
+_now = time.perf_counter  # the real one: workers see another
 #: what a chooser answers to cut a run short
 CUT = -1
+#: a schedule with more decisions than this one would not end
+MOST_DECISIONS = 50_000
 
 
-def next_task(run: Run) -> Task | None:
+def next_task(world: World) -> Task | None:
     """Whose turn it is. None: the run is over."""
     while True:
-        if run.error:
-            raise run.error
-        virtual_time.look_who_is_free(run)
-        for task in run.tasks:
+        if world.error:
+            raise world.error
+        virtual_time.look_who_is_free(world)
+        for task in world.tasks:
             if task.state is State.RUN:
                 return task
-        if all(worker.finished for worker in run.workers):
+        if all(worker.finished for worker in world.workers):
             return None
-        option = _decide(run)
+        option = _decide(world)
         if option is None:
             return None
-        if task_or_none := apply(run, option):
+        if task_or_none := apply(world, option):
             return task_or_none
 
 
-def _decide(run: Run) -> Option | None:
+def _decide(world: World) -> Option | None:
     """What comes next. None: the run is over."""
-    run.decisions += 1
-    still_bounded(run)
-    if run.decisions <= run.beaten:
-        return run.follow(run)
-    options = enabled.options(run)
+    world.decisions += 1
+    _still_bounded(world)
+    if world.decisions <= world.beaten:
+        return world.follow(world)
+    options = enabled.options(world)
     if not options:
-        run.stuck = True
+        world.stuck = True
         return None
-    pick = run.choose(run, options)
-    run.cut = pick == CUT
-    return None if run.cut or run.stuck else options[pick]  # stuck: enough polls in vain were seen
+    pick = world.choose(world, options)
+    world.cut = pick == CUT
+    return None if world.cut or world.stuck else options[pick]  # stuck: enough polls in vain were seen
 
 
-def apply(run: Run, option: Option) -> Task | None:
+def _still_bounded(world: World) -> None:
+    """Asked at each decision: a single schedule may be long. Raises Broken."""
+    if _now() > world.until:
+        raise Broken(f"the budget of {world.bounds.budget:g} s ended", MORE_TIME)
+    if world.decisions > MOST_DECISIONS:
+        last = ", ".join(step.command for step in world.steps[-4:])
+        raise Broken(f"a schedule did not end within {MOST_DECISIONS} decisions; last: {last}", SHORTER)
+
+
+def apply(world: World, option: Option) -> Task | None:
     """Do it. → whose turn it is then, if that follows"""
-    op = run.task(option.who).op if option.kind is Kind.STEP else None
-    run.touched.update({op.server} - {""} if op else run.servers)
+    op = world.task(option.who).op if option.kind is Kind.STEP else None
+    world.touched.update({op.server} - {""} if op else world.servers)
     if option.kind not in FREE:
-        faults.apply(run, option)
+        faults.apply(world, option)
     if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
-        virtual_time.tick(run)
+        virtual_time.tick(world)
     elif option.kind is Kind.RESUME:
-        virtual_time.resume(run, option.who)
+        virtual_time.resume(world, option.who)
     elif option.kind is Kind.VICTIM:
-        virtual_time.abort(run, run.task(option.who))
+        virtual_time.abort(world, world.task(option.who))
     elif option.kind is Kind.FAILOVER:
-        faults.fail_over(run, option.who)
+        faults.fail_over(world, option.who)
     elif option.kind in STEPS:
-        return _step(run, run.task(option.who), option)
+        return _step(world, world.task(option.who), option)
     return None
 
 
-def _step(run: Run, task: Task, option: Option) -> Task:
+def _step(world: World, task: Task, option: Option) -> Task:
     assert task.op is not None
     task.loses_reply = option.kind is Kind.LOST_REPLY
-    task.state, run.last = State.RUN, task
+    task.state, world.last = State.RUN, task
     if task.due is None:
-        task.due = run.now
-    polls = run.full and task.history.last is not None
-    mark = virtual_time.shared(run) if polls else b""
+        task.due = world.now
+    polls = world.full and task.history.last is not None
+    mark = world.shared() if polls else b""
     if task.leases is None:  # its round begins
-        task.leases, task.seen = virtual_time.leases(run), mark
+        task.leases, task.seen = world.leases(), mark
     task.own_step = polls and task.seen == mark
     if task.op.server:
-        run.servers[task.op.server].before_step(task.op)
+        world.servers[task.op.server].before_step(task.op)
     return task

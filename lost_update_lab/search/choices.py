@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from lost_update_lab.model.errors import REPORT_IT, Broken, NotTheSame
 from lost_update_lab.model.transitions import Kind, Option
-from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state, virtual_time
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.transition import CUT
+from lost_update_lab.schedule.world import World
 from lost_update_lab.search.fault_order import Postponed
 from lost_update_lab.search.independence import Summaries, footprint
 from lost_update_lab.search.stack import Branch, noted
@@ -28,43 +28,43 @@ class Choosing:
         self.watched: dict[bytes, int] = {}
         self.summaries = Summaries()
 
-    def _choose(self, run: Run, options: Sequence[Option]) -> int:
+    def _choose(self, world: World, options: Sequence[Option]) -> int:
         depth, self.depth = self.depth, self.depth + 1
         if depth < len(self.path):
             branch = self.path[depth]
             if branch.options != tuple(options):
                 there, now = ([str(o) for o in each] for each in (branch.options, options))
                 raise NotTheSame(f"at decision {depth} there were {there}, now {now}")
-            run.watched = self._watched(depth + 1)
-            branch.passed(run)
+            world.watched = self._watched(depth + 1)
+            branch.passed(world)
             return branch.taken if branch.taken <= branch.last else CUT
-        return self._extend(run, tuple(options))
+        return self._extend(world, tuple(options))
 
-    def _follow(self, run: Run) -> Option:
+    def _follow(self, world: World) -> Option:
         """Along the path, where nothing needs to be found out again."""
         branch, self.depth = self.path[self.depth], self.depth + 1
-        run.watched = self._watched(self.depth)
-        branch.noted.leave(run)
-        branch.passed(run)
+        world.watched = self._watched(self.depth)
+        branch.noted.leave(world)
+        branch.passed(world)
         return branch.options[branch.taken]
 
-    def _extend(self, run: Run, options: tuple[Option, ...]) -> int:
-        if virtual_time.only_polls(run):
+    def _extend(self, world: World, options: tuple[Option, ...]) -> int:
+        if virtual_time.only_polls(world):
             resume = next((i for i, o in enumerate(options) if o.kind is Kind.RESUME), None)
             if resume is None:
-                run.stuck = True
+                world.stuck = True
                 return 0
-            self._append(run, Branch(options, resume, resume, run.watched, *noted(run)))
+            self._append(world, Branch(options, resume, resume, world.watched, *noted(world)))
             return resume
         if not self.full:
-            self._append(run, Branch(options, 0, len(options) - 1, run.watched, *noted(run)))
+            self._append(world, Branch(options, 0, len(options) - 1, world.watched, *noted(world)))
             return 0
-        moment = state.moment(run)
-        self._note(run, moment)
-        key, shape = moment.key, state.shape(run) if run.beyond else b""
+        moment = state.moment(world)
+        self._note(world, moment)
+        key, shape = moment.key, state.shape(world) if world.beyond else b""
         again = any(branch.key == key for branch in self.path)
-        if (run.collapsed and again) or (shape and any(branch.shape == shape for branch in self.path)):
-            return self._straight(run, options, key, shape)
+        if (world.collapsed and again) or (shape and any(branch.shape == shape for branch in self.path)):
+            return self._straight(world, options, key, shape)
         if key in self.expanded:
             if again:
                 raise Broken(
@@ -73,16 +73,16 @@ class Choosing:
             return CUT
         self.expanded.add(key)
         self.fresh.add(key)
-        footprints = tuple(footprint(run, moment, option) for option in options)
+        footprints = tuple(footprint(world, moment, option) for option in options)
         branch = Branch(
-            options, 0, len(options) - 1, run.watched, *noted(run), key, shape, moment, footprints
+            options, 0, len(options) - 1, world.watched, *noted(world), key, shape, moment, footprints
         )
-        self._append(run, branch)
+        self._append(world, branch)
         self.postponed.put_off(self.path)
         return branch.taken if self._is_open(branch) else CUT
 
-    def _append(self, run: Run, branch: Branch) -> None:
-        branch.passed(run)
+    def _append(self, world: World, branch: Branch) -> None:
+        branch.passed(world)
         self.path.append(branch)
 
     def _is_open(self, branch: Branch) -> bool:
@@ -94,27 +94,30 @@ class Choosing:
             branch.taken += 1
         return False
 
-    def _note(self, run: Run, after: Moment) -> None:
+    def _note(self, world: World, after: Moment) -> None:
         """What the option that was taken last has done."""
         before = self.path[-1] if self.path else None
-        if before and before.moment and not run.cold and (trace := before.footprints[before.taken]):
+        if before and before.moment and not world.cold and (trace := before.footprints[before.taken]):
             self.summaries.note(before.moment, before.options[before.taken], trace, after)
 
     def _foreseen(self, branch: Branch, path: list[Branch]) -> bool:
         """Would the option that comes next lead where the search has been, other than on this very path?"""
-        key = self.summaries.leads_to(branch)
+        if branch.moment is None:
+            return False
+        at = branch.taken
+        key = self.summaries.leads_to(branch.moment, branch.options[at], branch.footprints[at])
         known = key in self.expanded and all(other.key != key for other in path)
         self.foreseen += known
         return known
 
-    def _straight(self, run: Run, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
+    def _straight(self, world: World, options: tuple[Option, ...], key: bytes, shape: bytes) -> int:
         """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
         mine = any(branch.key == key for branch in self.path)
         if not mine and (key in self.expanded or key in self.passed):
             return CUT
         self.passed.add(key)
         self.fresh.add(key)
-        self._append(run, Branch(options, 0, 0, self.watched, *noted(run), key, shape))
+        self._append(world, Branch(options, 0, 0, self.watched, *noted(world), key, shape))
         return 0
 
     def _watched(self, depth: int) -> dict[bytes, int]:

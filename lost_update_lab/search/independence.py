@@ -12,17 +12,14 @@ queue, sleeps through polls in vain, or holds something in the same server that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.transitions import STEPS, Kind, Option
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import faults, virtual_time
 from lost_update_lab.schedule.state import Moment
-
-if TYPE_CHECKING:
-    from lost_update_lab.runs.run import Run
-    from lost_update_lab.search.stack import Branch
+from lost_update_lab.schedule.world import World
 
 _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLOCK_JUMP})
 
@@ -47,13 +44,10 @@ class Summaries:
         if _changed(before, option, footprint, server, worker) == after:
             self._known[footprint.key] = server, worker
 
-    def leads_to(self, branch: Branch) -> bytes | None:
+    def leads_to(self, moment: Moment, option: Option, footprint: Footprint | None) -> bytes | None:
         """The key of the moment to which the option would come that is taken there; None: that is not known."""
-        trace = branch.footprints[branch.taken] if branch.moment else None
-        known = self._known.get(trace.key) if trace else None
-        if not trace or not known or not branch.moment:
-            return None
-        return _changed(branch.moment, branch.options[branch.taken], trace, *known).key
+        known = self._known.get(footprint.key) if footprint else None
+        return _changed(moment, option, footprint, *known).key if footprint and known else None
 
 
 def _changed(before: Moment, option: Option, footprint: Footprint, server: bytes, worker: bytes) -> Moment:
@@ -64,24 +58,24 @@ def _changed(before: Moment, option: Option, footprint: Footprint, server: bytes
     return before.changed(servers, {footprint.worker: worker} if footprint.worker else {}, spent)
 
 
-def footprint(run: Run, moment: Moment, option: Option) -> Footprint | None:
+def footprint(world: World, moment: Moment, option: Option) -> Footprint | None:
     """What `option` depends on at this moment of the run; None: on too much."""
-    if run.waiting_line or any(_sleeps_through_polls(task) for task in run.tasks):
+    if world.waiting_line or any(_sleeps_through_polls(task) for task in world.tasks):
         return None
     server = worker = ""
     if option.kind in STEPS:
-        task = run.task(option.who)
-        if not _alone_there(run, task):
+        task = world.task(option.who)
+        if not _alone_there(world, task):
             return None
         assert task.op is not None
         server, worker = task.op.server, task.worker.name
     elif option.kind in _OF_ONE:
-        server = option.who if option.who in run.servers else ""
+        server = option.who if option.who in world.servers else ""
         worker = "" if server else option.who.partition(".")[0]
     else:
         return None
     parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
-    others = [_seen_of(run, other) for other in run.workers if other.name != worker]
+    others = [_seen_of(world, other) for other in world.workers if other.name != worker]
     around = repr((str(option), moment.clock, others)).encode()
     return Footprint(digest(*depends_on(*parts), around), server, worker)
 
@@ -96,18 +90,18 @@ def _sleeps_through_polls(task: Task) -> bool:
     return task.vain_since is not None and task.state is State.WAIT
 
 
-def _seen_of(run: Run, other: Worker) -> tuple[bool, bool, bool]:
+def _seen_of(world: World, other: Worker) -> tuple[bool, bool, bool]:
     """What a worker's own step can depend on, or touch, of another: is it due, is it outside, may it have missed it?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
     return due, virtual_time.is_outside(other), any(task.looks_again for task in other.tasks)
 
 
-def _alone_there(run: Run, task: Task) -> bool:
+def _alone_there(world: World, task: Task) -> bool:
     """Can nothing that another session holds, or has done inside its transaction, touch this command?"""
     op = task.op
     assert op is not None
     if not op.server:  # it begins
         return True
-    server = run.servers[op.server]
-    others = [s for w in run.workers if w is not task.worker for s in w.sessions.get(op.server, ())]
+    server = world.servers[op.server]
+    others = [s for w in world.workers if w is not task.worker for s in w.sessions.get(op.server, ())]
     return server.undisturbed(op, list(task.worker.sessions.get(op.server, ())), others)

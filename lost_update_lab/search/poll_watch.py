@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.transitions import Kind, Option
-from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule.world import World
 
 MOST_STEPS = 60
 
@@ -49,12 +49,12 @@ def _matters(bounds: Bounds) -> bool:
     return bounds.reduction is Reduction.FULL or bounds.faults > 0
 
 
-def _quietest(run: Run, options: Sequence[Option]) -> int:
+def _quietest(run: World, options: Sequence[Option]) -> int:
     run.stuck = virtual_time.only_polls(run)
     return 0
 
 
-def _through_all_pauses(run: Run) -> int:
+def _through_all_pauses(run: World) -> int:
     """Each pause of a schedule may last as long as one alone, and its waiters poll on all the time."""
     bounds, more = run.bounds, max(run.bounds.faults - 1, 0)
     polls = [task.period for task in run.tasks if task.vain_since is not None]
@@ -71,7 +71,7 @@ class _Stopped:
         #: the others made attempts, each of them another one (with a new token): there are no polls to sleep through
         self.differ = False
 
-    def choose(self, run: Run, options: Sequence[Option]) -> int:
+    def choose(self, run: World, options: Sequence[Option]) -> int:
         worker = run.workers[self.index]
         own = [i for i, o in enumerate(options) if o.kind is Kind.STEP and run.task(o.who).worker is worker]
         if own and not self.stands and sum(step.worker == worker.name for step in run.steps) < self.steps:

@@ -8,19 +8,18 @@ from contextlib import suppress
 from math import inf
 
 from lost_update_lab.harness import Stage
-from lost_update_lab.memo.playing import Unknown
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.endings import told_of
-from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame, Unknown
+from lost_update_lab.model.subject import told_of
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, Result
 from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import state, virtual_time
+from lost_update_lab.schedule import state
+from lost_update_lab.schedule.world import World
 from lost_update_lab.search.choices import Choosing
-from lost_update_lab.search.fault_order import Postponed
-from lost_update_lab.search.leaving import Leaving
+from lost_update_lab.search.fault_order import Leaving, Postponed
 from lost_update_lab.search.poll_watch import watch_waiters
 from lost_update_lab.search.single_deviations import SHARE, scout
 from lost_update_lab.search.stack import Noted, in_common
@@ -99,7 +98,7 @@ class Search(Choosing):
         with suppress(Broken, Diverged):
             for found, run in scout(self.stage, self.waiters if self.full else {}):
                 self.result.counted(run)
-                self.result.judged(found, run, virtual_time.shared(run))
+                self.result.judged(found, run, run.shared())
 
     def _one(self) -> None:
         known = len(self.path)
@@ -124,7 +123,7 @@ class Search(Choosing):
             end = state.moment(run)
             self._note(run, end)
             self.expanded.add(end.key)
-        contents = virtual_time.shared(run)
+        contents = run.shared()
         judgement = self.stage.judge(run)
         choices = tuple(branch.taken for branch in self.path)
         options = tuple(branch.options[branch.taken] for branch in self.path)
@@ -132,7 +131,7 @@ class Search(Choosing):
         result.judged(found, run, contents)
         return None
 
-    def _run(self) -> Run:
+    def _run(self) -> World:
         """What the schedule comes to that is next: composed of known steps, or executed. Some are both."""
         self.news = self.path[-1].leads_to_news() if self.path else None
         composed = self._composed()
@@ -181,7 +180,7 @@ class Search(Choosing):
                 return run
         raise AssertionError("real code knows what it does")
 
-    def _learn(self, run: Run) -> None:
+    def _learn(self, run: World) -> None:
         news = {kind: time for kind, time in run.learned.items() if time > self.watched.get(kind, 0)}
         if news:
             self.watched = {**self.watched, **news}
@@ -204,6 +203,6 @@ class Search(Choosing):
         return False
 
 
-def _end_of(run: Run) -> tuple[object, ...]:
+def _end_of(run: World) -> tuple[object, ...]:
     """Where it came to, and how."""
-    return run.cut, run.stuck, virtual_time.shared(run), run.steps, tuple(map(told_of, run.endings))
+    return run.cut, run.stuck, run.shared(), run.steps, tuple(map(told_of, run.endings))

@@ -18,6 +18,7 @@ from lost_update_lab.model.transitions import Option
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule.world import World
 
 #: of a search's budget, kept for this
 SHARE = 0.15
@@ -29,7 +30,7 @@ def scout(stage: Stage, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]
     offered: list[int] = []
     quietest = exactly(())
 
-    def noting(run: Run, options: Sequence[Option]) -> int:
+    def noting(run: World, options: Sequence[Option]) -> int:
         if run.decisions == 1:
             offered.clear()
         choice = quietest(run, options)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.runs.in_memory_run import Composed
-from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.state import Moment
+from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.search.independence import Footprint
 
 
@@ -25,20 +25,20 @@ class Noted(NamedTuple):
     places: tuple[tuple[dict[str, Any], tuple[str, ...], frozenset[str]], ...]
 
     @classmethod
-    def of(cls, run: Run) -> Noted:
-        offered = tuple(worker.offered for worker in run.workers)
+    def of(cls, world: World) -> Noted:
+        offered = tuple(worker.offered for worker in world.workers)
         places = tuple(
             ({t.name: t.node for t in w.tasks if t.node and not w.finished}, w.cuts, frozenset(w.sessions))
-            for w in run.workers
+            for w in world.workers
         )
-        fresh = any(task.fresh for task in run.tasks)
-        return cls(run.longest, offered, fresh, frozenset(run.touched), places)
+        fresh = any(task.fresh for task in world.tasks)
+        return cls(world.longest, offered, fresh, frozenset(world.touched), places)
 
-    def leave(self, run: Run) -> None:
-        run.longest, run.touched = self.longest, set(self.touched)
-        for worker, offered in zip(run.workers, self.offered, strict=True):
+    def leave(self, world: World) -> None:
+        world.longest, world.touched = self.longest, set(self.touched)
+        for worker, offered in zip(world.workers, self.offered, strict=True):
             worker.offered = offered
-        for task in run.tasks if not self.fresh else ():
+        for task in world.tasks if not self.fresh else ():
             task.fresh = False
 
 
@@ -59,21 +59,21 @@ class Branch:
     #: the run as it stood here, to go on from
     checkpoint: Composed | None = None
 
-    def passed(self, run: Run) -> None:
+    def passed(self, world: World) -> None:
         """A run comes by, on its way."""
-        if isinstance(run, Composed):
+        if isinstance(world, Composed):
             if self.checkpoint is None and len(self.options) > 1:
-                self.checkpoint = run.copy()
+                self.checkpoint = world.copy()
         else:
-            self.versions = _versions(run)
+            self.versions = _versions(world)
 
-    def gone_on(self, choose: Callable[[Run, Sequence[Option]], int]) -> Composed | None:
+    def gone_on(self, choose: Chooser) -> Composed | None:
         """The run that stood here, to go on with what `choose` takes."""
         if self.checkpoint is None or self.leads_to_news() is not None:
             return None
-        run = self.checkpoint.copy()
-        run.choose = choose
-        return run
+        twin = self.checkpoint.copy()
+        twin.choose = choose
+        return twin
 
     def leads_to_news(self) -> int | None:
         """Will the option that is taken surely tell a worker what the recording has no answer to? → its number"""
@@ -95,12 +95,12 @@ class Branch:
         return None
 
 
-def noted(run: Run) -> tuple[dict[str, int], Noted]:
-    return {} if isinstance(run, Composed) else _versions(run), Noted.of(run)
+def noted(world: World) -> tuple[dict[str, int], Noted]:
+    return {} if isinstance(world, Composed) else _versions(world), Noted.of(world)
 
 
-def _versions(run: Run) -> dict[str, int]:
-    return {name: server.version for name, server in run.servers.items()}
+def _versions(world: World) -> dict[str, int]:
+    return {name: server.version for name, server in world.servers.items()}
 
 
 def in_common(path: Sequence[Branch], before: Sequence[tuple[Noted, int]]) -> dict[str, int]:

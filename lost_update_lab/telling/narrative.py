@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lost_update_lab.model.commands import Step
+from lost_update_lab.model.commands import Step, takes
 
 MOST = 160
-_TAKING = {"SET", "SETNX", "GETSET", "HSET", "HSETNX"}
-_TAKEN = {"OK", "1", "True"}
 
 
 def told(steps: Sequence[Step]) -> list[str]:
@@ -49,12 +47,6 @@ def _whose(step: Step, owners: dict[str, str]) -> str:
         owners.pop(key, None)
         return f": it was {owner}'s" if owner and owner != step.worker else ""
     return ""
-
-
-def takes(step: Step) -> str:
-    """The key that this step has written, "" if it is none of the commands that take a lock."""
-    words = step.command.split()
-    return words[1] if len(words) > 1 and words[0] in _TAKING and step.reply in _TAKEN else ""
 
 
 def shortened(text: str, most: int = MOST) -> str:

@@ -18,7 +18,7 @@ from lost_update_lab.runs.found import Result
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
-from lost_update_lab.servers.redis.repeatable import repeatable
+from lost_update_lab.servers.redis.memory import repeatable
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_composed import told
 

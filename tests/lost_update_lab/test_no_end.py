@@ -12,11 +12,11 @@ import pytest
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.harness import Stage
-from lost_update_lab.model import errors
 from lost_update_lab.model.bounds import MS, SECOND, Fault
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import Result
+from lost_update_lab.schedule import transition
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
@@ -39,7 +39,7 @@ def test_the_budget_ends_a_search_inside_a_schedule(explore: Explore) -> None:
 def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(errors, "MOST_DECISIONS", 200)
+    monkeypatch.setattr(transition, "MOST_DECISIONS", 200)
     result = explore(for_ever)
     assert not result.exhausted
     assert "did not end within 200 decisions; last: INCRBY" in result.cause

@@ -13,7 +13,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, REPORT_IT, Broken
 from lost_update_lab.runs.found import Faults, Found, Result
 from lost_update_lab.runs.run import Run
-from lost_update_lab.search import leaving
+from lost_update_lab.search import fault_order
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import setnx
@@ -119,7 +119,7 @@ def test_what_breaks_nothing_is_left_after_so_many_steps(
     stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the same schedule on every machine."""
-    monkeypatch.setattr(leaving, "ENOUGH", 60)
+    monkeypatch.setattr(fault_order, "ENOUGH", 60)
     crash = frozenset({Fault.CRASH})
     found, again = (Search(stage(bank.select_for_update, faults=1), crash).explore() for _ in range(2))
     assert (found.settled, found.exhausted, found.under(Fault.CRASH)) == (True, False, "unbroken")
@@ -128,6 +128,6 @@ def test_what_breaks_nothing_is_left_after_so_many_steps(
 
 
 def test_what_only_stalls_is_left_sooner(stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "ENOUGH_STALLED", 1)
+    monkeypatch.setattr(fault_order, "ENOUGH_STALLED", 1)
     found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
     assert (found.under(Fault.CRASH), found.settled, found.exhausted) == ("stalled", True, False)

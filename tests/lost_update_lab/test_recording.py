@@ -18,13 +18,14 @@ from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.gates.postgres.gate import SqlCommand
 from lost_update_lab.memo import recording
-from lost_update_lab.memo.playing import Event, Unknown
+from lost_update_lab.memo.recording import Event
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import enabled
+from lost_update_lab.schedule import enabled, pending
 from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
@@ -150,7 +151,7 @@ def test_a_recording_that_forgets_the_replies_is_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     referee = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False)
-    monkeypatch.setattr(Run, "heard", forgets_replies)
+    monkeypatch.setattr(pending, "hear", forgets_replies)
     forgetful = explore(bank.no_lock)
     assert not forgetful.exhausted or forgetful.finals != referee.finals
 

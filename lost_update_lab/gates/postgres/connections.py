@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import psycopg
+from psycopg.pq import PGconn
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.runs.place import beside, connecting
-from lost_update_lab.servers.connections_before import existing
-
-_connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
-_made: set[int] = set()
+from lost_update_lab.servers.postgres.bypass import made
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
     """The handshake is no step, and no clock that it looks at is the worker's: it is made once, and kept."""
     with connecting(), beside():
-        connection: psycopg.Connection[Any] = _connect(cls, *args, **keywords)
-    _made.add(connection.info.backend_pid)
+        connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
+    made().add(connection.info.backend_pid)
     return connection
 
 
-def made(look: bool = False) -> set[int]:
-    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
-    `look` for those that were there before."""
-    for connection in existing(psycopg.Connection) if look else ():
-        if not connection.closed:
-            _made.add(connection.info.backend_pid)
-    return _made
+def cut(connection: Any) -> None:
+    """Its client finds the connection closed. It gets it back after the run: connecting costs more than all the rest
+    of a schedule, and the session's end was played already (PostgresServer.end_sessions)."""
+    connection.explorer_cut, connection.pgconn = connection.pgconn, _closed_connection()
+
+
+def mend(sessions: Sequence[Any]) -> None:
+    for connection in sessions:
+        if real := getattr(connection, "explorer_cut", None):
+            connection.explorer_cut = None
+            driver.give_back(connection, real)
+
+
+@cache
+def _closed_connection() -> Any:
+    closed = PGconn.connect_start(b"")
+    closed.finish()
+    return closed

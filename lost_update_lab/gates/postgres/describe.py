@@ -9,11 +9,10 @@ from typing import Any
 
 import psycopg
 from psycopg import generators
-from psycopg._queries import PostgresQuery
-from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.postgres.server import NAME
@@ -64,12 +63,12 @@ def _by_the_clock(text: str) -> str:
 
 
 def describe(name: str, values: Mapping[str, Any], idle: bool) -> Op:
-    if name == "_commit_gen":
+    if name == driver.COMMIT:
         return Op(NAME, "COMMIT", b"COMMIT")
-    if name == "_rollback_gen":
+    if name == driver.ROLLBACK:
         return Op(NAME, "ROLLBACK", b"ROLLBACK")
-    if name in ("_enter_gen", "_exit_gen"):  # `with connection.transaction()`
-        return _transaction(values, idle, entering=name == "_enter_gen")
+    if name in (driver.ENTER, driver.EXIT):  # `with connection.transaction()`
+        return _transaction(values, idle, entering=name == driver.ENTER)
     query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
     text = query.decode() if isinstance(query, bytes) else str(query)
     shown = text if params is None else f"{text} ← {_shown(params)}"
@@ -85,7 +84,7 @@ def _kind_of(text: str) -> tuple[bool, bool]:
 
 
 def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
-    outer = idle if entering else values["self"]._outer_transaction
+    outer = idle if entering else driver.is_outermost(values["self"])
     failed = values.get("exc_type") is not None
     if entering:
         text = "BEGIN" if outer else "SAVEPOINT"
@@ -108,32 +107,25 @@ def calls(op: Op) -> bool:
 
 
 def how_to_send(
-    connection: psycopg.Connection[Any], op: Op, name: str, given: Mapping[str, Any]
+    connection: psycopg.Connection[Any], op: Op, kind: str, given: Mapping[str, Any]
 ) -> Send | None:
-    """How to send the same once more, in the words of psycopg. `name`: its generator's, `given`: what that one was
+    """How to send the same once more, in the words of psycopg. `kind`: its generator's, `given`: what that one was
     given; `self` is a cursor, a transaction or the connection. None: that is not known."""
     source = given.get("self")
-    if getattr(connection, "_pipeline", None):
+    if driver.in_pipeline(connection):
         return None
-    if name == "_execute_gen" and isinstance(source, psycopg.Cursor):
-        query = source._query or _converted(source, given)
+    if kind == driver.EXECUTE and isinstance(source, psycopg.Cursor):
+        query = driver.query_of(source, given)
         text, params, formats, types = query.query, query.params, query.formats, query.types
         if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
             return lambda session: session.send_query(text)
         return lambda session: session.send_query_params(text, params, types, formats, source.format)
-    if name == "_prepared_gen":  # ledger/stores/prepared.py; its text says the types
+    if kind == driver.STATEMENT:  # its text says the types
         text, params = given["query"].encode(), given["params"]
         return lambda session: session.send_query_params(text, params)
     words = op.text if not getattr(source, "savepoint_name", "") else ""
-    plain = {"BEGIN": connection._get_tx_start_command(), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
+    plain = {"BEGIN": driver.begin_command(connection), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
     return sending(plain[words]) if words in plain else None
-
-
-def _converted(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQuery:
-    """As the cursor would have done it, had it been let."""
-    query = cursor._query_cls(Transformer.from_context(cursor))
-    query.convert(given["query"], given.get("params"))
-    return query
 
 
 def sending(words: bytes) -> Send:

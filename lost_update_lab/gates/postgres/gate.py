@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import beyond, describe, how_to_send, sending
@@ -18,31 +19,31 @@ from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 
-_wait = psycopg.Connection.wait
-
-_SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
-
 
 def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
     if place is None:
         if Active.run is not None:
             Active.stranger("a command to PostgreSQL")
-        return _wait(connection, gen, *args, **keywords)
+        return driver.wait(connection, gen, *args, **keywords)
     status = connection.pgconn.transaction_status
     name = gen.__name__
-    if name in _SILENT or (name in ("_commit_gen", "_rollback_gen") and status == TransactionStatus.IDLE):
-        return _wait(connection, gen, *args, **keywords)
+    if name in driver.SILENT or (
+        name in (driver.COMMIT, driver.ROLLBACK) and status == TransactionStatus.IDLE
+    ):
+        return driver.wait(connection, gen, *args, **keywords)
     server = place.run.servers[NAME]
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(server, connection, gen, name)
-    given = dict(gen.gi_frame.f_locals) if gen.gi_frame else {}
+    given = driver.given_to(gen)
     if error := beyond(name, given):
         place.run.error = error
         raise psycopg.NotSupportedError(str(error))
     try:
-        return _live(place, connection, gen, name, given, status == TransactionStatus.IDLE)
+        return _live(
+            place, connection, gen, driver.kind_of(gen, given), given, status == TransactionStatus.IDLE
+        )
     except Halt:  # no thread may leave its session inside a transaction
         server.end_sessions([connection])
         gen.close()
@@ -59,19 +60,19 @@ def _live(
     known.explorer_who = task.worker.index, *name
     source = given.get("self")
     op = describe(kind, given, idle)
-    if kind in ("_execute_gen", "_prepared_gen") and idle and not connection.autocommit:
-        text = connection._get_tx_start_command()
+    if kind in (driver.EXECUTE, driver.STATEMENT) and idle and not connection.autocommit:
+        text = driver.begin_command(connection)
         begins = SqlCommand(
             name, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level
         )
         begins.begins, begins.send = True, sending(text)
         run.arrives(task, begins)
-        run.live(task, begin(place, connection, begins.op, connection._start_query()))
+        run.live(task, begin(run, task, connection, begins.op, driver.begin(connection)))
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
-        return run.live(task, execute(place, connection, op, gen, result))
+        return run.live(task, execute(run, task, connection, op, gen, result))
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
@@ -91,13 +92,14 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
 def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:
     """The run is over: nothing passes but a client's own cleaning up."""
     server.end_sessions([connection])
-    if name in ("_rollback_gen", "_exit_gen"):
-        return _wait(connection, gen)
+    if name in (driver.ROLLBACK, driver.EXIT):
+        return driver.wait(connection, gen)
     gen.close()
     raise Halt
 
 
 def install(patches: Patches) -> None:
+    driver.LIBRARY.check()
     patches.method(psycopg.Connection, "wait", wait)
     patches.method(psycopg.Connection, "connect", classmethod(connect))
     patches.everywhere(psycopg.connect, partial(connect, psycopg.Connection))

@@ -6,32 +6,27 @@ import select
 from collections.abc import Callable, Generator, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from lost_update_lab.adapters import psycopg as driver
+from lost_update_lab.gates.postgres.connections import cut
 from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
-from lost_update_lab.gates.postgres.learn import ask, goes_on, learn, waits
-from lost_update_lab.memo.playing import Standing, Unknown
+from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.server_memory import Who
-from lost_update_lab.model.workers import Task
-from lost_update_lab.runs.place import Here
-from lost_update_lab.servers.postgres.cut import cut
-from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS
-from lost_update_lab.servers.postgres.memory import KnownPostgres
+from lost_update_lab.model.workers import Standing, Task
+from lost_update_lab.schedule import pending
+from lost_update_lab.schedule.world import World
+from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
+from lost_update_lab.servers.postgres.memory import GOES_ON, Answer, KnownPostgres, Session
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import ENDS, lasts
-
-if TYPE_CHECKING:
-    from lost_update_lab.memo.recording import Recording
-    from lost_update_lab.runs.in_memory_run import Composed
-    from lost_update_lab.runs.run import Run
-
-_wait = psycopg.Connection.wait
 
 
 @dataclass(slots=True)
@@ -49,7 +44,7 @@ class SqlCommand:
     def same(self) -> Hashable:
         return self.name, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
 
-    def play(self, run: Run, task: Task, recording: Recording) -> Standing:
+    def play(self, world: World, task: Task, recording: Recording) -> Standing:
         sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
         if self.name[1] == len(used):
             used.append(recording.connection(task.worker, NAME, lambda one: one not in sessions))
@@ -61,21 +56,21 @@ class SqlCommand:
         results: list[PGresult] = []
         steps = _noted(sent(connection.pgconn, self.send), results)
         if self.begins:
-            yield from begin(Here(run, task), connection, self.op, steps)
+            yield from begin(world, task, connection, self.op, steps)
             return
         with suppress(psycopg.Error):
             told = (lambda: results[0]) if self.tells else None
-            yield from execute(Here(run, task), connection, self.op, steps, told)
+            yield from execute(world, task, connection, self.op, steps, told)
 
-    def stand(self, run: Composed, task: Task) -> None:
-        who, server = (task.worker.index, *self.name), run.servers[NAME]
+    def stand(self, world: World, task: Task) -> None:
+        who, server = (task.worker.index, *self.name), world.servers[NAME]
         assert isinstance(server, KnownPostgres)
         task.worker.sessions.setdefault(NAME, {})[who] = task
         server.uses(who, self.isolation)
-        run.stand(task, self.op)
+        pending.stand(world, task, self.op)
 
-    def turn(self, run: Composed, task: Task) -> None:
-        who, server, op = (task.worker.index, *self.name), run.servers[NAME], self.op
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        who, server, op = (task.worker.index, *self.name), world.servers[NAME], self.op
         assert isinstance(server, KnownPostgres)
         session = server.session(who)
         if session.waits:
@@ -86,79 +81,79 @@ class SqlCommand:
         if answer is None:
             task.history.meets(who, server.contents())
             task.session = who
-            run.block(task)
+            pending.block(world, task)
             return
         if self.begins:
-            run.told(task, op, "")
-            run.heard(task, b"")
+            pending.tell(world, task, op, "")
+            pending.hear(world, task, b"")
             return
         if answer.session.cut or answer.session.status == TransactionStatus.IDLE:
             task.history.is_out(who)
-        _tell(run, task, op, answer.reply, answer.shown, answer.error)
+        _tell(world, task, op, answer.reply, answer.shown, answer.error)
         if task.loses_reply and not answer.error:
             server.end_sessions([who])
             server.cut(who)
-            _lose(run, task, who)
+            _lose(world, task, who)
 
 
 def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
     results.append((yield from gen))
 
 
-def begin(place: Here, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
+def begin(world: World, task: Task, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own."""
-    yield from place.run.standing(place.task, op)
-    ask(place, connection, op, begins=True)
-    _wait(connection, gen)
-    learn(place, connection, op, b"", "")
-    place.run.told(place.task, op, "")
-    place.run.heard(place.task, b"")
+    yield from pending.standing(world, task, op)
+    _ask(world, connection, op, begins=True)
+    driver.wait(connection, gen)
+    _learn(world, connection, op, b"", "")
+    pending.tell(world, task, op, "")
+    pending.hear(world, task, b"")
 
 
 def execute(
-    place: Here,
+    world: World,
+    task: Task,
     connection: Any,
     op: Op,
     gen: Any,
     result: Callable[[], PGresult | None] | None,
 ) -> Standing:
     """`result`: what came back, when it has; None: the worker is not told."""
-    run, task = place.run, place.task
-    server = run.servers[NAME]
+    server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
-    yield from run.standing(task, op)
+    yield from pending.standing(world, task, op)
     server.changed |= not op.reads  # a sequence moves on even in what is never committed
     if not connection.closed:
         all_counts = server.answers.sees_all(connection.explorer_isolation)
         status = connection.pgconn.transaction_status
         _meets(task, connection.explorer_who, op, server, status, all_counts)
-    ask(place, connection, op, tells=result is not None)
+    _ask(world, connection, op, tells=result is not None)
     try:
-        answer = yield from _drive(place, server, connection, op, gen)
+        answer = yield from _drive(world, task, server, connection, op, gen)
     except psycopg.Error as raised:
         touched = _after(task, server, connection, op)
         error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
         task.victim = False
         shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
-        learn(place, connection, op, b"", shown, type(error).__name__, touched)
-        _tell(run, task, op, b"", shown, type(error).__name__)
+        _learn(world, connection, op, b"", shown, type(error).__name__, touched)
+        _tell(world, task, op, b"", shown, type(error).__name__)
         raise error from None
     touched = _after(task, server, connection, op)
     reply, shown = reply_of(result() if result else None)
-    learn(place, connection, op, reply, shown, touched=touched)
-    _tell(run, task, op, reply, shown)
+    _learn(world, connection, op, reply, shown, touched=touched)
+    _tell(world, task, op, reply, shown)
     if task.loses_reply:
         server.end_sessions([connection])
         cut(connection)
-        _lose(run, task, connection.explorer_who)
+        _lose(world, task, connection.explorer_who)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
 
 
-def _tell(run: Run, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
+def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
     task.history.add(op.identity, error.encode() if error else reply)
-    run.told(task, op, shown)
-    run.heard(task, ("error", shown) if error else reply)
+    pending.tell(world, task, op, shown)
+    pending.hear(world, task, ("error", shown) if error else reply)
 
 
 def _meets(
@@ -175,11 +170,11 @@ def _meets(
         task.history.meets(who, server.contents(), op.identity)
 
 
-def _lose(run: Run, task: Task, who: Who) -> None:
+def _lose(world: World, task: Task, who: Who) -> None:
     task.history.is_out(who)
-    run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
+    world.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
     task.history.add(b"lost")
-    run.heard(task, "lost")
+    pending.hear(world, task, "lost")
 
 
 def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
@@ -195,13 +190,13 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
 
 
 def _drive(
-    place: Here, server: PostgresServer, connection: Any, op: Op, gen: Generator[Any, Any, Any]
+    world: World, task: Task, server: PostgresServer, connection: Any, op: Op, gen: Generator[Any, Any, Any]
 ) -> Standing:
     """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
     Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
     socket = connection.pgconn.socket
     poller = select.poll()
-    others = [s for w in place.run.workers for s in w.sessions.get(NAME, ()) if s is not connection]
+    others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
     patience = NEWS_WITHIN_MS if server.holds(others) else None
     try:
         wants = next(gen)
@@ -214,14 +209,89 @@ def _drive(
                 ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
                 wants = gen.send(ready)
                 patience = patience and NEWS_WITHIN_MS
-            elif place.task.victim or not server.is_blocked(connection):
+            elif task.victim or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
-                place.task.session = connection
-                waits(place, connection, op)
-                place.task.history.meets(connection.explorer_who, server.contents())
-                yield from place.run.blocked(place.task)
-                place.task.history.meets(connection.explorer_who, server.contents())
-                goes_on(place, connection, op)
+                task.session = connection
+                _note_waits(world, connection, op)
+                task.history.meets(connection.explorer_who, server.contents())
+                yield from pending.blocked(world, task)
+                task.history.meets(connection.explorer_who, server.contents())
+                _note_goes_on(world, connection, op)
     except StopIteration as done:
         return done.value
+
+
+# -- what is known from then on ---------------------------------------------------------------------------------------
+
+
+def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
+    """Note what the answer will depend on; None: it is not to be known."""
+    server = world.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    connection.explorer_asked, connection.explorer_found = None, b""
+    if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
+        server.answers.close()
+    if world.learns:
+        how = (connection.explorer_isolation, connection.closed, begins, tells)
+        _question(server, connection, op, *how)
+
+
+def _note_waits(world: World, connection: Any, op: Op) -> None:
+    server, asked = world.servers[NAME], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if world.learns:
+        server.way.waits(server.everything(), connection.explorer_who, op)
+        if asked and server.way.known and world.decisions > world.beaten and not server.answers.closed:
+            server.answers.known[asked] = None
+
+
+def _note_goes_on(world: World, connection: Any, op: Op) -> None:
+    server = world.servers[NAME]
+    assert isinstance(server, PostgresServer)
+    if world.learns:
+        _question(server, connection, op, *GOES_ON)
+
+
+def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
+    connection.explorer_found = server.everything()
+    connection.explorer_asked = server.way.question(
+        connection.explorer_found,
+        connection.explorer_who,
+        op,
+        connection.explorer_isolation,
+        server.answers.strict,
+        server.answers.counts(op),
+        *how,
+    )
+
+
+def _learn(
+    world: World,
+    connection: Any,
+    op: Op,
+    reply: bytes,
+    shown: str,
+    error: str = "",
+    touched: bool = False,
+) -> None:
+    server, asked = world.servers[NAME], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if not world.learns:
+        return
+    session = Session(
+        connection.pgconn.transaction_status,
+        getattr(connection, "explorer_wrote", False),
+        getattr(connection, "explorer_calls", False),
+        holds(connection),
+        connection.explorer_isolation,
+        connection.closed,
+    )
+    told = reply or error.encode()
+    counts = server.answers.counts(op)
+    server.way.went(
+        connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside, counts
+    )
+    if asked and world.decisions > world.beaten and not server.answers.closed:
+        held = server.contents(), server.everything()
+        server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from redis.connection import AbstractConnection
-
+from lost_update_lab.adapters import redis_py
+from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.runs.place import Here, beside, connecting
-from lost_update_lab.servers.connections_before import existing
+from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.place import beside, connecting
+from lost_update_lab.schedule.world import World
+from lost_update_lab.servers.redis.bypass import note
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import address
-
-if TYPE_CHECKING:
-    from lost_update_lab.memo.recording import Recording
-    from lost_update_lab.model.workers import Task
-    from lost_update_lab.runs.run import Run
-
-_send: Any = AbstractConnection.send_packed_command
-_read: Any = AbstractConnection.read_response
-_connect: Any = AbstractConnection.connect_check_health
-
-#: address of a server → numbers of the connections that were made to it
-_made: dict[str, set[int]] = {}
 
 
 @dataclass(slots=True)
@@ -55,28 +45,14 @@ class Gated:
 
 def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
     """The handshake touches nothing that anybody shares: no step."""
-    if connection._sock:  # a pool asks each time: whether it is still good shows when something is sent
+    if redis_py.socket(
+        connection
+    ):  # a pool asks each time: whether it is still good shows when something is sent
         return
     with connecting(), beside():
         connection.explorer_listens = False
-        _connect(connection, *args, **keywords)
-        _note(connection)
-
-
-def _note(connection: Any) -> None:
-    """Ask for its number, CLIENT ID: by it the server's list of clients tells who went around the gates."""
-    _send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
-    connection.explorer_number = number = int(_read(connection))
-    _made.setdefault(address(connection), set()).add(number)
-
-
-def made(target: str, look: bool = False) -> set[int]:
-    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
-    were put up; `look` for those that were there before. Connections to other servers are left alone."""
-    for connection in existing(AbstractConnection) if look else ():
-        if connection._sock and not hasattr(connection, "explorer_number") and address(connection) == target:
-            _note(connection)
-    return _made.setdefault(target, set())
+        redis_py.connect_check_health(connection, *args, **keywords)
+        note(connection)
 
 
 def connect_again(connection: Any, gate: Gated) -> None:
@@ -84,29 +60,29 @@ def connect_again(connection: Any, gate: Gated) -> None:
     with beside():
         connection.disconnect()
         connection.connect()
-    gate.number, connection.explorer_socket = connection.explorer_number, connection._sock
+    gate.number, connection.explorer_socket = connection.explorer_number, redis_py.socket(connection)
 
 
 def known(connection: Any) -> Gated | None:
-    return getattr(connection, "explorer", None) if connection._sock else None
+    return getattr(connection, "explorer", None) if redis_py.socket(connection) else None
 
 
-def gate_of(place: Here, connection: Any) -> Gated:
+def gate_of(world: World, task: Task, connection: Any) -> Gated:
     """The connection's gate; a new connection shakes hands first, which is no step."""
     found = known(connection)
-    if found is None or connection.explorer_socket is not connection._sock:
+    if found is None or connection.explorer_socket is not redis_py.socket(connection):
         with beside():
-            if not connection._sock:
+            if not redis_py.socket(connection):
                 connection.connect()
             if not hasattr(connection, "explorer_number"):
-                _note(connection)
+                note(connection)
         listens = getattr(connection, "explorer_listens", False)
         found = Gated(
-            _server(place, connection), connection.explorer_number, checked_out=True, listens=listens
+            _server(world, connection), connection.explorer_number, checked_out=True, listens=listens
         )
         found.database = int(getattr(connection, "db", 0) or 0)
-        connection.explorer, connection.explorer_socket = found, connection._sock
-    place.task.worker.sessions.setdefault(found.server.name, {})[connection] = place.task
+        connection.explorer, connection.explorer_socket = found, redis_py.socket(connection)
+    task.worker.sessions.setdefault(found.server.name, {})[connection] = task
     return found
 
 
@@ -149,17 +125,17 @@ def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, 
     return found
 
 
-def server_of(run: Run, connection: Any) -> RedisServer | None:
+def server_of(world: World, connection: Any) -> RedisServer | None:
     """The server of this run that the connection leads to."""
     target = address(connection)
-    for server in run.servers.values():
+    for server in world.servers.values():
         if isinstance(server, RedisServer) and server.address == target:
             return server
     return None
 
 
-def _server(place: Here, connection: Any) -> RedisServer:
-    if found := server_of(place.run, connection):
+def _server(world: World, connection: Any) -> RedisServer:
+    if found := server_of(world, connection):
         return found
     raise LookupError(f"a worker talks to a Redis at {address(connection)}, which the explorer was not given")
 
@@ -169,7 +145,7 @@ def reset(connection: Any) -> None:
     gate: Gated | None = getattr(connection, "explorer", None)
     if gate is None:
         return
-    if in_use(gate) or gate.number < 0 or not connection._sock:
+    if in_use(gate) or gate.number < 0 or not redis_py.socket(connection):
         gate.outbox.clear()
         connection.explorer = None
         connection.disconnect()

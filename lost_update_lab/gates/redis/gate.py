@@ -11,6 +11,7 @@ from typing import Any
 import redis
 from redis.connection import AbstractConnection
 
+from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.redis.connections import (
     Gated,
@@ -28,10 +29,6 @@ from lost_update_lab.runs.place import Active, Here, anywhere, here
 from lost_update_lab.servers.redis.commands import UNANSWERED, split
 from lost_update_lab.servers.redis.wire import readable
 
-_send: Any = AbstractConnection.send_packed_command
-_read: Any = AbstractConnection.read_response
-_can_read: Any = AbstractConnection.can_read
-
 
 def send_packed_command(connection: Any, command: Any, check_health: bool = True) -> None:
     place = here()
@@ -39,11 +36,11 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         if Active.run is not None and server_of(Active.run, connection):
             Active.stranger("a command to Redis")
         connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
-        _send(connection, command, check_health)
+        redis_py.send(connection, command, check_health)
         return
     if place.run.ending:
         raise Halt
-    gated = gate_of(place, connection)
+    gated = gate_of(place.run, place.task, connection)
     if check_health:
         connection.check_health()
     gated.kept |= not gated.checked_out and not gated.mode
@@ -64,14 +61,14 @@ def _live(place: Here, connection: Any, gated: Gated) -> None:
     gated.who = task.worker.index, *(name := name_of(task, connection, gated))
     command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
-    run.live(task, deliver(place, connection, gated))
+    run.live(task, deliver(run, task, connection, gated))
 
 
 def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
     gated = known(connection)
     if place is None or gated is None:
-        return _read(connection, *args, **keywords)
+        return redis_py.read(connection, *args, **keywords)
     if gated.op is None and gated.outbox:
         _live(place, connection, gated)
     op, gated.op = gated.op, None
@@ -79,7 +76,7 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
         _only_live(place)
         given = keywords.get("timeout")
         seconds = given if isinstance(given, int | float) else None
-        place.run.live(place.task, until_readable(place, connection, gated, seconds))
+        place.run.live(place.task, until_readable(place.run, place.task, connection, gated, seconds))
         if seconds is not None and not readable(connection):
             place.task.history.add(b"no message")
             raise redis.TimeoutError("Timeout reading from socket")
@@ -88,7 +85,7 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
         if place.run.recorder:
             place.run.recorder.recording.read(place.task.worker, gated.recorded.raw, (args, keywords))
         gated.recorded = None
-    return receive(place, connection, gated, op, *args, **keywords)
+    return receive(place.run, place.task, connection, gated, op, *args, **keywords)
 
 
 def _only_live(place: Here) -> None:
@@ -102,18 +99,19 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
         if gated:
             gated.checked_out, gated.kept = True, False  # so a pool looks whether it is still good
-        return bool(_can_read(connection, timeout))
+        return bool(redis_py.can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()
     _only_live(place)
     if not readable(connection) and timeout != 0:
-        place.run.live(place.task, until_readable(place, connection, gated, timeout))
+        place.run.live(place.task, until_readable(place.run, place.task, connection, gated, timeout))
     found = readable(connection)
     place.task.history.add(b"message" if found else b"no message")
     return found
 
 
 def install(patches: Patches) -> None:
+    redis_py.LIBRARY.check()
     patches.method(AbstractConnection, "send_packed_command", send_packed_command)
     patches.method(AbstractConnection, "read_response", read_response)
     patches.method(AbstractConnection, "can_read", can_read)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.redis.connections import Gated
-from lost_update_lab.memo.playing import Standing
 from lost_update_lab.model.commands import Op
-from lost_update_lab.runs.place import Here
-from lost_update_lab.schedule import faults
+from lost_update_lab.model.workers import Standing, Task
+from lost_update_lab.schedule import faults, pending
+from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import WAITS
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import readable
@@ -19,12 +20,13 @@ NEWS_WITHIN = 0.001
 CONFIRMED_WITHIN = 60.0
 
 
-def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | None) -> Standing:
+def until_readable(
+    world: World, task: Task, connection: Any, gated: Gated, seconds: float | None
+) -> Standing:
     """Ends when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
-    run, task = place.run, place.task
     op = gated.op
-    sure = op is not None and _will_be_confirmed(place, gated.server, op.text)
-    if connection._parser.can_read(CONFIRMED_WITHIN if sure else NEWS_WITHIN):
+    sure = op is not None and _will_be_confirmed(world, task, gated.server, op.text)
+    if redis_py.answers_within(connection, CONFIRMED_WITHIN if sure else NEWS_WITHIN):
         return
     gated.asked = None  # when its reply comes is up to others
     gated.server.barrier()
@@ -34,7 +36,7 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
     def expire() -> None:
         if subscription:
             over.append(True)
-            run.wake(task, run.now)
+            world.wake(task, world.now)
         else:
             gated.server.unblock(gated.number)
 
@@ -44,18 +46,18 @@ def until_readable(place: Here, connection: Any, gated: Gated, seconds: float | 
             task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
         task.session = connection
         task.expire = expire
-        yield from run.blocked(task, seconds, polls)
+        yield from pending.blocked(world, task, seconds, polls)
         polls = False
 
 
-def _will_be_confirmed(place: Here, server: RedisServer, command: str) -> bool:
+def _will_be_confirmed(world: World, task: Task, server: RedisServer, command: str) -> bool:
     """Is it a WAIT, or WAITAOF, for replicas that are all there, and follow?"""
     name, *numbers = command.split(" ")
     if name.encode() not in WAITS:
         return False
     server.confirming.add(name)
     if server.lags:
-        faults.charge(place.run, server.name)
-        place.task.worker.struck = True
+        faults.charge(world, server.name)
+        task.worker.struck = True
         return False
     return int(numbers[-2]) <= len(server.replica.processes)

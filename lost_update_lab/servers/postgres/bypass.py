@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import ExecStatus
 
-from lost_update_lab.gates.postgres.connections import made
+from lost_update_lab.servers.connections_before import existing
 
 #: an unlogged table, and a trigger that fires at every login
 WATCH = b"""
@@ -24,6 +24,10 @@ SELECT pid, coalesce(nullif(application_name, ''), 'a client') || ' (process ' |
     || ', ' || coalesce(query_start::text, '') || ')'
 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 """
+
+
+#: process ids of the sessions that psycopg has made in this process since the gates were put up
+_made: set[int] = set()
 
 
 class Strangers:
@@ -50,3 +54,12 @@ class Strangers:
 
     def _sessions(self) -> dict[int, str]:
         return dict(self.admin.execute(SESSIONS).fetchall())
+
+
+def made(look: bool = False) -> set[int]:
+    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
+    `look` for those that were there before."""
+    for connection in existing(psycopg.Connection) if look else ():
+        if not connection.closed:
+            _made.add(connection.info.backend_pid)
+    return _made

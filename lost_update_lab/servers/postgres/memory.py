@@ -9,8 +9,8 @@ from typing import NamedTuple
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
-from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server_memory import Known, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, changes_nothing, draws_number

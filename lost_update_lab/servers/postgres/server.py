@@ -9,16 +9,16 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.server_memory import Seen, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.postgres.bypass import Strangers
-from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
+from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memory import Answers, KnownPostgres, asks_for_more
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
 from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
-from lost_update_lab.servers.postgres.waiting_line import Line
 
 NAME = "postgres"
 #: runs of which at least one is looked at for locks that outlast a transaction, whatever its commands say
@@ -192,7 +192,7 @@ class PostgresServer(Plain):
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
             connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
             connection.explorer_isolation = None
-            connection._num_transactions = 0  # of `with transaction()` blocks that a cut left
+            driver.forget_blocks(connection)
         self._proved()
         if surely:
             self._unproved, self._proving = 0, True

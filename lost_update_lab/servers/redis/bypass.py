@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from redis.connection import AbstractConnection
+
+from lost_update_lab.adapters import redis_py
+from lost_update_lab.servers.connections_before import existing
+from lost_update_lab.servers.redis.wire import address
+
 Clients = dict[int, dict[str, str]]
+#: address of a server → numbers of the connections that were made to it
+_made: dict[str, set[int]] = {}
 
 
 class Strangers:
@@ -34,8 +42,6 @@ class Strangers:
         return f"{unknown} clients came to {self.name} past the gates, and left again" if unknown > 0 else ""
 
     def _ours(self, look: bool = False) -> set[int]:
-        from lost_update_lab.gates.redis.connections import made
-
         return made(self.address, look)
 
     def _clients(self) -> dict[int, dict[str, str]]:
@@ -54,3 +60,23 @@ class Strangers:
     def _connections_received(self) -> int:
         info = self.ask("INFO", "stats").decode()
         return int(info.split("total_connections_received:")[1].split("\r\n")[0])
+
+
+def note(connection: Any) -> None:
+    """Ask for its number, CLIENT ID: by it the server's list of clients tells who went around the gates."""
+    redis_py.send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
+    connection.explorer_number = number = int(redis_py.read(connection))
+    _made.setdefault(address(connection), set()).add(number)
+
+
+def made(target: str, look: bool = False) -> set[int]:
+    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
+    were put up; `look` for those that were there before. Connections to other servers are left alone."""
+    for connection in existing(AbstractConnection) if look else ():
+        if (
+            redis_py.socket(connection)
+            and not hasattr(connection, "explorer_number")
+            and address(connection) == target
+        ):
+            note(connection)
+    return _made.setdefault(target, set())

@@ -1,12 +1,18 @@
-"""Redis as it is known: the same command, sent while the same keys are there, is answered in the same way."""
+"""Redis as it is known: the same command, sent while the same keys are there, is answered in the same way.
+
+Not those whose answer depends on other clients, on chance, on real time, or on what no look at the keys shows: consumer
+groups, fields with an end of their own, other databases, the order in a set. WAIT and WAITAOF are, while the replicas
+follow.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from lost_update_lab.memo.playing import Unanswered
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server_memory import Known, Seen, Who
 from lost_update_lab.servers.redis.commands import WAITS
 
@@ -15,6 +21,20 @@ _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 #: what these two answer is worked out, each time, of when the lease ends
 COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"
+
+
+_REPEATABLE = frozenset(
+    b"APPEND COPY DECR DECRBY DEL DELIFEQ DISCARD ECHO EVAL EVALSHA EXEC EXISTS EXPIRE GET GETBIT GETDEL "
+    b"GETEX GETRANGE GETSET HDEL HEXISTS HGET HGETALL HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HSET "
+    b"HSETNX HVALS INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM "
+    b"LSET LTRIM MGET MSET MSETNX MULTI PERSIST PEXPIRE PING PSETEX PTTL PUBLISH RENAME RENAMENX RPOP "
+    b"RPOPLPUSH RPUSH RPUSHX SADD SCARD SET SETBIT SETEX SETNX SETRANGE SISMEMBER SMISMEMBER SREM STRLEN "
+    b"TIME TTL TYPE UNLINK WAIT WAITAOF ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZPOPMAX ZPOPMIN ZRANGE "
+    b"ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANK ZSCORE".split()
+)
+_CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
+_CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
+_CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
 
 class Answer(NamedTuple):
@@ -201,3 +221,18 @@ def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> b
     if queued is None or name == b"MULTI" or queued:
         return None if queued is None else queued + sent
     return b""
+
+
+def repeatable(words: Sequence[bytes], script: bytes | None) -> bool:
+    """Is it answered in the same way whenever the same keys are there, with the same values?
+
+    `script`: the text of the one that the command calls; None: it is not known, or none is called."""
+    name = words[0].upper()
+    if name not in _REPEATABLE:
+        return False
+    if name not in (b"EVAL", b"EVALSHA"):
+        return True
+    if script is None or _CHANCE.search(script):
+        return False
+    called = _CALLED.findall(script)
+    return len(called) == len(_CALL.findall(script)) and all(each.upper() in _REPEATABLE for each in called)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from lost_update_lab.gates.clocks import EPOCH
+from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.servers.redis.commands import packed
 
 _ASKS = (b"TIME", b"TTL")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -21,7 +22,6 @@ from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.server_memory import Seen
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import beside
-from lost_update_lab.servers.redis import sessions as redis_sessions
 from lost_update_lab.servers.redis.bypass import Strangers
 from lost_update_lab.servers.redis.commands import for_ever, shown
 from lost_update_lab.servers.redis.memory import Answers, KnownRedis, name_of
@@ -193,16 +193,21 @@ class RedisServer(Plain):
         self._ask = True
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
-        """One that has neither a place in a queue nor a subscription is ended only if its client shall notice."""
-        redis_sessions.end(self.ask, sessions, cut)
+        """The server forgets their places in queues, and their subscriptions. One that has neither is ended only if its
+        client shall notice (`cut`): to connect again costs more than a schedule."""
+        for gated in _gates(sessions):
+            if gated.number > 0 and (cut or gated.op or gated.mode or gated.listens):
+                with suppress(redis.ResponseError):
+                    self.ask("CLIENT", "KILL", "ID", gated.number)
+                gated.number = -1
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """What a WATCH has seen, and who listens, is no part of the contents."""
-        return op.reads or not any(gate.mode for gate in redis_sessions.gates((*own, *others)))
+        return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in redis_sessions.gates(sessions))
+        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in _gates(sessions))
 
     # -- the replica ----------------------------------------------------------------------------------------------
 
@@ -237,3 +242,8 @@ class RedisServer(Plain):
     def close(self) -> None:
         self._connection.disconnect()
         self.admin.close()
+
+
+def _gates(sessions: Sequence[Any]) -> list[Any]:
+    """What the gates know of these connections (redis/connections.py)."""
+    return [found for connection in sessions if (found := getattr(connection, "explorer", None))]

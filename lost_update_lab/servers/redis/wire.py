@@ -7,6 +7,8 @@ from typing import Any
 
 import redis
 
+from lost_update_lab.adapters import redis_py
+
 
 def address(connection: Any) -> str:
     """Where a client's connection goes."""
@@ -17,7 +19,7 @@ def address(connection: Any) -> str:
 def readable(connection: Any) -> bool:
     """Is there something to read, or the end of the connection?"""
     try:
-        return not connection._sock or bool(connection._parser.can_read(0))
+        return not redis_py.socket(connection) or redis_py.answers_within(connection, 0)
     except redis.ConnectionError:
         return True
 

@@ -1,0 +1,105 @@
+"""Everything private that the gates use of psycopg. Nothing else of this package names any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import transaction
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
+
+from lost_update_lab.adapters.versions import Library, Names
+
+#: as psycopg has them, without a gate: `wait` drives every generator that talks to the server
+wait: Any = psycopg.Connection.wait
+connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+
+#: names of its generators
+EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
+    "_execute_gen",
+    "_commit_gen",
+    "_rollback_gen",
+    "_enter_gen",
+    "_exit_gen",
+)
+#: … what one of the program's own is called here
+STATEMENT = "statement"
+#: … of those that send nothing
+SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
+
+_CONNECTION = (
+    "wait",
+    "connect",
+    "_get_tx_start_command",
+    "_start_query",
+    "_pipeline",
+    "_closed",
+    "_num_transactions",
+)
+LIBRARY = Library(
+    "psycopg",
+    "psycopg",
+    ("3.3",),
+    [
+        Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
+        Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls")),
+        Names(psycopg.Cursor._execute_gen, ("self", "query", "params")),
+        Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
+        Names(transaction.Transaction._enter_gen, ("self",)),
+        Names(transaction.Transaction._exit_gen, ("self", "exc_type")),
+        Names(PostgresQuery, ("convert", "query", "params", "types", "formats")),
+    ],
+)
+
+
+def given_to(generator: Any) -> dict[str, Any]:
+    """What a generator that has not begun was called with, by the names of its arguments."""
+    return dict(generator.gi_frame.f_locals) if generator.gi_frame else {}
+
+
+def kind_of(generator: Any, given: Mapping[str, Any]) -> str:
+    """Its name, as above. A generator of the program's own that is given a `query` and its `params`, as psycopg's is,
+    executes one statement, and begins a transaction before it if need be: STATEMENT."""
+    frame = generator.gi_frame
+    foreign = frame is not None and not frame.f_globals["__name__"].startswith("psycopg")
+    return STATEMENT if foreign and "query" in given and "params" in given else str(generator.__name__)
+
+
+def begin_command(connection: Any) -> bytes:
+    """The words by which it begins a transaction by itself."""
+    return bytes(connection._get_tx_start_command())
+
+
+def begin(connection: Any) -> Any:
+    """The generator that sends these."""
+    return connection._start_query()
+
+
+def is_outermost(block: Any) -> bool:
+    """Of `with connection.transaction()` blocks, when they end: BEGIN and COMMIT, or a savepoint?"""
+    return bool(block._outer_transaction)
+
+
+def in_pipeline(connection: Any) -> bool:
+    return bool(getattr(connection, "_pipeline", None))
+
+
+def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQuery:
+    """The statement as the cursor sends it, or would have."""
+    if found := cursor._query:
+        return found
+    query = cursor._query_cls(Transformer.from_context(cursor))
+    query.convert(given["query"], given.get("params"))
+    return query
+
+
+def give_back(connection: Any, pgconn: Any) -> None:
+    """It has its session again, after it was shown a closed one."""
+    connection.pgconn, connection._closed = pgconn, False
+
+
+def forget_blocks(connection: Any) -> None:
+    """No `with connection.transaction()` is open: one that was cut off is still counted."""
+    connection._num_transactions = 0

@@ -1,0 +1,74 @@
+"""Everything private that the gates use of redis-py. Nothing else of this package names any of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis.client
+import redis.connection
+from redis.connection import AbstractConnection, BlockingConnectionPool, ConnectionPool
+
+from lost_update_lab.adapters.versions import Library, Names
+
+#: as redis-py has them, without a gate
+send: Any = AbstractConnection.send_packed_command
+read: Any = AbstractConnection.read_response
+can_read: Any = AbstractConnection.can_read
+connect_check_health: Any = AbstractConnection.connect_check_health
+
+#: modules whose name `time` is the clock by which redis-py measures how long commands take …
+MEASURING = (redis.client, redis.connection)
+#: … in these functions, which hand it to the metrics, and to nothing else
+MEASURES = frozenset(
+    {
+        "Redis._execute_command",
+        "Redis._close_connection",
+        "PubSub._execute",
+        "PubSub._reconnect",
+        "Pipeline.execute",
+        "Pipeline.immediate_execute_command",
+        "Pipeline._disconnect_raise_on_watching",
+        "Pipeline._disconnect_reset_raise_on_watching",
+        "ConnectionPool.get_connection",
+        "BlockingConnectionPool.get_connection",
+    }
+)
+_METHODS = (
+    "send_packed_command",
+    "read_response",
+    "can_read",
+    "connect_check_health",
+    "check_health",
+    "pack_command",
+)
+
+
+def _measuring(owner: type[Any]) -> Names:
+    return Names(
+        owner, tuple(name.split(".")[1] for name in sorted(MEASURES) if name.split(".")[0] == owner.__name__)
+    )
+
+
+LIBRARY = Library(
+    "redis",
+    "redis-py",
+    ("8.1",),
+    [
+        Names(AbstractConnection, (*_METHODS, "_sock", "_parser")),
+        Names(redis.connection.Connection, ("host", "port")),
+        Names(redis.connection.UnixDomainSocketConnection, ("path",)),
+        *(Names(module, ("time",)) for module in MEASURING),
+        *(_measuring(owner) for owner in (redis.client.Redis, redis.client.PubSub, redis.client.Pipeline)),
+        *(_measuring(owner) for owner in (ConnectionPool, BlockingConnectionPool)),
+    ],
+)
+
+
+def socket(connection: Any) -> Any:
+    """None: it is not connected. Another one than before: it has connected again."""
+    return connection._sock
+
+
+def answers_within(connection: Any, seconds: float) -> bool:
+    """Is there something to read, within this time? Raises redis.ConnectionError."""
+    return bool(connection._parser.can_read(seconds))

@@ -1,0 +1,55 @@
+"""Which versions of a client library were tested with the gates? Has the installed one all that they use?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+
+class Names(NamedTuple):
+    """Private names of one class, or of one function's arguments."""
+
+    owner: Any
+    names: tuple[str, ...]
+
+    def missing(self) -> Iterator[str]:
+        where = getattr(self.owner, "__qualname__", str(self.owner))
+        known = _arguments(self.owner) if hasattr(self.owner, "__code__") else _attributes(self.owner)
+        return (f"{where}.{name}" for name in self.names if name not in known)
+
+
+class Library(NamedTuple):
+    """`tested`: the versions, by their first two numbers. `names`: everything private that the gates use of it."""
+
+    distribution: str
+    called: str
+    tested: tuple[str, ...]
+    names: Sequence[Names]
+
+    def check(self) -> None:
+        """Raise RuntimeError if the library has moved something that the gates use; warn of an untested version."""
+        found = version(self.distribution)
+        tested = f"the explorer's gates were tested with {self.called} {' and '.join(self.tested)}"
+        missing = [name for names in self.names for name in names.missing()]
+        if missing:
+            raise RuntimeError(
+                f"{self.called} {found} has no {', '.join(missing)}: {tested}. Install one of these"
+            )
+        if ".".join(found.split(".")[:2]) not in self.tested:
+            warnings.warn(f"{self.called} {found} is untested: {tested}", RuntimeWarning, stacklevel=2)
+
+
+def _arguments(function: Any) -> frozenset[str]:
+    return frozenset(function.__code__.co_varnames)
+
+
+def _attributes(owner: Any) -> frozenset[str]:
+    """What the class, or module, has, and what its methods name: that includes what only an instance has."""
+    found: set[str] = set(dir(owner))
+    for each in getattr(owner, "__mro__", ()):
+        for member in vars(each).values():
+            if code := getattr(getattr(member, "__func__", member), "__code__", None):
+                found.update(code.co_names)
+    return frozenset(found)

@@ -1,0 +1,115 @@
+"""What a thread stands before besides commands, and how what it does is done in its place, without a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from lost_update_lab.memo.recording import Event, Recording
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.effects import DRAW, LOOK, NOTIFY, START, WALL
+from lost_update_lab.model.workers import Standing, Task
+from lost_update_lab.schedule import pending, retries
+from lost_update_lab.schedule.world import World
+
+
+@dataclass(slots=True)
+class Waiting:
+    """`key`: what for, by its name in the recording."""
+
+    key: tuple[str, int, int]
+    seconds: float | None
+    text: str
+
+    def same(self) -> Hashable:
+        seconds = (
+            None if self.seconds is None else round(self.seconds, 6)
+        )  # times are in µs, and seconds are floats
+        return self.key, seconds, self.text
+
+    def play(self, world: World, task: Task, recording: Recording) -> Standing:
+        return pending.waiting(world, task, world.key(task.worker, self.key), self.seconds, self.text)
+
+    def stand(self, world: World, task: Task) -> None:
+        pending.wait(world, task, world.key(task.worker, self.key), self.seconds, self.text)
+
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        pending.waited(world, task)
+
+
+@dataclass(slots=True)
+class Begins:
+    """The worker has sent nothing yet, and is about to look at a clock. It may come as late as it likes; then it has
+    begun."""
+
+    def same(self) -> Hashable:
+        return "begins"
+
+    def play(self, world: World, task: Task, recording: Recording | None = None) -> Standing:
+        self._stand(world, task)
+        yield
+        pending.hear(world, task, "begun")
+
+    def _stand(self, world: World, task: Task) -> None:
+        pending.stand(world, task, Op("", "begins", b"begins", reads=True))
+
+    def stand(self, world: World, task: Task) -> None:
+        self._stand(world, task)
+
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        pending.hear(world, task, "begun")
+
+
+@dataclass(slots=True)
+class Ended:
+    """The thread is at its end; a main thread has an answer."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+    def same(self) -> Hashable:
+        return type(self.result), type(self.error), str(self.error)
+
+    def play(self, world: World, task: Task, recording: Recording) -> Standing:
+        self._answer(task)
+        return
+        yield
+
+    def _answer(self, task: Task) -> None:
+        if task.main:
+            task.worker.result, task.worker.error = self.result, self.error
+
+    def stand(self, world: World, task: Task) -> None:
+        self._answer(task)
+        pending.end(world, task)
+
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        raise AssertionError("it has ended")
+
+
+def player(world: World, task: Task, recording: Recording) -> Standing:
+    """What `task` does, from its begin to its end. Raises Unknown."""
+    event: Event | None = None
+    while not isinstance(event, Ended):
+        segment = recording.next(world, task)
+        for effect in segment.effects:
+            if begun := do(world, task, *effect):
+                begun.steps = player(world, begun, recording)
+        event, task.heard = segment.event, None
+        yield from event.play(world, task, recording)
+
+
+def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
+    """What a thread does besides. → the thread that it starts, if it does"""
+    if kind in (LOOK, WALL):
+        world.wall_clock_read |= kind == WALL
+        task.history.look(world.now)
+    elif kind == DRAW:
+        retries.draw(task, *details)
+    elif kind == START:
+        return world.new_thread(task.worker)
+    elif kind == NOTIFY:
+        key, count = details
+        world.notify(world.key(task.worker, key), count)
+    return None

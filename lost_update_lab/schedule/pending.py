@@ -1,0 +1,91 @@
+"""What a thread is about to do, and what it is told when it has done it: the rules at a gate, whoever stands there.
+
+A thread stands before a command, waits in its own process, or is blocked in a server. What is `Standing` stops where
+the thread stands still, and goes on when it is its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.workers import Halt, Standing, State, Task
+from lost_update_lab.schedule import polls, retries, virtual_time
+from lost_update_lab.schedule.world import World
+
+
+def standing(world: World, task: Task, op: Op) -> Standing:
+    """Stand before `op` until it is this task's turn."""
+    stand(world, task, op)
+    yield
+
+
+def stand(world: World, task: Task, op: Op) -> None:
+    if world.ending:
+        raise Halt
+    task.op, task.state, task.fresh = op, State.READY, True
+
+
+def waiting(world: World, task: Task, key: object, seconds: float | None, text: str) -> Standing:
+    """Wait for `key`, or for the time. → did `key` come?"""
+    wait(world, task, key, seconds, text)
+    yield
+    return waited(world, task)
+
+
+def wait(world: World, task: Task, key: object, seconds: float | None, text: str) -> None:
+    if world.ending:
+        raise Halt
+    task.op = Op("", text, text.encode())
+    task.key, task.notified, task.state, task.fresh = key, False, State.WAIT, True
+    polls.close(world, task, seconds)
+
+
+def waited(world: World, task: Task) -> bool:
+    what = "woken" if task.notified else "again" if retries.again(world, task) else "time"
+    task.history.add(what.encode())
+    hear(world, task, what)
+    return task.notified
+
+
+def blocked(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> Standing:
+    """The server lets this task's command wait. Ends when it may look for its reply again. `in_vain`: it will do
+    something else when the time is over, so what it did until now was a round."""
+    block(world, task, seconds, in_vain)
+    yield
+
+
+def block(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> None:
+    task.state = State.BLOCKED
+    if in_vain:
+        polls.close(world, task, seconds)
+    else:
+        polls.until(world, task, seconds)
+    world.waiting_line.append(task)
+
+
+def hear(world: World, task: Task, what: Hashable) -> None:
+    """The task is told this. Whatever it does until its next gate follows from it, and from the clocks."""
+    task.heard = what
+    retries.hear(world, task, what)
+    if world.recorder:
+        world.recorder.heard(task)
+
+
+def tell(world: World, task: Task, op: Op, reply: str) -> None:
+    """Write down a command and its reply for those who read the schedule."""
+    task.history.sent.append(op.text)
+    retries.send(task, op.identity)
+    world.record(task.worker.name, task.name, "step", op.text, reply)
+
+
+def end(world: World, task: Task) -> None:
+    """The thread is at its end."""
+    if task.alive:
+        task.state = State.DONE
+    if task.main:
+        others = (w for w in world.workers if w is not task.worker)
+        task.worker.alone = all(virtual_time.is_outside(other) for other in others)
+    world.progress()
+    if not world.ending:
+        world.notify(task)

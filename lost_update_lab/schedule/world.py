@@ -1,0 +1,154 @@
+"""What is true now in a schedule: workers, time, servers, the faults that were spent. No thread, no search.
+
+The rules that change it stand beside it in this folder, each a function of a `World`. Who executes a schedule
+(runs/run.py, with real threads) and who computes one (runs/in_memory_run.py) have a `World` to go on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from math import inf
+from typing import Protocol
+
+from lost_update_lab.model.bounds import Bounds, Fault, Reduction
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.server import Server
+from lost_update_lab.model.subject import Ending
+from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.workers import State, Task, Worker
+
+
+class Listener(Protocol):
+    """Hears what a thread is told while its real code runs (memo/recording.py)."""
+
+    def heard(self, task: Task) -> None: ...
+
+
+class Places(Protocol):
+    """Knows where each thread is in what it does (memo/recording.py)."""
+
+    def rests(self, task: Task, guessed: bool) -> None: ...
+
+
+class World:
+    """The state of one schedule. Times are in µs of virtual time."""
+
+    def __init__(
+        self, workers: Sequence[Worker], servers: dict[str, Server], bounds: Bounds, choose: Chooser
+    ) -> None:
+        self.workers, self.servers, self.bounds, self.choose = workers, servers, bounds, choose
+        self.know_tasks()
+        self.full = bounds.reduction is Reduction.FULL
+        # -- time
+        self.now = 0
+        self.progress_at = 0  # when something last happened that was no poll in vain
+        self.longest = 0  # lease or wait: as far as is known
+        self.patience = bounds.patience  # for how much longer polls in vain are watched
+        self.leases_stand = False  # an experiment on the waiters (poll_watch.py): no lease ends
+        self.wall_clock_read = self.looks = False  # by a worker; in the runs before the search
+        # -- who is where
+        self.last: Task | None = None  # who went last
+        self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
+        self.deadlock: list[Task] = []
+        # -- faults
+        self.spent: list[Fault] = []
+        self.charged: set[str] = set()  # servers whose failover is among them (faults.charge)
+        self.touched = set(servers)  # where something has happened since faults were last offered
+        self.applicable: set[Fault] = set()
+        # -- polls: for how long each kind in vain was watched in earlier runs (virtual_time.wakes_at), and in this one.
+        # The chooser exchanges `watched`, so that a path is repeated as it was first walked.
+        self.watched: dict[bytes, int] = {}
+        self.learned: dict[bytes, int] = {}
+        self.collapsed = False  # a poll in vain was taken for the one before
+        self.beyond = False  # … when nobody else was due: from then on not each of them branches
+        # -- how far it is, and how it ended
+        self.decisions = 0
+        #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
+        self.beaten = 0
+        self.follow: Callable[[World], Option] = _lost
+        self.until = inf  # when the search has to end, by time.perf_counter
+        self.stuck = self.cut = self.ending = False
+        self.error: BaseException | None = None
+        self.endings: list[Ending] = []
+        self.cold = False  # a server had to be told something that it keeps: the next run will differ
+        self.around = ""  # who went around the gates
+        # -- who reads it
+        self.steps: list[Step] = []
+        self.trace: Callable[[World, Step], None] | None = None
+        self.recording: Places | None = None  # what is known of the workers
+        self.recorder: Listener | None = None  # listens while real code runs
+        self.learns = False  # what the servers answer is noted, to be known from then on (in_memory_run.py)
+        self._keys: dict[tuple[int, Hashable], object] = {}  # by the number of the worker
+
+    # -- who is there ---------------------------------------------------------------------------------------------
+
+    def know_tasks(self) -> None:
+        self.tasks = [task for worker in self.workers for task in worker.tasks]
+        self._named = {task.name: task for task in self.tasks}
+
+    def task(self, name: str) -> Task:
+        return self._named[name]
+
+    def worker(self, name: str) -> Worker:
+        return next(worker for worker in self.workers if worker.name == name)
+
+    def new_thread(self, worker: Worker) -> Task:
+        task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=self.now)
+        worker.tasks.append(task)
+        self.know_tasks()
+        return task
+
+    def key(self, worker: Worker, name: tuple[str, int, int]) -> object:
+        """What a recorded name stands for in this run."""
+        if name[0] == "task":
+            return worker.tasks[name[1]]
+        return self._keys.setdefault((worker.index, name), object())
+
+    # -- what everybody can see -----------------------------------------------------------------------------------
+
+    def shared(self) -> bytes:
+        """What everybody could see now, as a digest, whatever time the leases have left."""
+        return b"|".join(server.contents() for server in self.servers.values())
+
+    def leases(self) -> dict[tuple[str, str], int]:
+        """When each lease ends, by its server and its key."""
+        return {
+            (server.name, key): end
+            for server in self.servers.values()
+            for key, end in server.leases().items()
+        }
+
+    # -- what happens ---------------------------------------------------------------------------------------------
+
+    def wake(self, task: Task, due: int) -> None:
+        if task in self.waiting_line:
+            self.waiting_line.remove(task)
+        task.state, task.until, task.key, task.due = State.RUN, None, None, due
+
+    def notify(self, key: object, count: int | None = None) -> list[Task]:
+        """Wake those who wait for `key`, the first `count` of them. → those"""
+        waiting = [t for t in self.tasks if t.state is State.WAIT and t.key is key and not t.notified]
+        for task in waiting[:count]:
+            task.notified = True
+            self.wake(task, self.now)
+        return waiting[:count]
+
+    def progress(self) -> None:
+        """Something has happened that was no poll in vain."""
+        self.progress_at = self.now
+        for task in self.tasks:
+            task.history.attempts = task.history.changes = 0
+
+    def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:
+        """Write down a step for those who read the schedule."""
+        self.steps.append(step := Step(self.now, worker, task, kind, command, reply, len(self.spent)))
+        if self.trace:
+            self.trace(self, step)
+
+
+#: which of the options is taken
+Chooser = Callable[[World, Sequence[Option]], int]
+
+
+def _lost(world: World) -> Option:
+    raise NotImplementedError
