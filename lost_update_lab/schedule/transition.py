@@ -39,7 +39,7 @@ def _decide(world: World) -> Option | None:
     """What comes next. None: the run is over."""
     world.decisions += 1
     _still_bounded(world)
-    if world.decisions <= world.beaten:
+    if world.follow and world.decisions <= world.beaten:
         return world.follow(world)
     options = enabled.options(world)
     if not options:

@@ -7,6 +7,7 @@ The rules that change it stand beside it in this folder, each a function of a `W
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
@@ -30,55 +31,85 @@ class Places(Protocol):
     def rests(self, task: Task, guessed: bool) -> None: ...
 
 
+@dataclass(eq=False)
 class World:
     """The state of one schedule. Times are in µs of virtual time."""
 
-    def __init__(
-        self, workers: Sequence[Worker], servers: dict[str, Server], bounds: Bounds, choose: Chooser
-    ) -> None:
-        self.workers, self.servers, self.bounds, self.choose = workers, servers, bounds, choose
-        self.know_tasks()
-        self.full = bounds.reduction is Reduction.FULL
-        # -- time
-        self.now = 0
-        self.progress_at = 0  # when something last happened that was no poll in vain
-        self.longest = 0  # lease or wait: as far as is known
-        self.patience = bounds.patience  # for how much longer polls in vain are watched
-        self.leases_stand = False  # an experiment on the waiters (poll_watch.py): no lease ends
-        self.wall_clock_read = self.looks = False  # by a worker; in the runs before the search
-        # -- who is where
-        self.last: Task | None = None  # who went last
-        self.waiting_line: list[Task] = []  # blocked in a server, in the order in which they came
-        self.deadlock: list[Task] = []
-        # -- faults
-        self.spent: list[Fault] = []
-        self.charged: set[str] = set()  # servers whose failover is among them (faults.charge)
-        self.touched = set(servers)  # where something has happened since faults were last offered
-        self.applicable: set[Fault] = set()
-        # -- polls: for how long each kind in vain was watched in earlier runs (virtual_time.wakes_at), and in this one.
-        # The chooser exchanges `watched`, so that a path is repeated as it was first walked.
-        self.watched: dict[bytes, int] = {}
-        self.learned: dict[bytes, int] = {}
-        self.collapsed = False  # a poll in vain was taken for the one before
-        self.beyond = False  # … when nobody else was due: from then on not each of them branches
-        # -- how far it is, and how it ended
-        self.decisions = 0
-        #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
-        self.beaten = 0
-        self.follow: Callable[[World], Option] = _lost
-        self.until = inf  # when the search has to end, by time.perf_counter
-        self.stuck = self.cut = self.ending = False
-        self.error: BaseException | None = None
-        self.endings: list[Ending] = []
-        self.cold = False  # a server had to be told something that it keeps: the next run will differ
-        self.around = ""  # who went around the gates
-        # -- who reads it
-        self.steps: list[Step] = []
-        self.trace: Callable[[World, Step], None] | None = None
-        self.recording: Places | None = None  # what is known of the workers
-        self.recorder: Listener | None = None  # listens while real code runs
-        self.learns = False  # what the servers answer is noted, to be known from then on (in_memory_run.py)
+    workers: Sequence[Worker]
+    servers: dict[str, Server]
+    bounds: Bounds
+    choose: Chooser
+
+    # -- time
+    now: int = 0
+    #: when something last happened that was no poll in vain
+    progress_at: int = 0
+    #: lease or wait, as far as is known
+    longest: int = 0
+    #: for how much longer polls in vain are watched
+    patience: int = field(init=False)
+    #: an experiment on the waiters (poll_watch.py): no lease ends
+    leases_stand: bool = False
+    #: by a worker; in the runs before the search
+    wall_clock_read: bool = False
+    looks: bool = False
+
+    # -- who is where
+    #: who went last
+    last: Task | None = None
+    #: blocked in a server, in the order in which they came
+    waiting_line: list[Task] = field(default_factory=list)
+    deadlock: list[Task] = field(default_factory=list)
+
+    # -- faults
+    spent: list[Fault] = field(default_factory=list)
+    #: servers whose failover is among them (faults.charge)
+    charged: set[str] = field(default_factory=set)
+    #: where something has happened since faults were last offered
+    touched: set[str] = field(init=False)
+    applicable: set[Fault] = field(default_factory=set)
+
+    # -- polls: for how long each kind in vain was watched in earlier runs (virtual_time.wakes_at), and in this one.
+    #: The chooser exchanges it, so that a path is repeated as it was first walked.
+    watched: dict[bytes, int] = field(default_factory=dict)
+    learned: dict[bytes, int] = field(default_factory=dict)
+    #: a poll in vain was taken for the one before
+    collapsed: bool = False
+    #: … when nobody else was due: from then on not each of them branches
+    beyond: bool = False
+
+    # -- how far it is, and how it ended
+    decisions: int = 0
+    #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
+    beaten: int = 0
+    follow: Callable[[World], Option] | None = None
+    #: when the search has to end, by time.perf_counter
+    until: float = inf
+    stuck: bool = False
+    cut: bool = False
+    ending: bool = False
+    error: BaseException | None = None
+    endings: list[Ending] = field(default_factory=list)
+    #: a server had to be told something that it keeps: the next run will differ
+    cold: bool = False
+    #: who went around the gates
+    around: str = ""
+
+    # -- who reads it
+    steps: list[Step] = field(default_factory=list)
+    trace: Callable[[World, Step], None] | None = None
+    #: what is known of the workers
+    recording: Places | None = None
+    #: listens while real code runs
+    recorder: Listener | None = None
+    #: what the servers answer is noted, to be known from then on (in_memory_run.py)
+    learns: bool = False
+
+    def __post_init__(self) -> None:
+        self.full = self.bounds.reduction is Reduction.FULL
+        self.patience, self.touched = self.bounds.patience, set(self.servers)
         self._keys: dict[tuple[int, Hashable], object] = {}  # by the number of the worker
+        self.know_tasks()
 
     # -- who is there ---------------------------------------------------------------------------------------------
 
@@ -148,7 +179,3 @@ class World:
 
 #: which of the options is taken
 Chooser = Callable[[World, Sequence[Option]], int]
-
-
-def _lost(world: World) -> Option:
-    raise NotImplementedError
