@@ -11,10 +11,10 @@ from lost_update_lab.model.commands import Step
 from lost_update_lab.replay.schedule_id import encode, exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
-from lost_update_lab.runs.run import Run
 from lost_update_lab.scenarios.lines import Line, own_line
 from lost_update_lab.scenarios.operations import BREACHES, Operations
 from lost_update_lab.scenarios.wording import readable, shortened
+from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
 
 #: id → the word that it promises
@@ -66,13 +66,13 @@ class Witness:
 
     def __init__(self, stage: Stage, system: Operations) -> None:
         self.stage, self.system = stage, system
-        self.of: Run | None = None
+        self.of: World | None = None
         self.lines: list[Line | None] = []
         self.changes: list[tuple[str, ...]] = []
         self._held: Held = {}
         self._tables: dict[Table, bool] = {}
 
-    def __call__(self, run: Run, step: Step) -> None:
+    def __call__(self, run: World, step: Step) -> None:
         if run is not self.of:
             self.of, self.lines, self.changes = run, [], []
             self._tables, self._held = {}, {}

@@ -13,10 +13,10 @@ from itertools import product
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.transitions import Kind, Option
-from lost_update_lab.runs.run import Run
 from lost_update_lab.scenarios.operations import Observed, Operations
 from lost_update_lab.scenarios.outcome import Outcome
 from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule.world import World
 
 #: orders of operations that are run at most
 MOST_ORDERS = 800
@@ -56,7 +56,7 @@ class InOrder:
     def __init__(self, system: Operations, order: Sequence[int]) -> None:
         self.system, self.order = system, order
 
-    def __call__(self, run: Run, options: Sequence[Option]) -> int:
+    def __call__(self, run: World, options: Sequence[Option]) -> int:
         left = list(self.order)
         for index, done in enumerate(self.system.done):
             for _ in range(done):
