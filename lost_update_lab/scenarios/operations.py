@@ -12,10 +12,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lost_update_lab.model.endings import told_of
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.subject import STALLED, UNBROKEN, Ending, Judgement
+from lost_update_lab.model.subject import STALLED, UNBROKEN, Ending, Judgement, told_of
 from lost_update_lab.scenarios.outcome import Outcome, Told, canonical
 from lost_update_lab.scenarios.scenario import Operation, Scenario
 from lost_update_lab.scenarios.servers import Servers
