@@ -85,10 +85,10 @@ fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of request
 	$(PY) -m pytest tests/fuzz --hypothesis-profile=fuzz --timeout 3600 $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/dev.stamp  ## ruff, mypy, import-linter
+lint: $(VENV)/dev.stamp  ## ruff, mypy on all packages, and import-linter: which package may import which
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy locks lost_update_lab
+	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
 .PHONY: secrets

@@ -73,7 +73,7 @@ def switch(label: str, text: str, *, initial: bool = False) -> forms.BooleanFiel
 class ImportForm(forms.Form):
     """`cleaned_data["uploads"]`: the chosen files, or the samples when their button was pressed."""
 
-    files = FilesField(label="Files", required=False)
+    files = FilesField(label="Files", required=False)  # type: ignore[assignment]  # the field hides Form.files
     book = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget, label="Into")
     strategy = forms.ChoiceField(
         required=False,
@@ -93,12 +93,13 @@ class ImportForm(forms.Form):
 
     def __init__(self, *args: Any, book: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["book"].choices = [("", "A fresh book"), *_books(book)]
+        choices: dict[str, Any] = self.fields  # Field itself has none
+        choices["book"].choices = [("", "A fresh book"), *_books(book)]
         self.fields["book"].initial = book
         others = [(slug, f"{found.title} ({slug})") for slug, found in known().items() if slug not in CARD]
-        self.fields["store"].choices = [(slug, slug) for slug in STORES if _is_here(slug)]
+        choices["store"].choices = [(slug, slug) for slug in STORES if _is_here(slug)]
         card = [(slug, known()[slug].title) for slug in CARD]
-        self.fields["strategy"].choices = [("Six to begin with", card), ("Further strategies", others)]
+        choices["strategy"].choices = [("Six to begin with", card), ("Further strategies", others)]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

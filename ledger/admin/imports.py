@@ -133,7 +133,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return redirect("admin:ledger_importrun_change", run.pk)
 
     def _run(self, request: HttpRequest, run_id: Any) -> ImportRun:
-        run = self.get_object(request, str(run_id))
+        run: ImportRun | None = self.get_object(request, str(run_id))
         if run is None:
             raise Http404(f"no import {run_id}")
         if not self.has_view_permission(request, run):

@@ -8,7 +8,8 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
-from procrastinate.contrib.django.admin import models as queue  # from the module that registers them
+from procrastinate.contrib.django import admin as _of_the_queue  # noqa: F401  it registers what is unregistered here
+from procrastinate.contrib.django import models as queue
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -19,7 +20,7 @@ for model in (User, Group, queue.ProcrastinateJob):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes none at run time
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

@@ -104,7 +104,11 @@ def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
     told = "ask again with the same key" if _is_a_posting(request) else "look at the server's log"
     match, ours = request.resolver_match, settings.EXTRA_LOCKS
     with suppress(DatabaseError):
-        book = Book.objects.filter(pk=match.kwargs.get("book_id")).first() if match else None
+        book = (
+            Book.objects.filter(pk=match.kwargs["book_id"]).first()
+            if match and "book_id" in match.kwargs
+            else None
+        )
         if book and ":" in book.strategy and book.strategy not in ours:
             told = str(error)[:WORDS]
     return _problem(request, 500, f"{type(error).__name__}: {told}", "unknown")
@@ -136,7 +140,7 @@ def strategies(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 @api.post("books", response={201: schemas.BookOut})
-def create_book(request: HttpRequest, body: schemas.BookIn) -> Status:
+def create_book(request: HttpRequest, body: schemas.BookIn) -> Status[Any]:
     """Open a book: its strategy is bound to it here, once."""
     try:
         book = open_book(body.strategy, body.opened(), store=body.store, name=body.name, values=body.settings)
@@ -174,7 +178,7 @@ def create_posting(
     body: schemas.PostingIn,
     response: HttpResponse,
     idempotency_key: Annotated[str, Header(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")],
-) -> Status:
+) -> Status[Any]:
     """Deposit (amount above 0), withdraw (below 0), or transfer (several lines), once for each key."""
     posting = Posting(
         idempotency_key, tuple(Line(x.account, x.amount) for x in body.all_lines()), body.description

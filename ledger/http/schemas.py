@@ -78,7 +78,9 @@ class PostingIn(Strict):
 
     def all_lines(self) -> list[LineIn]:
         """Return the posting's lines, whichever form was given."""
-        return self.lines or [LineIn(account=self.account, amount=self.amount)]
+        if self.account is None or self.amount is None:
+            return self.lines
+        return [LineIn(account=self.account, amount=self.amount)]
 
 
 class StrategyOut(Schema):

@@ -20,6 +20,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import Error, connections, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
@@ -100,7 +101,7 @@ def kept(chunk: ImportChunk) -> Iterator[None]:
         thread.join()
 
 
-def _lease(chunk: ImportChunk) -> Now:
+def _lease(chunk: ImportChunk) -> Combinable:
     """Until when: no shorter than one posting of a patient book may take, or its answer would never count."""
     patience = chunk.batch.book.settings.get("timeout") or 0.0
     return Now() + timedelta(seconds=settings.IMPORT_LEASE + patience)

@@ -32,7 +32,7 @@ from ledger.models import Account, Book
 from ledger.models.sequence import blocks
 from ledger.posting import Line, Posting, Refused
 from ledger.stores import KeyTaken
-from ledger.stores.sql import key_taken
+from ledger.stores.rows import key_taken
 
 __all__ = ["Posted", "post_lines"]
 
@@ -88,7 +88,7 @@ def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
     """Lock the accounts and read them, by number."""
     rows = Account.objects.select_for_update().filter(book=book, number__in=numbers).order_by("number")
     found = {
-        number: Running(pk, number, floor, balance, head and head.bytes)
+        number: Running(pk, number, floor, balance, head.bytes if head else None)
         for number, pk, floor, balance, head in rows.values_list("number", "pk", "floor", "balance", "head")
     }
     if unknown := numbers - found.keys():

@@ -67,7 +67,7 @@ class CentreLock(TableLock):
         taken = {"status": LockRecord.Status.LOCKED, "deadline": now + timedelta(seconds=self.lease)}
         if record is None:
             self.records.create(name=self.name, **taken)
-        elif record.status == LockRecord.Status.LOCKED and record.deadline > now:
+        elif record.status == LockRecord.Status.LOCKED and record.deadline and record.deadline > now:
             self.records.filter(name=self.name).update(count=F("count") + 1)
             return False
         else:

@@ -111,7 +111,8 @@ def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
     read = list(entries)
     if not read:
         return []
-    node = chain.node = as_is if isinstance(read[0].id, bytes) else by_int
+    node: Callable[[Any], Node] = as_is if isinstance(read[0].id, bytes) else by_int
+    chain.node = node
     rows = chain.rows = {node(row.id): row for row in read}
     if len(rows) < len(read):
         rows = chain.rows = _first_ones(chain, read)

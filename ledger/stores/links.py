@@ -46,11 +46,17 @@ class Link(NamedTuple):
     account: int
 
     def whole(self) -> EntryRow:
-        return EntryRow(*self[:-1])._replace(
-            id=UUID(bytes=self.id),
-            parent=UUID(bytes=self.parent) if self.parent else None,
-            read_at=SERVER_EPOCH + timedelta(microseconds=self.read_at),
-            written_at=SERVER_EPOCH + timedelta(microseconds=self.written_at),
+        return EntryRow(
+            UUID(bytes=self.id),
+            self.key,
+            self.amount,
+            self.balance_before,
+            self.balance_after,
+            UUID(bytes=self.parent) if self.parent else None,
+            self.worker,
+            SERVER_EPOCH + timedelta(microseconds=self.read_at),
+            SERVER_EPOCH + timedelta(microseconds=self.written_at),
+            self.seq,
         )
 
 

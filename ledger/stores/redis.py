@@ -78,7 +78,7 @@ class RedisStore(Store):
     def open(self, accounts: Iterable[Snapshot]) -> None:
         with self.redis.pipeline() as pipe:
             for a in accounts:
-                fields: dict[str, int] = {"opening": a.balance, "balance": a.balance, "version": 0}
+                fields: dict[Any, Any] = {"opening": a.balance, "balance": a.balance, "version": 0}
                 if a.floor is not None:
                     fields["floor"] = a.floor
                 pipe.hset(self.name("account", a.number), mapping=fields)
@@ -122,12 +122,13 @@ class RedisStore(Store):
             raise Refused("no such account in this book any more: the server has forgotten it")
 
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
-        record = self.redis.get(self.name("key", key))
+        record: Any = self.redis.get(self.name("key", key))
         return parsed(record) if record else None
 
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
         """All accounts as they were at one moment: no transfer is half done in it."""
-        numbers = sorted(name.decode() for name in self.redis.smembers(self.name("accounts")))
+        names: Any = self.redis.smembers(self.name("accounts"))
+        numbers = sorted(name.decode() for name in names)
         rows = self._rows(numbers)
         self._forgotten = sorted(set(numbers) - rows.keys())
         self._problems = (

@@ -38,7 +38,7 @@ def _sum(number: str, rows: Sequence[AccountRow]) -> AccountRow:
 
 def spread(
     operations: Mapping[str, Sequence[Operation]], legs: Iterable[tuple[str, str, int]]
-) -> dict[str, Sequence[Operation]]:
+) -> Mapping[str, Sequence[Operation]]:
     """Return the clients' `operations` by row instead of by account.
 
     `legs`: (key, row, amount) of each entry, in the order in which they were written. What the rows of one operation

@@ -16,10 +16,11 @@ from django.db import connections, transaction
 from ledger.models import Account, Book, Entry
 from ledger.posting import Change, NotConfigured, Posting, Refused, Snapshot, Stored
 from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
+from ledger.reconcile.rows import SEGMENT
 from ledger.stores import links
 from ledger.stores.base import Store
 from ledger.stores.rows import account_row, entry, key_taken, snapshot
-from ledger.stores.segments import SEGMENT, spread, total
+from ledger.stores.segments import spread, total
 
 ALIASES = {"postgres": "default", "mariadb": "mariadb"}
 KNOWN = "SELECT 1 FROM ledger_entry WHERE book_id = %s AND key = %s LIMIT 1"
@@ -146,7 +147,9 @@ class SqlStore(Store):
 
     def links(self, pk: int | str) -> Iterator[Row]:
         connection = connections[self.db]
-        return links.of_account(connection, pk) if connection.vendor == "postgresql" else self.entries(pk)
+        return (
+            links.of_account(connection, int(pk)) if connection.vendor == "postgresql" else self.entries(pk)
+        )
 
     def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
         connection = connections[self.db]

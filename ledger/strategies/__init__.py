@@ -58,42 +58,40 @@ __all__ = [
 ENTRY_POINTS = "lost_update_lab.strategies"
 
 #: The only list.
-STRATEGIES: dict[str, type[Strategy]] = {
-    strategy.slug: strategy
-    for strategy in (
-        NoLock,
-        *(locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug),
-        locked("fenced-unchecked", FencedLock),  # the lock alone: `fenced` is the lock and the ledger's check
-        *(locked(slug, lock) for slug, lock in LOCK_TABLES.items()),
-        FencedAtWrite,
-        Fenced,
-        locked(ZooKeeperLock.slug, ZooKeeperLock),
-        ZooKeeperFenced,
-        LockInsideTransaction,
-        LockAroundTransaction,
-        SaveAllFields,
-        SelectForUpdate,
-        SelectForUpdateLate,
-        SelectForUpdateFunction,
-        RowLockNowait,
-        AdvisoryLock,
-        AtomicUpdate,
-        CheckThenDecrement,
-        SegmentedBalance,
-        SkipLocked,
-        OptimisticVersion,
-        OptimisticValue,
-        RepeatableRead,
-        RepeatableReadInnodb,
-        RepeatableReadInnodbSnapshot,
-        Serializable,
-        RedisThenDatabase,
-        RedisGate,
-        SingleWriter,
-        RedisAtomic,
-        RedisWatch,
-    )
-}
+_ALL: tuple[type[Strategy], ...] = (
+    NoLock,
+    *(locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug),
+    locked("fenced-unchecked", FencedLock),  # the lock alone: `fenced` is the lock and the ledger's check
+    *(locked(slug, lock) for slug, lock in LOCK_TABLES.items()),
+    FencedAtWrite,
+    Fenced,
+    locked(ZooKeeperLock.slug, ZooKeeperLock),
+    ZooKeeperFenced,
+    LockInsideTransaction,
+    LockAroundTransaction,
+    SaveAllFields,
+    SelectForUpdate,
+    SelectForUpdateLate,
+    SelectForUpdateFunction,
+    RowLockNowait,
+    AdvisoryLock,
+    AtomicUpdate,
+    CheckThenDecrement,
+    SegmentedBalance,
+    SkipLocked,
+    OptimisticVersion,
+    OptimisticValue,
+    RepeatableRead,
+    RepeatableReadInnodb,
+    RepeatableReadInnodbSnapshot,
+    Serializable,
+    RedisThenDatabase,
+    RedisGate,
+    SingleWriter,
+    RedisAtomic,
+    RedisWatch,
+)
+STRATEGIES = {strategy.slug: strategy for strategy in _ALL}
 
 #: the unprotected strategy that every trial is judged against
 CONTROL = NoLock.slug

@@ -17,7 +17,7 @@ Source       Django, "F() expressions: avoiding race conditions"; PostgreSQL 18,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import DatabaseError, IntegrityError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -98,7 +98,7 @@ def increment(
 ) -> tuple[Stored, Row]:
     """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then. The
     second value: what else `statement` tells, or the account's version where it is several."""
-    connection = connections[store.db]
+    connection: Any = connections[store.db]  # pg_version is PostgreSQL's alone
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
         return in_one_transaction(store, posting, line, place)
     found = in_one_statement(store, connection, posting, line, place, statement)

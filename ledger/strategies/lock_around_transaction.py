@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from django.db import transaction
 
 from ledger.posting import Change, Posting, compute
+from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
 from locks.hazards import Hazard
 from locks.token_lock import TokenLock
@@ -37,6 +38,7 @@ class LockAroundTransaction(Locked):
     withstands: ClassVar[frozenset[Hazard]] = TokenLock.withstands
     stores = ("postgres", "mariadb")
     factory = TokenLock
+    store: SqlStore
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
         with transaction.atomic(using=self.store.db, durable=True):

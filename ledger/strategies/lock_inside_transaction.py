@@ -20,6 +20,7 @@ from typing import ClassVar
 from django.db import transaction
 
 from ledger.posting import Applied, Posting
+from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
 from locks.hazards import Hazard
 from locks.token_lock import TokenLock
@@ -37,6 +38,7 @@ class LockInsideTransaction(Locked):
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     stores = ("postgres", "mariadb")
     factory = TokenLock
+    store: SqlStore
 
     def apply(self, posting: Posting) -> Applied:
         with transaction.atomic(using=self.store.db):  # as ATOMIC_REQUESTS does around every view

@@ -31,7 +31,7 @@ class Locked(Strategy):
     """The unprotected strategy under a lock of each account, taken in the order of their numbers."""
 
     factory: ClassVar[LockFactory]
-    stores = ("postgres", "mariadb", "redis")
+    stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb", "redis")
 
     @classmethod
     def check(cls, settings: Settings) -> None:

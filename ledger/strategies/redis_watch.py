@@ -18,7 +18,7 @@ Source       Redis, "Transactions: optimistic locking using check-and-set".
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from redis.exceptions import ConnectionError, RedisError, TimeoutError, WatchError
 
@@ -71,7 +71,7 @@ class RedisWatch(RedisStrategy):
             self.think()
             pipe.multi()
             for change, account, entries in zip(changes, names[::2], names[1::2], strict=True):
-                fields = {
+                fields: dict[Any, Any] = {
                     "balance": change.after,
                     "version": change.before.version + 1,
                     "head": str(change.entry),

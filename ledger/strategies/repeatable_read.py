@@ -34,7 +34,7 @@ class RepeatableRead(SqlStrategy):
     breaks_when = "the same code runs on MariaDB; a rule spans two rows"
     round_trips = "6 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
-    stores = ("postgres",)
+    stores: ClassVar[tuple[str, ...]] = ("postgres",)
     level = "REPEATABLE READ"
 
     def apply(self, posting: Posting) -> Applied:

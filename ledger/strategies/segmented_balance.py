@@ -34,9 +34,10 @@ from django.db import connections, transaction
 
 from ledger.models import Account
 from ledger.posting import Line, Posting, Refused, Snapshot, Stored, applied, compute
+from ledger.reconcile.rows import SEGMENT
 from ledger.stores.prepared import Prepared
 from ledger.stores.rows import snapshot
-from ledger.stores.segments import SEGMENT, row_of
+from ledger.stores.segments import row_of
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment
 from ledger.strategies.own_row import OwnRows
 from ledger.strategies.sql import DATABASE_HAZARDS

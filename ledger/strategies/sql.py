@@ -43,10 +43,10 @@ DATABASE_HAZARDS = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE, Hazard.DE
 
 #: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
 #: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB
-START_AGAIN = {"40001", "40P01", 1213, 1020}
+START_AGAIN: frozenset[str | int] = frozenset({"40001", "40P01", 1213, 1020})
 #: a locked row: NOWAIT, or the session's time-out for locks. lock_not_available; ER_LOCK_WAIT_TIMEOUT: InnoDB then
 #: undoes the statement alone, the strategy's own transaction undoes the rest
-LOCKED = {"55P03", 1205}
+LOCKED: frozenset[str | int] = frozenset({"55P03", 1205})
 #: numeric_value_out_of_range; ER_DATA_OUT_OF_RANGE
 OUT_OF_RANGE = {"22003", 1690}
 

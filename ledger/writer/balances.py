@@ -110,7 +110,8 @@ class Books:
         return ""
 
     def _apply(self, request: Request, first: str, group: Group) -> list[int]:
-        key, entry, balances = request.key, first, []
+        key, entry = request.key, first
+        balances: list[int] = []
         group.keys[key] = first, balances
         for place, (account, amount) in enumerate(request.lines):
             if place:

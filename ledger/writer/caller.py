@@ -52,7 +52,7 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
     deadline, connections = time.monotonic() + timeout, _connections()
     connection = connections.pop(book.id, None)
     told = connection.ask(message, min(timeout, lease)) if connection else None
-    if told is None:
+    if connection is None or told is None:
         connection, told = _insist(book, message, deadline, lease, connection)
     connections[book.id] = connection
     if len(connections) > BOOKS:
@@ -71,15 +71,15 @@ def _insist(
         left, told = max(0.001, min(lease, deadline - time.monotonic())), None
         if connection is None or connection.closed or connection.found.secret != found.secret:
             try:
-                connection = Connection(found, left)
-                sent, told = True, connection.ask(message, left)
+                connection = fresh = Connection(found, left)
+                sent, told = True, fresh.ask(message, left)
             except OSError:
                 connection = None
         else:
             connection.found = found
             connection.wait(left)
             told = connection.receive()
-        if told is not None:
+        if told is not None and connection is not None:
             return connection, told
         tried, left = found, deadline - time.monotonic()
         if left <= 0:

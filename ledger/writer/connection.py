@@ -40,7 +40,8 @@ class Connection:
             self.wait(timeout)
             self.socket.sendall(self.greeting + message if self.greeting else message)
         except OSError:
-            return self.close()
+            self.close()
+            return None
         self.greeting = self.received = b""
         return self.receive()
 
@@ -53,15 +54,17 @@ class Connection:
         try:
             while self.arrived.poll(self.patience * 1000):
                 if not (received := self.socket.recv(wire.RECEIVE)):
-                    return self.close()
+                    break
                 self.received = self.received + received if self.received else received
                 body, _ = wire.cut(self.received)
                 if body is not None:
                     return body
-            return None  # the time is over
+            else:
+                return None  # the time is over
         except (OSError, wire.TooLong):
             pass
-        return self.close()
+        self.close()
+        return None
 
     def close(self) -> None:
         self.socket.close()

@@ -7,6 +7,7 @@ may read them may read and write the accounts as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -47,7 +48,13 @@ class Held:
 
 def take(book: Book, lease: float, address: str = "", secret: str = "") -> int | None:
     """Own `book` for `lease` seconds; return the fencing number, or None while somebody else owns it."""
-    given = {"book": book.pk, "holder": worker(), "lease": lease, "address": address, "secret": secret}
+    given: dict[str, Any] = {
+        "book": book.pk,
+        "holder": worker(),
+        "lease": lease,
+        "address": address,
+        "secret": secret,
+    }
     with connection.cursor() as cursor:
         cursor.execute(TAKE, given)
         row = cursor.fetchone()
@@ -66,7 +73,7 @@ def renew(book: Book, fence: int, lease: float) -> bool:
     """Start the lease anew. False: there is a newer owner."""
     with connection.cursor() as cursor:
         cursor.execute(RENEW, {"book": book.pk, "fence": fence, "lease": lease})
-        return cursor.rowcount == 1
+        return bool(cursor.rowcount == 1)
 
 
 def release(book: Book, fence: int) -> None:

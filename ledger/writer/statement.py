@@ -28,9 +28,10 @@ class Statement:
         wrapper = connections["default"]  # the proxy costs more, at each attribute
         wrapper.ensure_connection()
         self.session = pgconn = wrapper.connection.pgconn
-        if wrapper.__dict__.get(self.text) is not pgconn:
+        known: dict[Any, Any] = wrapper.__dict__
+        if known.get(self.text) is not pgconn:
             _checked(pgconn.prepare(self.name, self.text))
-            wrapper.__dict__[self.text] = pgconn
+            known[self.text] = pgconn
         pgconn.send_query_prepared(self.name, [value.encode() for value in values])
         if pgconn.flush():
             _push(pgconn)

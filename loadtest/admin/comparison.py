@@ -60,7 +60,11 @@ def again(run: ImportRun) -> Comparison:
     """Return the comparison that repeats an import: its files, its accounts as they were opened, its settings."""
     batches = run.batches.filter(kind=ImportBatch.Kind.FILE).exclude(state=ImportBatch.State.DUPLICATE)
     return Comparison(
-        files=tuple(Upload(each.name, bytes(each.file.content)) for each in batches.select_related("file")),
+        files=tuple(
+            Upload(each.name, bytes(each.file.content))
+            for each in batches.select_related("file")
+            if each.file
+        ),
         openings=tuple(
             Opening(row.number, row.opening, row.floor) for row in store_of(run.book).whole_accounts()
         ),
@@ -122,7 +126,7 @@ class Comparisons:
         return TemplateResponse(request, "loadtest/trial_results.html", seen(self._trial(request, trial_id)))
 
     def _trial(self, request: HttpRequest, pk: Any) -> Trial:
-        trial = self.get_object(request, str(pk))  # type: ignore[attr-defined]
+        trial: Trial | None = self.get_object(request, str(pk))  # type: ignore[attr-defined]
         if trial is None:
             raise Http404(f"no trial {pk}")
         if not self.has_view_permission(request, trial):  # type: ignore[attr-defined]

@@ -114,7 +114,7 @@ def _out_of_reach() -> list[str]:
 
     BaseDatabaseWrapper.ensure_connection = BaseDatabaseWrapper.connect = connect  # type: ignore[method-assign]
     BaseDatabaseWrapper.cursor = connect  # type: ignore[method-assign]
-    psycopg.Connection.connect = psycopg.connect = connect  # type: ignore[method-assign, assignment]
+    psycopg.Connection.connect = psycopg.connect = connect  # type: ignore[method-assign]
     sys.addaudithook(hook)
     return contacts
 

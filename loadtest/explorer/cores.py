@@ -23,7 +23,9 @@ def core_of(lane: int) -> int | None:
 
 def keep_to(core: int | None, pids: Iterable[int]) -> None:
     """Processes that have ended are left out."""
-    for pid in pids if core is not None else ():
+    if core is None:
+        return
+    for pid in pids:
         with suppress(psutil.Error):
             psutil.Process(pid).cpu_affinity([core])
 
@@ -33,4 +35,4 @@ def keep_sessions_here() -> None:
     if hasattr(os, "sched_getaffinity") and len(cores := os.sched_getaffinity(0)) == 1:
         with connection.cursor() as cursor:
             cursor.execute(OURS)
-            keep_to(*cores, [pid for (pid,) in cursor.fetchall()])
+            keep_to(min(cores), [pid for (pid,) in cursor.fetchall()])

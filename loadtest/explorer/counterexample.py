@@ -66,7 +66,8 @@ def _worth_showing(result: Result) -> list[Found]:
 def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
     """The schedule in all its forms: the id that repeats it (`name`), its steps, and sentences."""
     steps = gloss.steps(found.steps)
-    opening, *states = [gloss.state(s) for s in found.states] or [None] * (1 + len(steps))
+    told_by = [gloss.state(s) for s in found.states]
+    opening, *states = told_by or [None] * (1 + len(steps))  # type: ignore[list-item]
     shown = [
         {**step._asdict(), "sentence": sentence, "state": state}
         for step, sentence, state in zip(steps, told(steps), states, strict=True)

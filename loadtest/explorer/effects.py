@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from loadtest.explorer.gloss import ERROR
 from lost_update_lab.telling.picture import seconds
 
 #: as in explore.json: a step, and what the servers held before or after it
-Step, State = Mapping[str, Any], Mapping[str, Any]
+Step: TypeAlias = Mapping[str, Any]
+State: TypeAlias = Mapping[str, Any]
 #: keys in which the ledger itself lives on Redis: what happens to them is told as a balance
 _LEDGER = "ledger:"
 _READ = re.compile(r"\[?(?:balance )?(-?\d+)")

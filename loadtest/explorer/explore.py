@@ -28,7 +28,6 @@ from loadtest.explorer.workloads import WORKLOADS, Workload
 from loadtest.verdict.words import Word, breaks
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.server import Server
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged, exactly, play
 from lost_update_lab.search.poll_watch import watch_waiters
@@ -127,7 +126,9 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
-    servers: list[Server] = [PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)]
+    servers: list[PostgresServer | RedisServer] = [
+        PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)
+    ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
     subject = LedgerSubject(job.strategy, workload, store, values, nodes, clients)

@@ -24,10 +24,10 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     django.setup()
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, replay
-    from loadtest.trials.environment import environment
+    from loadtest.trials.environment import environment as measured
 
     gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it
-    measured_at = environment()
+    measured_at = measured()
     keep_to(core, [os.getpid()])
 
     while True:

@@ -65,7 +65,8 @@ class Lanes:
         self._stack.close()
 
     def explore(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
-        rest, busy = list(jobs), {}
+        rest = list(jobs)
+        busy: dict[Any, _Lane] = {}
         idle = list(self._lanes)
         while rest or busy:
             while rest and idle:

@@ -8,8 +8,9 @@ from typing import Self
 
 from ledger.models import Book
 from ledger.reconcile import AccountRow, Books, EntryRow, Leg, Operation, reconcile_book
+from ledger.reconcile.rows import SEGMENT
 from ledger.stores import store_of
-from ledger.stores.segments import SEGMENT, spread
+from ledger.stores.segments import spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,5 +143,6 @@ class Opening:
 
 def _redis_balances(book: Book, node: redis.Redis) -> Iterator[tuple[str, int]]:
     prefix = f"ledger:{{{book.pk}}}:account:"
-    for key in sorted(node.keys(prefix + "*")):
+    keys: Any = node.keys(prefix + "*")
+    for key in sorted(keys):
         yield key.decode().removeprefix(prefix), int(node.hget(key, "balance") or 0)

@@ -51,7 +51,7 @@ def scaled(strategy: str, lease: float) -> dict[str, float]:
         return {}
     parameters = inspect.signature(factory).parameters  # type: ignore[arg-type]
     published = {name: each.default for name, each in parameters.items() if isinstance(each.default, float)}
-    times = {}
+    times: dict[str, float] = {}
     if "lease" in published:
         share = min(1.0, lease / published["lease"])
         times = {name: published[name] * share for name in ("look", "below") if name in published}

@@ -93,7 +93,7 @@ def ended(result: Mapping[str, Any]) -> str:
 def so_far(result: Mapping[str, Any]) -> str:
     """The verdict, and that it is only the gravest one yet where the search was cut short: a graver one may be left."""
     decided = result["verdict"] != Word.INCONCLUSIVE
-    return result["verdict"] + (" so far" if result.get("cut_short") and decided else "")
+    return str(result["verdict"]) + (" so far" if result.get("cut_short") and decided else "")
 
 
 def _cell(result: Mapping[str, Any], hazard: str, short: Callable[[str], str]) -> str:

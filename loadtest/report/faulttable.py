@@ -103,7 +103,7 @@ def _marked(cell: Cell | None, text: Any) -> str:
         return ""
     if was_stopped(cell):
         return NOT_REACHED
-    return text(cell) + AGAINST * (cell["agrees"] is False)
+    return str(text(cell)) + AGAINST * (cell["agrees"] is False)
 
 
 def _as_claimed(cell: Cell) -> bool:

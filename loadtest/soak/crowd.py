@@ -40,6 +40,7 @@ class Crowd:
             )
             REAPER.watch(process.pid, signal.SIGKILL)
             self.processes.append(process)
+            assert process.stdout
             self._pipes.register(process.stdout, selectors.EVENT_READ, process)
         return self
 

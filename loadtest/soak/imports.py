@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +42,7 @@ class Files:
         for book in books:
             self.keys[book.pk] += [line.key for line in upload.parsed.good]
             self.counts[book.pk] += 1
-            patiently(lambda book=book: start_import(book, [upload], workers=LANES))
+            patiently(partial(start_import, book, [upload], workers=LANES))
 
     def breaches(self, book: Book) -> list[Breach]:
         """Every line is posted, and is in the books once."""

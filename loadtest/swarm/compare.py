@@ -119,7 +119,7 @@ def _swarm(
     tick: Callable[[str, float], None] = lambda strategy, fraction: None,
 ) -> Swarm:
     return Swarm(
-        host=host or web.url,
+        host=host or (web.url if web else ""),
         web=web,
         users=plan.users,
         seconds=plan.seconds,

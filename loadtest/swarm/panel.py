@@ -41,7 +41,9 @@ def extend(environment: Any, conductor: Conductor) -> None:
     def with_lost_amount(response: Response) -> Response:
         if request.path == "/stats/requests" and response.is_json:
             rows = [{"name": name, "value": str(value)} for name, value in conductor.rows()]
-            response.set_data(json.dumps({**response.json, "extended_stats": [{"key": KEY, "data": rows}]}))
+            response.set_data(
+                json.dumps({**(response.json or {}), "extended_stats": [{"key": KEY, "data": rows}]})
+            )
         return response
 
     @web_ui.app.route(f"/{KEY}")

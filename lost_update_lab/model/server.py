@@ -18,7 +18,9 @@ class Server(Protocol):
     changed: bool
     #: does it have a replica that may take over? Does that one lag?
     fails_over: bool
-    lags: bool
+
+    @property
+    def lags(self) -> bool: ...
 
     #: is what it answers noted, to be known from then on? (in_memory_run.py)
     learns: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO, cast
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             results = [{**_about(each), **books.as_json()} for each, books in found]
             self.stdout.write(json.dumps({"right": _right(found), "results": results}, indent=2))
         else:
-            console = Console(file=self.stdout, soft_wrap=True, emoji=False)
+            console = Console(file=cast(TextIO, self.stdout), soft_wrap=True, emoji=False)
             for each, books in found:
                 show(console, f"{each.name or 'book'} {each.pk}: {each.strategy} on {each.store}", books)
             if len(found) > 1:

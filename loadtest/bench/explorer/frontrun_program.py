@@ -64,7 +64,7 @@ def explorer(case: Any, database: str, address: str, seconds: float) -> Any:
         frontrun.explore,
         setup=setup,
         workers=[worker(place) for place in range(len(case.amounts))],
-        invariant=lambda _: bool(admin.execute(READ).fetchone()[0] == case.expected),
+        invariant=lambda _: admin.execute(READ).fetchone() == (case.expected,),
         clock="virtual",
         preemption_bound=None,
         lock_timeout=2000,

@@ -29,7 +29,7 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
         None if amiss else _pooled(cores),
         amiss or LEFT_OUT,
     )
-    ledger = next((row for row in rows if row["strategy"] == LEDGER), {"reason": LEFT_OUT})
+    ledger: Row = next((row for row in rows if row["strategy"] == LEDGER), {"reason": LEFT_OUT})
     name = f"schedules/s, {ORM} through Django's ORM, all cores"
     amiss = _amiss(ledger)
     yield at_least(name, 400, None if amiss else ledger["schedules_per_s"], amiss)

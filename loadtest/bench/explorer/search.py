@@ -28,7 +28,7 @@ def stage_for(
 ) -> Iterator[Stage]:
     """Everything is connected, as a peer's clients are before its search: one schedule was executed."""
     subject = CaseSubject(case, database, redis_url)
-    servers = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
+    servers: list[PostgresServer | RedisServer] = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
     bounds = Bounds(workers=len(case.amounts), faults=0, patience=SECOND, budget=budget, **how)
     try:
         with Stage(subject, servers, bounds) as stage:

@@ -36,13 +36,15 @@ class AccountSubject:
     def sql(self) -> psycopg.Connection[Any]:
         if not hasattr(self.own, "sql") or self.own.sql.closed:
             self.own.sql = psycopg.connect(self.database, autocommit=True)
-        return self.own.sql
+        found: psycopg.Connection[Any] = self.own.sql
+        return found
 
     @property
     def redis(self) -> redis.Redis:
         if not hasattr(self.own, "redis"):
             self.own.redis = redis.Redis.from_url(self.redis_url, retry=Retry(NoBackoff(), 0))
-        return self.own.redis
+        found: redis.Redis = self.own.redis
+        return found
 
     def reset(self, changed: Collection[str]) -> None:
         fair_lock_client.start_anew()  # each run's workers are processes that have just begun

@@ -80,8 +80,10 @@ def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None])
     if plan.has("uncontended"):
         told(f"uncontended, {where}")
         rounds = plan.rounds if pin else plan.unpinned_rounds
-        alone = {"rounds": rounds, "seconds": plan.uncontended, "install": plan.install, "yours": plan.yours}
-        yield from ({"measure": "uncontended", **row} for row in locks_uncontended.measure(ours, **alone))
+        found = locks_uncontended.measure(
+            ours, rounds=rounds, seconds=plan.uncontended, install=plan.install, yours=plan.yours
+        )
+        yield from ({"measure": "uncontended", **row} for row in found)
     if plan.has("contended"):
         turns = []
         for turn in range(times):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from redis.connection import Connection
 
@@ -37,6 +36,6 @@ def servers() -> Iterator[Servers]:
 def bare_connection(server: Valkey) -> Connection:
     """A connection of redis-py without its client: what `prepared` commands go through."""
     pool = server.client().connection_pool
-    connection: Any = pool.get_connection()
-    connection.lab_pool = pool  # the pool would close it when it is collected
+    connection: Connection = pool.get_connection()
+    vars(connection)["lab_pool"] = pool  # the pool would close it when it is collected
     return connection

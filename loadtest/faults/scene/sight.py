@@ -68,7 +68,9 @@ def leases(site: Site, book: str) -> list[float]:
     left = [int(what.rpartition("PTTL ")[2].split()[0]) / 1000 for what in keys(site, book).values()]
     found = LockRecord.objects.filter(name__contains=book, status=LockRecord.Status.LOCKED)
     ends = found.exclude(deadline=None).values_list("deadline", flat=True)
-    return [each for each in [*left, *((end - timezone.now()).total_seconds() for end in ends)] if each > 0]
+    return [
+        each for each in [*left, *((end - timezone.now()).total_seconds() for end in ends if end)] if each > 0
+    ]
 
 
 def ends(site: Site, book: str) -> dict[str, float]:

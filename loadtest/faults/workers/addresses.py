@@ -45,6 +45,7 @@ def _databases() -> None:
         wanted["mariadb"] = mariadb.database(url)
     settings.DATABASES = wanted
     connections.settings = connections.configure_settings(wanted)
+    here: Any = connections  # its stubs leave out where it keeps them
     for alias in ("default", "mariadb"):
-        if hasattr(connections._connections, alias):
-            delattr(connections._connections, alias)
+        if hasattr(here._connections, alias):
+            delattr(here._connections, alias)

@@ -156,7 +156,7 @@ def read_from(desk: Desk, url: str) -> None:
         finally:
             store.db = home
 
-    SqlStore.read = elsewhere  # type: ignore[method-assign]
+    SqlStore.read = elsewhere  # type: ignore[method-assign,assignment]
 
 
 def reads_elsewhere(desk: Desk) -> list[float]:

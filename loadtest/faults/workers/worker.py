@@ -40,10 +40,10 @@ def main(pipe: Connection) -> None:
     from ledger.strategies.base import Strategy
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:
-        time.sleep = deeds.sleep
+        time.sleep = deeds.sleep  # type: ignore[assignment]
     desk = Desk(pipe)
     deeds.gate_between_accounts(desk, Strategy, SqlStore)
-    Strategy.think = lambda strategy: desk.think(strategy)  # type: ignore[method-assign]  # noqa: PLW0108
+    Strategy.think = lambda strategy: desk.think(strategy)  # type: ignore[method-assign,assignment]  # noqa: PLW0108
     with suppress(EOFError, OSError):
         while True:
             what, *told = pipe.recv()

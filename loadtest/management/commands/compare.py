@@ -151,7 +151,7 @@ class Command(BaseCommand):
                 progress.update(bar, description=escape(strategy), completed=len(results) + fraction)
 
             for plan in plans:
-                about = {"plan": plan.as_json(), "workloads": workloads}
+                about: dict[str, Any] = {"plan": plan.as_json(), "workloads": workloads}
                 row = records.begin("compare", workload=plan.workload, store=plan.store, **about)
                 rows.append(row)
                 try:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from loadtest.servers import ServerError, embedded
+from loadtest.servers.keeper import UNAVAILABLE
 
 EXTRA = ("mariadb", "zookeeper")
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
     def _up(self, options: dict[str, Any]) -> None:
         wanted = [name for name in EXTRA if options[name]]
         for name in EXTRA if options["all"] else ():
-            if reason := embedded.UNAVAILABLE[name]():
+            if reason := UNAVAILABLE[name]():
                 self.stdout.write(f"{name}: not started, {reason}")
             elif name not in wanted:
                 wanted.append(name)
