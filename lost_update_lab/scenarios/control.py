@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -11,7 +13,8 @@ from redis.connection import AbstractConnection
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
-from lost_update_lab.scenarios.operations import BREACHES
+from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.operations import BREACHES, VIOLATED
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 
@@ -87,16 +90,42 @@ class _UntilBroken(Search):
         return not self.result.words.keys() & set(BREACHES) and super()._backtrack()
 
 
-def control(opened: Opened) -> str:
-    """→ why a `kept` would mean nothing; "": the scenario broke without its locks, or has none that can be taken."""
+@dataclass(frozen=True, slots=True)
+class Control:
+    """`cannot_tell`: without the locks an outcome of no serial order comes up, and the invariant holds all the same."""
+
+    note: str = ""
+    cannot_tell: bool = False
+
+
+def control(opened: Opened) -> Control:
+    """The scenario without its locks: it breaks, or what is said of it says why it does not."""
+    taken, found = _breaks(opened, BREACHES)
+    if not taken or found:
+        return Control()
+    if opened.scenario.invariants:
+        plain = replace(opened.scenario, invariants=(), always=())
+        _, found = _breaks(replace(opened, scenario=plain, judge=Judge(plain)), (VIOLATED,))
+        if found:
+            told = f"the invariant cannot tell: it holds without {taken}, too, when the outcome is of no serial order"
+            return Control(told, cannot_tell=True)
+    return Control(
+        f"without {taken}, too, no order breaks it: something else protects it, or these locks are not needed"
+    )
+
+
+def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
+    """→ what was taken away, and whether a schedule without it comes to one of the words, or may."""
     unlocked = Unlocked()
     with opened.stage([unlocked.install]) as (stage, system):
-        order = tuple(i for i, worker in enumerate(opened.scenario.workers) for _ in worker.operations)
-        SerialOrders(stage, system).run(order)
+        serial = SerialOrders(stage, system)
+        serial.all()
         if not unlocked.taken:
-            return ""
+            return "", False
+        if not opened.scenario.invariants:
+            opened.judge.serial = serial
+            serial.close()
         searched = _UntilBroken(stage).explore()
-    if searched.words.keys() & set(BREACHES) or not searched.exhausted:
-        return ""
-    taken = " and ".join(sorted(unlocked.taken))
-    return f"the invariant cannot tell: without {taken}, too, no order breaks it"
+    return " and ".join(sorted(unlocked.taken)), bool(
+        searched.words.keys() & set(words)
+    ) or not searched.exhausted

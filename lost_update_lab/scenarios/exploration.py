@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.replay.schedule_id import Diverged
+from lost_update_lab.replay.schedule_id import Diverged, decode
 from lost_update_lab.replay.shrink import again, confirmed, shrink
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.found import Result as Searched
@@ -21,10 +22,12 @@ from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.operations import BREACHES, Framework, Operations
+from lost_update_lab.scenarios.outcome import comparable
 from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.scenarios.servers import Servers
+from lost_update_lab.search.poll_watch import watch_waiters
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
@@ -122,9 +125,9 @@ class Finding:
     seconds: float
 
 
-def search(opened: Opened, examine: Callable[[SerialOrders], None]) -> Finding:
-    """Every schedule within the bounds, and the smallest one that breaks something. `examine`: hears of the serial
-    orders before; what it raises ends all. Raises Mistake."""
+def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str = "") -> Finding:
+    """Every schedule within the bounds, and the smallest one that breaks something; or just the schedule `replay`.
+    `examine`: hears of the serial orders before; what it raises ends all. Raises Mistake."""
     while True:
         with opened.stage() as (stage, system):
             opened.judge.serial = serial = SerialOrders(stage, system)
@@ -134,7 +137,7 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None]) -> Finding:
             examine(serial)
             if not opened.scenario.invariants:
                 serial.close()
-            return _searched(stage, system)
+            return _replayed(stage, system, replay) if replay else _searched(stage, system)
 
 
 def _searched(stage: Stage, system: Operations) -> Finding:
@@ -145,8 +148,36 @@ def _searched(stage: Stage, system: Operations) -> Finding:
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
         found, times = _smaller(stage, searching.waiters, found)
-        schedule = told(stage, system, searching.waiters, found, times)
+        schedule = told(stage, system, searching.waiters, found.choices, times)
     return Finding(searched, found, schedule, time.perf_counter() - begun)
+
+
+def _replayed(stage: Stage, system: Operations, name: str) -> Finding:
+    """One schedule by its id. Raises Mistake: it is no id, or there is no such schedule here."""
+    begun, searched = time.perf_counter(), Searched(stage.bounds, BREACHES)
+    try:
+        choices = tuple(decode(name.rpartition("/")[2]))
+        with _no_breakpoints():
+            watched = watch_waiters(stage)
+        schedule = told(stage, system, watched, choices)
+    except ValueError as error:
+        raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
+    except Diverged as error:
+        raise Mistake(
+            f"there is no schedule {name} here: {error}. The code has changed: explore again"
+        ) from None
+    searched.schedules = 1
+    return Finding(searched, None, schedule, time.perf_counter() - begun)
+
+
+@contextmanager
+def _no_breakpoints() -> Iterator[None]:
+    """A breakpoint in the user's code is for the schedule that is replayed, and not for what comes before it."""
+    before, sys.breakpointhook = sys.breakpointhook, lambda *args, **keywords: None
+    try:
+        yield
+    finally:
+        sys.breakpointhook = before
 
 
 def _smaller(stage: Stage, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
@@ -168,9 +199,8 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     serial.run(order)  # clients connect, caches are filled
     first, one = serial.run(order), _rows(system)
     second, other = serial.run(order), _rows(system)
-    found = set(_different(one, other))
-    commands = [[step.command for step in each.steps] for each in (first, second)]
-    if not found and commands[0] != commands[1]:
+    commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
+    if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
         before, after = next(pair for pair in pairs if pair[0] != pair[1])
         raise Mistake(
@@ -178,7 +208,7 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
             f"{before!r} and then {after!r}. Something outside of the servers survives: a global of a module, a file, "
             "a cache. Let the operations make it anew each time"
         )
-    return found - set(known)
+    return set(_different(one, other)) - set(known)
 
 
 def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import psycopg
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
-from lost_update_lab.scenarios.control import control
+from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine
@@ -33,6 +34,7 @@ from lost_update_lab.snapshot.redis import RedisSnapshot
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
+BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
 def explore(
@@ -76,7 +78,7 @@ def explore(
         slack=slack,
         control=control,
     )
-    return run(scenario, choose(database, redis), disposable=disposable)
+    return run(scenario, choose(database, redis), disposable=disposable, replay=replaying())
 
 
 def _caller() -> str:
@@ -92,13 +94,17 @@ def run(
     frameworks: Sequence[Framework] = (),
     patches: Sequence[Any] = (),
     leave_as_found: bool = True,
+    replay: str = "",
+    again: str = "",
 ) -> Result:
-    """Explore a scenario on these servers."""
+    """Explore a scenario on these servers; or `replay` one schedule of it. `again`: how a user sees it again."""
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
-        finding = search(ready, partial(examine, ready))
+        finding = search(ready, partial(examine, ready), replay)
         notes = list(_notes(ready))
-        cannot_tell = control(ready) if scenario.control and finding.smallest is None else ""
-        return _result(ready, finding, [*notes, *([cannot_tell] if cannot_tell else [])], bool(cannot_tell))
+        needed = scenario.control and finding.searched.exhausted and not finding.schedule
+        found = control(ready) if needed else Control()
+        result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
+        return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
 
 
 @contextmanager
@@ -198,7 +204,6 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         cause=cause,
         remedy=remedy.replace("--budget SECONDS", "budget=SECONDS") if remedy != GATE_IT else GATE_IT,
         notes=tuple(notes),
-        again=f"explore(…) with {REPLAY}={schedule.id}" if schedule and schedule.id else "",
     )
 
 

@@ -26,7 +26,7 @@ class Judge:
             return Judgement(VIOLATED, tuple(found))
         if found := list(self._stalls(observed)):
             return Judgement(STALLED, tuple(found))
-        if self.scenario.invariants or self.serial is None:
+        if self.scenario.invariants or self.serial is None or not self.serial.closed:
             return Judgement(UNBROKEN)
         return self._serializable(observed)
 

@@ -67,10 +67,9 @@ def _holds_at_all(opened: Opened, nobody: Serial, found: Sequence[Serial]) -> No
     """Does an invariant fail from the beginning on, and in every serial order?"""
     if any(invariant.results for invariant in opened.scenario.invariants):
         return
-    judge = opened.judge
-    if _breaks(judge(nobody.observed)) and all(_breaks(judge(each.observed)) for each in found):
+    if _breaks(nobody.judgement) and all(_breaks(each.judgement) for each in found):
         raise Mistake(
-            f"the invariant ({judge(nobody.observed).sentences[0]}) is false at the start, and after every serial "
+            f"the invariant ({nobody.judgement.sentences[0]}) is false at the start, and after every serial "
             "order: mend it, or what the setup puts there"
         )
 

@@ -45,9 +45,9 @@ class Told(str):
 def plain(value: Any) -> Any:
     """A result as JSON knows it. An object that says nothing of itself is known by its class."""
     if value is None or isinstance(value, bool | int | float | str):
-        return _value(value)
+        return comparable(value)
     if isinstance(value, datetime | date | UUID):
-        return _value(str(value))
+        return comparable(str(value))
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -71,7 +71,8 @@ def _body(content: Any) -> Any:
         return text
 
 
-def _value(value: Any) -> Any:
+def comparable(value: Any) -> Any:
+    """A text without its times of day and its random keys."""
     if isinstance(value, str):
         return _TIME.sub(NOW, _UUID.sub(RANDOM, value))
     return value
@@ -150,5 +151,5 @@ def _text(
         elif name in refers and (refers[name], value) in colours:
             told[name] = f"{NEW} {colours[refers[name], value]}"
         else:
-            told[name] = _value(value)
+            told[name] = comparable(value)
     return json.dumps(told, sort_keys=True, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from lost_update_lab.scenarios.result import KEPT, Result
@@ -38,3 +39,9 @@ def junit(results: Iterable[Result]) -> str:
             )
         lines.append("</testcase>")
     return "\n".join([*lines, "</testsuite>", ""])
+
+
+def write(path: str, results: Iterable[Result], told: Iterable[str]) -> None:
+    """A summary in Markdown; `told`: those of other processes."""
+    own = list(results)
+    Path(path).write_text("\n".join([*told, *([markdown(own)] if own else [])]), encoding="utf-8")

@@ -9,7 +9,6 @@ from typing import Any
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.commands import Step
 from lost_update_lab.replay.schedule_id import encode, exactly, play
-from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
 from lost_update_lab.scenarios.lines import Line, own_line
 from lost_update_lab.scenarios.operations import BREACHES, Operations
@@ -56,7 +55,7 @@ class Schedule:
         return asdict(self)
 
 
-def schedule_id(verdict: str, choices: tuple[int, ...]) -> str:
+def schedule_id(verdict: str, choices: Sequence[int]) -> str:
     letter = next((letter for letter, word in LETTERS.items() if word == verdict), "k")
     return f"{letter}/{encode(choices)}"
 
@@ -119,20 +118,20 @@ def _changes(before: Held, now: Held) -> Iterator[str]:
 
 
 def told(
-    stage: Stage, system: Operations, waiters: dict[bytes, int], found: Found, confirmed: int
+    stage: Stage, system: Operations, waiters: dict[bytes, int], choices: Sequence[int], confirmed: int = 1
 ) -> Schedule:
     """The schedule, executed once more by the user's own code, with a look after each step."""
     witness = Witness(stage, system)
     with stage.unnoted():
-        again, _ = play(stage, waiters, exactly(found.choices), witness)
+        again, _ = play(stage, waiters, exactly(choices), witness)
     names = system.scenario.names
     moves = tuple(
         _move(step, line, changes, names)
         for step, line, changes in zip(again.steps, witness.lines, witness.changes, strict=True)
     )
     sentences = tuple(again.judgement.sentences)
-    name = schedule_id(again.word, found.choices)
-    return Schedule(name, again.word, sentences, tuple(map(str, found.faults)), moves, confirmed)
+    name = schedule_id(again.word, choices)
+    return Schedule(name, again.word, sentences, tuple(map(str, again.faults)), moves, confirmed)
 
 
 def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:

@@ -12,6 +12,7 @@ from itertools import product
 
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.commands import Step
+from lost_update_lab.model.subject import Judgement
 from lost_update_lab.model.transitions import Kind, Option
 from lost_update_lab.scenarios.operations import Observed, Operations
 from lost_update_lab.scenarios.outcome import Outcome
@@ -28,6 +29,8 @@ class Serial:
 
     order: tuple[int, ...]
     observed: Observed
+    #: what the judge says of it, where that can be said already
+    judgement: Judgement
     steps: tuple[Step, ...] = ()
 
     @property
@@ -113,4 +116,4 @@ class SerialOrders:
             run = self.stage.run(InOrder(self.system, order), {}, trace)
         contents = {name: server.contents() for name, server in self.stage.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
-        return Serial(order, observed, tuple(run.steps))
+        return Serial(order, observed, self.system.judge_by(observed), tuple(run.steps))

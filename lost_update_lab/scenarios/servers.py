@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+import redis
 
 from lost_update_lab.scenarios.scenario import Mistake
 
 DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
 #: the user has said that the servers may be emptied
 DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
-SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS_URL to servers of your own"
 NEWEST_WITHOUT = 160_000
 
@@ -46,7 +47,12 @@ def embedded(name: str) -> str:
     return _embedded[name]
 
 
-def choose(database: str = "", redis: str = "") -> Servers:
+def embedded_already(name: str) -> str:
+    """The same, if it runs. "": it does not."""
+    return _embedded.get(name, "")
+
+
+def choose(database: str = "", keys: str = "") -> Servers:
     """Those that are given, those of the environment, else embedded ones."""
     given = os.environ.get(DATABASE)
     if given and not database and given not in _embedded.values() and os.environ.get("PYTEST_XDIST_WORKER"):
@@ -55,7 +61,7 @@ def choose(database: str = "", redis: str = "") -> Servers:
             "each other. Unset DATABASE_URL, so that each process starts servers of its own, or run without -n"
         )
     found = database or given or embedded(DATABASE)
-    return Servers(found, redis or os.environ.get(REDIS) or embedded(REDIS))
+    return Servers(found, keys or os.environ.get(REDIS) or embedded(REDIS))
 
 
 @contextmanager
@@ -80,19 +86,20 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
     with ExitStack() as stack:
         stack.enter_context(connection)
         if servers.database not in _embedded.values():
-            _allowed(connection, servers, disposable)
-            name = psycopg.sql.Identifier(connection.info.dbname)
-            patient = (
-                "ALTER DATABASE {} SET deadlock_timeout = '1h'",
-                "ALTER DATABASE {} RESET deadlock_timeout",
-            )
-            set_, reset = (psycopg.sql.SQL(each).format(name) for each in patient)
-            connection.execute(set_)
-            stack.callback(connection.execute, reset)
+            _allowed(connection, disposable)
+        if servers.redis and servers.redis not in _embedded.values() and not disposable:
+            _may_be_emptied(servers.redis)
+        name = psycopg.sql.Identifier(connection.info.dbname)
+        patient = "ALTER DATABASE {} SET deadlock_timeout = '1h'", "ALTER DATABASE {} RESET deadlock_timeout"
+        set_, reset = (psycopg.sql.SQL(each).format(name) for each in patient)
+        connection.execute(
+            set_
+        )  # of two that wait for each other each may be aborted: the schedule says which
+        stack.callback(connection.execute, reset)
         yield connection
 
 
-def _allowed(connection: psycopg.Connection[Any], servers: Servers, disposable: bool) -> None:
+def _allowed(connection: psycopg.Connection[Any], disposable: bool) -> None:
     name = connection.info.dbname
     if "test" not in name and not disposable and os.environ.get(DISPOSABLE) != "1":
         raise Mistake(
@@ -107,3 +114,12 @@ def _allowed(connection: psycopg.Connection[Any], servers: Servers, disposable: 
             f"the role {connection.info.user!r} is no superuser, and the explorer stops deadlock time-outs, triggers "
             "and foreign keys while it resets. Give it a superuser's address, or let it start a server of its own"
         )
+
+
+def _may_be_emptied(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        if (keys := client.dbsize()) and os.environ.get(DISPOSABLE) != "1":
+            raise Mistake(
+                f"the Redis holds {keys} keys and is not touched: each schedule would empty it. Give an empty database "
+                f"of it (redis://…/15), or say disposable=True (or {DISPOSABLE}=1)"
+            )

@@ -1,0 +1,1 @@
+"""A Django project as small as can be: one app, one database, one cache."""

@@ -1,0 +1,1 @@
+"""Vouchers and wallets: what a shop's backend does with money."""

@@ -1,0 +1,118 @@
+"""A Django project on trial: its test database, its caches, and what it keeps in each process.
+
+The only module of the library that imports Django; nobody imports it but for a project that is configured.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.cache.backends import locmem
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.conninfo import make_conninfo
+
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.runs.place import anywhere, beside
+from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.scenarios.servers import REDIS, Servers, embedded_already
+
+_ADDRESS = ("dbname", "user", "password", "host", "port")
+
+
+def bound() -> dict[str, Any]:
+    """What a Race needs for the project of this process. Raises Mistake."""
+    if connection.vendor != "postgresql":
+        raise Mistake(
+            f"Django's database is {connection.vendor}: the explorer knows PostgreSQL's locks. Point DATABASES to one, "
+            "or let pytest start it: `lost_update_lab_servers = embedded` in its configuration, and DATABASE_URL read "
+            "in the settings"
+        )
+    project = DjangoProject()
+    return {
+        "servers": _servers,
+        "frameworks": [project],
+        "patches": [project.install],
+        "leave_as_found": False,  # pytest-django empties the tables
+    }
+
+
+def _servers() -> Servers:
+    if connection.in_atomic_block:
+        raise Mistake(
+            "the test runs inside of a transaction that is rolled back: no worker would see what the setup does. Use "
+            "@pytest.mark.django_db(transaction=True)"
+        )
+    parameters = connection.get_connection_params()
+    database = make_conninfo(**{name: parameters[name] for name in _ADDRESS if parameters.get(name)})
+    return Servers(database, next(_redis(), "") or embedded_already(REDIS))
+
+
+def _redis() -> Iterator[str]:
+    for cache in settings.CACHES.values():
+        location = cache.get("LOCATION", "")
+        location = location[0] if isinstance(location, list | tuple) else location
+        if "redis" in cache["BACKEND"].lower() and "://" in str(location):
+            yield str(location)
+
+
+class DjangoProject:
+    """Each worker is a process that has just begun: connections of its own, an empty cache in its memory."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+        self._stores: dict[str, Any] = {}
+        if apps.is_installed("django.contrib.contenttypes"):
+            from django.contrib.contenttypes.models import ContentType
+
+            with suppress(Exception):  # no such table: nobody asks
+                ContentType.objects.get_for_models(*apps.get_models())
+
+    def begin(self) -> None:
+        for store in self._stores.values():
+            store.clear()
+
+    def begin_worker(self, index: int) -> None:
+        for each in connections.all(initialized_only=True):
+            each.savepoint_state = 0  # names of savepoints are counted
+
+    def settle(self, index: int) -> None:
+        """A block that was left halfway, or a lost connection, is no more."""
+        for each in connections.all(initialized_only=True):
+            each.in_atomic_block = each.needs_rollback = each.closed_in_transaction = False
+            each.savepoint_ids, each.atomic_blocks, each.run_on_commit = [], [], []
+            kept = vars(self._own).setdefault("connections", {})
+            if each.connection is None or each.connection.closed:
+                each.connection = kept.get(each.alias)
+            if each.connection is not None and each.connection.closed:
+                each.connection = None
+            each.ensure_connection()
+            kept[each.alias] = each.connection
+            if not each.get_autocommit():
+                each.set_autocommit(True)
+
+    def leave(self, index: int) -> None:
+        connections.close_all()
+
+    def install(self, patches: Patches) -> None:
+        """What Django does when it connects is part of the handshake, and no step; a cache in memory is a process's."""
+        connect: Any = BaseDatabaseWrapper.connect
+        make: Any = locmem.LocMemCache.__init__
+
+        def connected(wrapper: Any) -> None:
+            with beside():
+                connect(wrapper)
+
+        def made(cache: Any, name: str, params: Any) -> None:
+            place = anywhere()
+            make(cache, f"{name} of worker {place.task.worker.index}" if place else name, params)
+            if place:
+                self._stores[f"{name} {place.task.worker.index}"] = cache
+
+        patches.method(BaseDatabaseWrapper, "connect", connected)
+        patches.method(locmem.LocMemCache, "__init__", made)

@@ -1,0 +1,123 @@
+"""A scenario as it is written down, line by line: `race.setup`, `race.worker`, `race.invariant`, `race.explore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from lost_update_lab.scenarios.explore import replaying, run
+from lost_update_lab.scenarios.operations import Framework
+from lost_update_lab.scenarios.result import Result
+from lost_update_lab.scenarios.scenario import (
+    Invariant,
+    Mistake,
+    Scenario,
+    Worker,
+    faults_of,
+    invariants_of,
+    worker,
+    workers_of,
+)
+from lost_update_lab.scenarios.servers import Servers, choose
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NotKept(AssertionError):
+    """Some order breaks what must hold, or nothing could be decided. `result` says which, and how."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(str(result))
+        self.result = result
+
+
+class Race:
+    """`name`: what its results are called. `again`: how to see a schedule again, with `{id}` in it. `overrides`: what
+    the command line says wins over what the scenario says."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        servers: Callable[[], Servers] = choose,
+        frameworks: Sequence[Framework] = (),
+        patches: Sequence[Any] = (),
+        leave_as_found: bool = True,
+        again: str = "",
+        **overrides: Any,
+    ) -> None:
+        self.name, self.again, self.overrides = name, again, overrides
+        self.results: list[Result] = []
+        self._servers = servers
+        self._frameworks, self._patches, self._leave_as_found = frameworks, patches, leave_as_found
+        self._replay = ""
+        self._setup: Callable[[], Any] | None = None
+        self._workers: dict[str, Worker] = {}
+        self._invariants: list[Invariant] = []
+        self._always: list[Invariant] = []
+
+    def setup(self, function: F) -> F:
+        """What puts the opening state there, and commits it. Also as a decorator."""
+        if not callable(function):
+            raise Mistake(
+                f"the setup is no callable, but {type(function).__name__}: write race.setup(lambda: …)"
+            )
+        self._setup = function
+        return function
+
+    def worker(self, name: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> None:
+        """A caller, and what it does. The same name again: what it does next."""
+        before = self._workers.get(name)
+        made = before.then(call, *args, **keywords) if before else worker(name, call, *args, **keywords)
+        self._workers[name] = made
+
+    def invariant(self, holds: Any, sentence: str = "") -> None:
+        """What must hold after each schedule; `sentence` is true when it does not. Without one: some serial order."""
+        self._invariants += invariants_of(holds, sentence)
+
+    def always(self, holds: Any, sentence: str = "") -> None:
+        """What must hold at each commit."""
+        self._always += invariants_of(holds, sentence)
+
+    def explore(
+        self,
+        *,
+        faults: int = 0,
+        refusals: Sequence[type[BaseException]] = (),
+        budget: float = 60.0,
+        slack: float = 0.1,
+        control: bool = True,
+        disposable: bool = False,
+        **each_fault: int,
+    ) -> Result:
+        """Every order within the bounds. Raises NotKept with the smallest one that breaks something, or Mistake."""
+        number, kinds = faults_of(faults, each_fault)
+        given = {"faults": number, "kinds": kinds, "budget": budget, "slack": slack, "control": control}
+        scenario = Scenario(
+            name=self.name,
+            workers=workers_of(self._workers.values()),
+            setup=self._setup,
+            invariants=tuple(self._invariants),
+            always=tuple(self._always),
+            refusals=tuple(refusals),
+            **{**given, **self.overrides},
+        )
+        result = run(
+            scenario,
+            self._servers(),
+            disposable=disposable,
+            frameworks=self._frameworks,
+            patches=self._patches,
+            leave_as_found=self._leave_as_found,
+            replay=self._replay or replaying(),
+            again=self.again,
+        )
+        self.results.append(result)
+        if not result.kept:
+            raise NotKept(result)
+        return result
+
+    def replay(self, schedule: str, **options: Any) -> Result:
+        """Just this schedule, by its id. Raises NotKept: it still breaks."""
+        self._replay = schedule
+        return self.explore(**options)

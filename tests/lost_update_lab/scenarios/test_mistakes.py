@@ -1,0 +1,140 @@
+"""What is wrong with a scenario is told in one sentence, with the remedy, before any schedule is explored."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Mistake, Result, worker
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
+
+Trial = Callable[..., Result]
+
+
+def two(operation: Any) -> list[Any]:
+    return [worker("Ann", operation, "XMAS", 1), worker("Bob", operation, "XMAS", 2)]
+
+
+def test_no_callable() -> None:
+    with pytest.raises(Mistake, match="'done' of Ann is no callable, but str"):
+        worker("Ann", "done")
+
+
+def test_arguments_that_do_not_fit() -> None:
+    with pytest.raises(Mistake, match=r"Ann cannot call redeem: redeem\(\) misses the argument 'customer'"):
+        worker("Ann", redeem, "XMAS")
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_too_few_and_too_many_workers(trial: Trial, count: int) -> None:
+    with pytest.raises(Mistake, match=f"{count} worker.*a race needs 2"):
+        trial([lambda: None] * count)
+
+
+def test_an_unknown_fault(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="there is no 'earthquakes': the faults are crashes, pauses"):
+        trial(two(redeem), setup=one_voucher, earthquakes=1)
+
+
+def test_a_worker_that_raises_at_once(trial: Trial) -> None:
+    def broken(code: str, customer: int) -> None:
+        raise KeyError(code)
+
+    with pytest.raises(
+        Mistake, match="Ann fails in every order, also when nobody else is there: KeyError: 'XMAS'"
+    ):
+        trial(two(broken), setup=one_voucher)
+
+
+def test_a_setup_that_does_not_commit(trial: Trial) -> None:
+    open_: list[Any] = []
+
+    def forgets() -> None:
+        open_.append(psycopg.connect(os.environ["DATABASE_URL"]))
+        open_[0].execute("CREATE TABLE left_open ()")
+
+    try:
+        with pytest.raises(Mistake, match="commits nothing: its transaction is still open"):
+            trial(two(redeem), setup=forgets)
+    finally:
+        open_[0].close()
+
+
+def test_a_setup_that_does_nothing(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="commits nothing: the servers hold what they held before"):
+        trial(two(redeem), setup=lambda: None)
+
+
+def test_an_invariant_that_never_holds(trial: Trial) -> None:
+    with pytest.raises(
+        Mistake, match=r"the invariant \(never\) is false at the start, and after every serial order"
+    ):
+        trial(two(redeem_locked), setup=one_voucher, invariant=(lambda: redemptions() > 7, "never"))
+
+
+def test_an_invariant_that_holds_at_the_end_only_is_none(trial: Trial) -> None:
+    assert trial(two(redeem_locked), setup=one_voucher, invariant=lambda: redemptions() == 1).kept
+
+
+def test_an_invariant_that_raises(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="raised ZeroDivisionError"):
+        trial(two(redeem), setup=one_voucher, invariant=lambda: 1 / 0)
+
+
+def test_an_invariant_that_cannot_tell(trial: Trial) -> None:
+    result = trial(two(redeem_locked), setup=one_voucher, invariant=(lambda: redemptions() < 3, "three"))
+    assert result.verdict == "inconclusive"
+    assert "the invariant cannot tell: it holds without FOR UPDATE, too" in result.cause
+
+
+def test_operations_that_touch_nothing(trial: Trial) -> None:
+    result = trial([lambda: 1, lambda: 2])
+    assert result.verdict == "inconclusive"
+    assert "never overlapped" in result.cause
+
+
+def test_a_module_that_remembers(trial: Trial) -> None:
+    counter = itertools.count()
+
+    def counts(code: str, customer: int, sql: Any) -> None:
+        sql.execute("UPDATE voucher SET uses = uses - %s WHERE code = %s", [next(counter), code])
+
+    with pytest.raises(Mistake, match="not repeatable: run twice in the same order"):
+        trial(two(counts), setup=one_voucher)
+
+
+def test_large_objects(trial: Trial) -> None:
+    def with_a_picture() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute("SELECT lo_create(4711)")
+
+    try:
+        with pytest.raises(Mistake, match="the database holds large objects: no snapshot puts that back"):
+            trial(two(redeem), setup=with_a_picture)
+    finally:
+        with psycopg.connect(trial.keywords["database"], autocommit=True) as connection:  # type: ignore[attr-defined]
+            connection.execute("SELECT lo_unlink(4711)")
+
+
+def test_a_database_that_is_no_test_database(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="the database 'lab' is not touched: its name says nothing of a test"):
+        trial(two(redeem), setup=one_voucher, disposable=False)
+
+
+def test_a_database_shared_by_processes_of_xdist(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lost_update_lab.scenarios.servers import choose
+
+    monkeypatch.setenv("DATABASE_URL", "postgresql://somewhere/test_shop")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    with pytest.raises(Mistake, match="pytest-xdist runs tests side by side"):
+        choose()
+
+
+def test_no_server(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="no PostgreSQL answers at the given address"):
+        trial(two(redeem), database="postgresql://127.0.0.1:1/test")
