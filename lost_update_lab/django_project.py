@@ -57,7 +57,7 @@ def _redis() -> Iterator[str]:
     for cache in settings.CACHES.values():
         location = cache.get("LOCATION", "")
         location = location[0] if isinstance(location, list | tuple) else location
-        if "redis" in cache["BACKEND"].lower() and "://" in str(location):
+        if "redis" in str(cache["BACKEND"]).lower() and "://" in str(location):
             yield str(location)
 
 
