@@ -123,6 +123,7 @@ class Finding:
     smallest: Found | None
     schedule: Schedule | None
     seconds: float
+    replayed: bool = False
 
 
 def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str = "") -> Finding:
@@ -167,7 +168,7 @@ def _replayed(stage: Stage, system: Operations, name: str) -> Finding:
             f"there is no schedule {name} here: {error}. The code has changed: explore again"
         ) from None
     searched.schedules = 1
-    return Finding(searched, None, schedule, time.perf_counter() - begun)
+    return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)
 
 
 @contextmanager

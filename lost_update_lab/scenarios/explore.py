@@ -195,7 +195,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         name=scenario.name,
         verdict=verdict,
         sentence=_sentence(verdict, scenario, schedule.sentences[0] if schedule else ""),
-        bounds=_bounds(scenario, searched, finding.seconds),
+        bounds=_bounds(scenario, searched, finding.seconds, finding.replayed),
         exhausted=searched.exhausted,
         schedule=schedule,
         hazards=dict(_hazards(scenario, searched)),
@@ -213,7 +213,7 @@ def _sentence(verdict: str, scenario: Scenario, first: str) -> str:
     return first or "nothing was found, and the search did not come to its end"
 
 
-def _bounds(scenario: Scenario, searched: Any, seconds: float) -> str:
+def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -> str:
     kinds = "" if scenario.kinds == frozenset(Fault) else " (" + ", ".join(sorted(scenario.kinds)) + ")"
     faults = (
         f"at most {scenario.faults} fault{'s' * (scenario.faults != 1)}{kinds}"
@@ -221,6 +221,8 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float) -> str:
         else "no fault"
     )
     names = " and ".join([", ".join([w.name for w in scenario.workers[:-1]]), scenario.workers[-1].name])
+    if replayed:
+        return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"
     return f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s"
 

@@ -150,6 +150,8 @@ class Operations:
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         key = (tuple(contents.items()), stuck, tuple(map(told_of, endings)))
         if key not in self._judged:
+            if self.scenario.invariants and not self.holds(contents):
+                raise Unanswered  # they are asked of the servers, which hold something else by now
             self._judged[key] = self.judge_by(self.observed(endings, stuck, contents))
         return self._judged[key]
 

@@ -32,8 +32,8 @@ class NotKept(AssertionError):
 
 
 class Race:
-    """`name`: what its results are called. `again`: how to see a schedule again, with `{id}` in it. `overrides`: what
-    the command line says wins over what the scenario says."""
+    """`name`: what its results are called. `again`: how to see a schedule again, with `{id}` in it. `replay`: just
+    this schedule. `overrides`: what the command line says wins over what the scenario says."""
 
     def __init__(
         self,
@@ -44,13 +44,14 @@ class Race:
         patches: Sequence[Any] = (),
         leave_as_found: bool = True,
         again: str = "",
+        replay: str = "",
         **overrides: Any,
     ) -> None:
         self.name, self.again, self.overrides = name, again, overrides
         self.results: list[Result] = []
         self._servers = servers
         self._frameworks, self._patches, self._leave_as_found = frameworks, patches, leave_as_found
-        self._replay = ""
+        self._replay = replay
         self._setup: Callable[[], Any] | None = None
         self._workers: dict[str, Worker] = {}
         self._invariants: list[Invariant] = []

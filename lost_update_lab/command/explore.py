@@ -1,0 +1,60 @@
+"""`lost-update-lab explore module:scenario`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import suppress
+from pkgutil import resolve_name
+from typing import Any
+
+from lost_update_lab.scenarios.race import NotKept, Race
+from lost_update_lab.scenarios.result import Result
+from lost_update_lab.scenarios.scenario import WORDS, Mistake, faults_of
+
+
+def explore(given: argparse.Namespace) -> list[Result]:
+    return explored(given.scenario, bounds_of(given))
+
+
+def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
+    """Run the scenario `module:function`: what it explores, or, if it does not say, all of it. `replay`: a schedule."""
+    race = Race(name, again=again(name, bounds), replay=replay, **bounds)
+    with suppress(NotKept):
+        found(name)(race)
+        if not race.results:
+            race.explore()
+    return race.results
+
+
+def again(name: str, bounds: Mapping[str, Any]) -> str:
+    """How its schedules are seen again: within the same bounds."""
+    faults = bounds.get("faults", 0)
+    words = [word for word, kinds in WORDS.items() if kinds <= bounds.get("kinds", frozenset())]
+    given = f" --faults {faults}" if len(words) == len(WORDS) else "".join(f" --{w} {faults}" for w in words)
+    return f"lost-update-lab replay {name}/{{id}}" + (given.replace("_", "-") if faults else "")
+
+
+def found(name: str) -> Any:
+    """What a user names as `module:thing`. Raises Mistake."""
+    module, _, thing = name.partition(":")
+    if not module or not thing:
+        raise Mistake(f"{name!r} names nothing: write module:name, as shop.scenarios:voucher")
+    try:
+        thing_found = resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise Mistake(f"{name} is not found: {error}. Is it written right, and is this its folder?") from None
+    if not callable(thing_found):
+        raise Mistake(f"{name} is no callable, but {type(thing_found).__name__}")
+    return thing_found
+
+
+def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says, and the scenario does not have to."""
+    named = {word: getattr(given, word) for word in WORDS if getattr(given, word)}
+    bounds: dict[str, Any] = {}
+    if given.faults is not None or named:
+        bounds["faults"], bounds["kinds"] = faults_of(given.faults or 0, named)
+    if given.budget is not None:
+        bounds["budget"] = given.budget
+    return bounds

@@ -1,0 +1,86 @@
+"""`lost-update-lab explore | trust | replay`: operations and locks on trial, from the terminal and from CI.
+
+Exit codes: 0 kept; 1 some order breaks it; 2 bad usage, or a scenario that cannot be explored as it is written;
+3 inconclusive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lost_update_lab.command.explore import explore
+from lost_update_lab.command.replay import replay
+from lost_update_lab.command.trust import trust
+from lost_update_lab.scenarios.reports import junit, markdown
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
+from lost_update_lab.scenarios.scenario import WORDS, Mistake
+
+OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = given.run(given)
+    except Mistake as mistake:
+        print(f"lost-update-lab: {mistake}", file=sys.stderr)
+        return USAGE
+    if isinstance(found, int):
+        return found
+    _tell(given, found)
+    words = {result.verdict for result in found}
+    return OK if words <= {KEPT} else UNDECIDED if words <= {KEPT, INCONCLUSIVE} else BROKEN
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="lost-update-lab", description=__doc__.split("\n\n")[0])
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    exploring = commands.add_parser("explore", help="every order of a scenario's commands")
+    exploring.add_argument("scenario", metavar="MODULE:SCENARIO", help="a function that takes `race`")
+    exploring.set_defaults(run=explore)
+    trusting = commands.add_parser("trust", help="can I trust this lock with money?")
+    trusting.add_argument("lock", metavar="MODULE:LOCK", help="takes a name and gives a context manager")
+    trusting.set_defaults(run=trust)
+    for each in (exploring, trusting):
+        _bounds(each)
+        _output(each)
+    replaying = commands.add_parser("replay", help="one schedule again, by its id")
+    replaying.add_argument("id", help="as an exploration printed it")
+    replaying.add_argument(
+        "--as-test", action="store_true", help="print a pytest function that plays just this order"
+    )
+    _bounds(replaying)
+    replaying.set_defaults(run=replay)
+    return made
+
+
+def _bounds(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
+    for word in WORDS:
+        command.add_argument(f"--{word.replace('_', '-')}", type=int, default=0, metavar="N")
+    command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time")
+
+
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print the results as JSON")
+    command.add_argument("--summary", metavar="FILE", help="write a summary in Markdown, for a pull request")
+    command.add_argument("--junit", metavar="FILE", help="write JUnit XML, for CI")
+
+
+def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:
+    if given.json:
+        print(json.dumps({"results": [result.to_json() for result in results]}, indent=2, default=str))
+    else:
+        print("\n\n".join(map(str, results)))
+    for path, write in ((given.summary, markdown), (given.junit, junit)):
+        if path:
+            Path(path).write_text(write(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

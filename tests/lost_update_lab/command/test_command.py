@@ -1,0 +1,82 @@
+"""The command `lost-update-lab`: exit codes, reports, replay, a schedule as a test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from lost_update_lab.command.main import main
+from lost_update_lab.command.replay import as_test
+from tests.lost_update_lab.command import trials
+
+HERE = trials.__name__
+
+
+@pytest.fixture(autouse=True)
+def servers(explorer_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("DATABASE_URL", explorer_urls[0])
+    monkeypatch.setenv("REDIS_URL", explorer_urls[1])
+    monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
+
+
+def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary, junit = tmp_path / "summary.md", tmp_path / "junit.xml"
+    reports = ["--summary", str(summary), "--junit", str(junit)]
+    assert main(["explore", f"{HERE}:voucher", "--crashes", "1", "--json", *reports]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert (result["verdict"], result["exhausted"], result["kept"]) == ("violated", True, False)
+    assert result["again"] == f"lost-update-lab replay {HERE}:voucher/{result['id']} --crashes 1"
+    assert result["schedule"]["moves"][0]["who"] == "Ann"
+    assert f"| {HERE}:voucher | **violated** |" in summary.read_text()
+    (case,) = ElementTree.fromstring(junit.read_text()).findall("testcase")
+    assert case.find("failure") is not None
+    assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1"]) == 0
+    assert "one schedule of Ann and Bob" in capsys.readouterr().out
+
+
+def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", f"{HERE}:voucher_locked"]) == 0
+    assert capsys.readouterr().out.startswith("kept: exhausted within these bounds")
+
+
+@pytest.mark.parametrize(
+    ("lock", "code", "hazards"),
+    [
+        ("get_then_set", 1, {"contention": "violated"}),
+        ("advisory", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
+        ("leased", 1, {"contention": "kept", "crash": "kept", "pause": "violated", "lost-reply": "kept"}),
+    ],
+)
+def test_trust(lock: str, code: int, hazards: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust", f"{HERE}:{lock}", "--json"]) == code
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert hazards.items() <= result["hazards"].items()
+    assert result["exhausted"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["trust", f"{HERE}:no_lock"], "is no lock: a lock takes a name and gives a context manager"),
+        (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
+        (["explore", "nothing"], "names nothing: write module:name"),
+        (["explore", f"{HERE}:HERE"], "is not found"),
+        (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
+        (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
+    ],
+)
+def test_bad_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_schedule_as_a_test() -> None:
+    made = as_test(f"{HERE}:voucher_locked", "v/3a")
+    assert made.splitlines()[0].startswith(f"from {HERE} import *")
+    assert "def test_voucher_locked_in_the_order_3a(race" in made
+    assert "race.replay('v/3a', crashes=1)" in made
+    assert "race.replay('v/3a')" in as_test(f"{HERE}:voucher", "v/3a")
