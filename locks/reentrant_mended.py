@@ -36,7 +36,7 @@ from locks.base import NO_FENCING, Lock, without
 from locks.errors import LockError, LockLost, LockNotHeld, LockUnavailable
 from locks.hazards import OWNED_LEASE, Hazard
 from locks.server import LuaScript, answering, typed_errors
-from locks.timing import checked_cap, milliseconds, poll_until
+from locks.timing import checked_cap, checked_wait, milliseconds, poll_until
 from locks.token_lock import TokenLock
 
 
@@ -74,6 +74,7 @@ class ReentrantMendedLock(Lock):
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Raises LockLost to a thread that is inside and whose lease had ended: it enters nothing then."""
+        checked_wait(timeout)  # a bad one is refused before anything is asked, so there is nothing to undo
         holding = self._own() or _Holding()
         depth = holding.entries
         try:

@@ -2,9 +2,13 @@
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
+from redis import Redis
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
@@ -13,22 +17,21 @@ from locks import LOCKS
 from locks.errors import LockUnavailable
 from locks.fair_lock import FairLock
 from lost_update_lab.embedded.ports import free_port
+from lost_update_lab.embedded.valkey import Valkey
 
 from .actor import eventually
 
-
-@pytest.fixture
-def nodes(valkey_server):
-    """With a port for the bus as well: its own, 10,000 higher, may be that of somebody's outgoing connection."""
-    return [
-        valkey_server(port=0, config={"cluster-enabled": "yes", "cluster-port": free_port()})
-        for _ in range(2)
-    ]
+Cluster = tuple[RedisCluster, Redis, Redis]
 
 
-@pytest.fixture
-def cluster(nodes):
-    """Two primaries; the first has all slots but one."""
+def two_nodes(start: Callable[..., Valkey]) -> list[Valkey]:
+    """Each with a port for the bus. The default, 10,000 higher, may be the port of an outgoing connection."""
+    return [start(port=0, config={"cluster-enabled": "yes", "cluster-port": free_port()}) for _ in range(2)]
+
+
+@contextmanager
+def joined(nodes: list[Valkey]) -> Iterator[Cluster]:
+    """Two primaries. The first has all slots but one. Takes 2 s: that is how often the nodes talk."""
     first, second = (node.client() for node in nodes)
     first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16382)
     second.execute_command("CLUSTER", "ADDSLOTS", 16383)  # a client knows who has slots
@@ -42,7 +45,26 @@ def cluster(nodes):
     redis.close()
 
 
-def raw(node, what):
+@pytest.fixture
+def nodes(valkey_server: Callable[..., Valkey]) -> list[Valkey]:
+    return two_nodes(valkey_server)
+
+
+@pytest.fixture
+def cluster(nodes: list[Valkey]) -> Iterator[Cluster]:
+    """For a test that moves a slot or kills a node."""
+    with joined(nodes) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def standing_cluster() -> Iterator[Cluster]:
+    """For tests that leave the cluster as it is."""
+    with ExitStack() as servers:
+        yield servers.enter_context(joined(two_nodes(lambda **how: servers.enter_context(Valkey(**how)))))
+
+
+def raw(node: Redis, what: str) -> bytes:
     said = node.execute_command("CLUSTER", what)
     return "\n".join(f"{k}:{v}" for k, v in said.items()).encode() if isinstance(said, dict) else said
 
@@ -135,9 +157,11 @@ def test_in_a_cluster_a_forked_childs_slot_may_move(cluster, nodes):
 @pytest.mark.parametrize(
     "slug", ["token", "semaphore", "reentrant-mended", "fenced", "token-pubsub", "token-queue"]
 )
-def test_in_a_cluster_one_waits_for_another(cluster, slug):
-    redis, first, _ = cluster
-    holder, waiter = (LOCKS[slug]("x", redis=redis) for _ in range(2))
+def test_in_a_cluster_one_waits_for_another(standing_cluster: Cluster, slug: str) -> None:
+    redis, first, _ = standing_cluster
+    first.flushall()
+    make: Any = LOCKS[slug]
+    holder, waiter = (make("x", redis=redis) for _ in range(2))
     assert holder.acquire(timeout=0)
     assert not waiter.acquire(timeout=0.2)
     with ThreadPoolExecutor(max_workers=1) as thread:
@@ -148,6 +172,7 @@ def test_in_a_cluster_one_waits_for_another(cluster, slug):
 
 
 @pytest.mark.parametrize("slug", ["replicated", "durable"])
-def test_in_a_cluster_who_asks_one_server_says_so(cluster, slug):
+def test_in_a_cluster_who_asks_one_server_says_so(standing_cluster: Cluster, slug: str) -> None:
+    make: Any = LOCKS[slug]
     with pytest.raises(TypeError, match="the client of one server"):
-        LOCKS[slug]("x", redis=cluster[0])
+        make("x", redis=standing_cluster[0])
