@@ -1,4 +1,4 @@
-"""Fixtures for real servers. The session's own come from servers_plugin.py."""
+"""Fixtures with real servers. servers_plugin.py starts those of the session itself."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,32 +16,37 @@ from redis.retry import Retry
 
 from loadtest.servers import Postgres, Valkey
 
-# a machine that stood still for 0.2 s has found no fault of a property
+# no deadline: a machine that stands still for 0.2 s says nothing about a property
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lab")
 
-#: They are begun first, so that at the end no worker of `make test` is busy alone with one of them. Beside the faults,
-#: whose verdicts are `inconclusive` on a machine that is overrun (loadtest/faults/cell.py), those that mostly wait.
+#: These files take longest (13 s and more, alone), so they begin first: otherwise one worker of `make test` would still
+#: be busy with one of them when the others have ended. The faults lead, because their verdict is `inconclusive` on a
+#: machine that is overrun (loadtest/faults/cell.py).
 LONGEST = (
     "loadtest/faults/test_faults.py",
     "contract/test_locks.py",
-    "loadtest/explorer/test_literature.py",
-    "lost_update_lab/test_reduction.py",
-    "loadtest/servers/test_embedded.py",
-    "browser/test_access.py",
-    "loadtest/bench/test_bench_sql.py",
-    "loadtest/bench/test_bench_locks.py",
-    "browser/test_import_flow.py",
-    "loadtest/swarm/test_compare.py",
-    "loadtest/faults/test_lost_reply.py",
     "loadtest/trials/test_workloads_on_trial.py",
-    "loadtest/explorer/test_explore_command.py",
-    "loadtest/faults/test_overdue.py",
-    "lost_update_lab/embedded/test_replication.py",
-    "loadtest/swarm/test_background_comparison.py",
+    "loadtest/bench/test_bench_locks.py",
+    "loadtest/bench/test_bench_sql.py",
+    "browser/test_access.py",
+    "loadtest/servers/test_embedded.py",
     "test_deployment.py",
-    "loadtest/report/test_counterexamples.py",
+    "loadtest/bench/test_bench_cases.py",
+    "loadtest/faults/test_overdue.py",
+    "loadtest/swarm/test_background_comparison.py",
+    "ledger/test_health.py",
+    "locks/test_fair_lock_queue.py",
+    "locks/test_fair_lock_cluster.py",
     "lost_update_lab/embedded/test_owner_dies.py",
+    "browser/test_import_flow.py",
+    "loadtest/faults/test_lost_reply.py",
+    "loadtest/explorer/test_literature.py",
+    "loadtest/swarm/test_locustfile.py",
+    "loadtest/servers/test_debian_packages.py",
+    "ledger/test_slow_clients.py",
+    "ledger/test_single_writer.py",
+    "loadtest/servers/test_supervisor.py",
 )
 
 
@@ -52,32 +57,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_blocker: Any) -> None:
-    """The session's own database, migrated: no `test_…` beside it, so that child processes see what a test sees."""
+    """Migrate the session's own database. There is no second one called `test_…`: child processes see what a test
+    sees."""
     with django_db_blocker.unblock():
         call_command("migrate", verbosity=0)
 
 
 @pytest.fixture
 def committed_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """The database with real commits, seen by every thread and process. Nothing is rolled back or flushed
-    (entries are append-only): a test opens a fresh book and looks at that one only."""
+    """The database with real commits, which every thread and process sees. Nothing is rolled back or flushed, because
+    entries are append-only: a test opens a book of its own and looks at that one only."""
     with django_db_blocker.unblock():
         yield
-        from ledger.writer.candidates import dismiss  # models: only once Django is set up
+        from ledger.writer.candidates import (
+            dismiss,  # not above: it imports models, and Django must be set up first
+        )
 
-        dismiss()  # the single writers of this process: an idle one stays for 30 s
+        dismiss()  # end this process's single writers, which would idle for 30 s
         connections.close_all()
 
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
-    """The Valkey of this test session."""
+    """The address of this test session's Valkey."""
     return os.environ["REDIS_URL"]
 
 
 @pytest.fixture
 def redis_client(redis_url: str) -> Iterator[redis.Redis]:
-    """A client of the session's Valkey, emptied before the test. Bytes, and no command is ever re-sent."""
+    """A client of the session's Valkey, which is emptied before the test. It returns bytes and never re-sends a
+    command."""
     with redis.Redis.from_url(redis_url, decode_responses=False, retry=Retry(NoBackoff(), 0)) as client:
         client.flushall()
         yield client
@@ -85,7 +94,7 @@ def redis_client(redis_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def valkey_server() -> Iterator[Callable[..., Valkey]]:
-    """`valkey_server(persistence="always", port=0, …)`: a started Valkey of the test's own."""
+    """`valkey_server(persistence="always", port=0, …)` starts a Valkey that only this test uses."""
     with ExitStack() as servers:
 
         def start(**options: Any) -> Valkey:
@@ -96,7 +105,7 @@ def valkey_server() -> Iterator[Callable[..., Valkey]]:
 
 @pytest.fixture
 def postgres_server() -> Iterator[Callable[..., Postgres]]:
-    """The same for PostgreSQL: `postgres_server(settings={"wal_level": "logical"})`."""
+    """`postgres_server(settings={"wal_level": "logical"})` starts a PostgreSQL that only this test uses."""
     with ExitStack() as servers:
 
         def start(**options: Any) -> Postgres:

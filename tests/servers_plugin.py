@@ -1,11 +1,11 @@
-"""A private PostgreSQL and Valkey for the whole test session, there before Django reads its settings.
+"""A private PostgreSQL and Valkey for the whole test session, ready before Django reads its settings.
 
-Loaded by `-p tests.servers_plugin` (pyproject.toml): a conftest.py would come too late, because pytest-django
-imports the settings first. `DATABASE_URL` and `REDIS_URL` from outside win, each for itself. `REDIS_NODES` are
-three more Valkeys for the locks that need a majority.
+Loaded by `-p tests.servers_plugin` (pyproject.toml). A conftest.py would be too late: pytest-django imports the
+settings before it. `DATABASE_URL` and `REDIS_URL` in the environment win, each for itself. `REDIS_NODES` are three more
+Valkeys, for the locks that need a majority.
 
-With `-n 3` (pytest-xdist) each worker process is a test session of its own, with servers of its own; the process that
-hands out the files runs no test and has none.
+With `-n 5` (pytest-xdist) each worker process is a test session with servers of its own. The process that hands out the
+files runs no test and starts no server.
 """
 
 import os
@@ -48,28 +48,30 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def refuse_shared_servers() -> None:
     if given := [name for name in ("DATABASE_URL", "REDIS_URL") if os.environ.get(name)]:
-        told = "sessions side by side would empty them under each other. Run pytest without -n (make test WORKERS=0)"
+        told = (
+            "sessions side by side would empty each other's data. Run pytest without -n (make test WORKERS=0)"
+        )
         raise pytest.UsageError(f"{' and '.join(given)} given: {told}")
 
 
 def prepare() -> None:
-    """What this process and its children find in their environment."""
-    # Hundreds of child processes: each would compile the lab anew.
+    """Set up the environment that this process and its children see."""
+    # The tests start hundreds of processes. Without compiled files each of them would compile the lab anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    # Ignored in what a script starts with `&`: children inherit that, and some are to hear Ctrl-C in a test.
+    # A script that is started with `&` ignores Ctrl-C, and its children inherit that. Some tests send it to a child.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="lab-tests-"))
     REAPER.remove(folder)
     _servers.callback(shutil.rmtree, folder, ignore_errors=True)
-    # What a test starts by `servers up` must not meet the servers of this checkout.
+    # A test that runs `servers up` must not find the servers of this checkout.
     os.environ["LAB_DIR"] = str(folder / "lab")
     if not os.environ.get("INITDB_TEMPLATE"):
         os.environ["INITDB_TEMPLATE"] = str(migrated(folder / "template"))
 
 
 def migrated(folder: Path) -> Path:
-    """A cluster with the lab's tables, for every PostgreSQL of the session to begin as: some thirty would make them."""
+    """Make a cluster with the lab's tables. Each PostgreSQL of the session, about thirty of them, begins as a copy."""
     with Postgres(folder) as postgres:
         environment = {**os.environ, "DATABASE_URL": postgres.url}
         command = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
@@ -88,5 +90,5 @@ def start_servers() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Also after Ctrl-C. What ends pytest without this (SIGTERM, SIGKILL) leaves it to the reaper."""
+    """Runs after Ctrl-C too. After SIGTERM and SIGKILL, which skip it, the reaper ends the servers."""
     _servers.close()

@@ -1,7 +1,7 @@
-"""With LAB_NO_SKIPS=1, as in CI, where all that is optional is installed: a test that skips has failed.
+"""With LAB_NO_SKIPS=1 a test that is skipped has failed. CI sets it, because everything optional is installed there.
 
-Loaded by `-p tests.skips` (pyproject.toml). What only this machine cannot do (no other user to become, no CPU to pin a
-process to) may still be skipped.
+Loaded by `-p tests.skips` (pyproject.toml). A test may still be skipped for what a machine cannot do: become another
+user, or pin a process to a CPU.
 """
 
 from __future__ import annotations

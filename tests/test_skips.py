@@ -1,4 +1,4 @@
-"""Where nothing may be skipped, what skips fails."""
+"""With LAB_NO_SKIPS=1 a skipped test fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_that_runs(): pass
 @pytest.mark.parametrize(
     ("asked", "told"), [("1", "1 failed, 1 passed, 1 skipped, 1 error"), ("", "1 passed, 3 skipped")]
 )
-def test_what_skips_fails_where_it_may_not(asked: str, told: str, tmp_path: Path) -> None:
+def test_a_skip_fails_where_it_is_not_allowed(asked: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.skips", "-p", "no:django", str(tmp_path)]
