@@ -13,6 +13,7 @@ from rich.console import Console
 from ledger.models import Book
 from ledger.reconcile import Outcome, reconcile_book
 from ledger.reconcile.terminal import show
+from tests.contracts import lost
 from tests.ledger.history import History
 from tests.ledger.test_reconciliation import deposit, opened, overtaken
 
@@ -63,6 +64,7 @@ def test_one_account(overtaken):
 def test_json(overtaken, right: Book):
     code, out = run("--book", str(overtaken().pk), "--json")
     told = json.loads(out)
+    assert lost("reconcile.json", told) == []
     assert (code, told["right"]) == (1, False)
     (result,) = told["results"]
     assert (result["strategy"], result["lost_amount"], result["lost_updates"]) == ("no-lock", 10, 1)

@@ -18,6 +18,7 @@ from ledger.addresses import BASE_DIR
 from loadtest.explorer.job import Job
 from loadtest.management.commands.explore import Command, _jobs
 from loadtest.verdict.words import STOPPED
+from tests.contracts import lost
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
 
@@ -53,6 +54,7 @@ def explored(
 
 def test_the_file_says_what_was_found(explored: Any) -> None:
     done, report = explored
+    assert lost("explore.json", report) == []
     results = {each["strategy"]: each for each in report["results"]}
     assert list(results) == ["no-lock", "naive-lock", "select-for-update", "in-process", "mylocks:lock"]
     assert [each["verdict"] for each in results.values()] == ["lost", "lost", "kept", "not-run", "kept"]

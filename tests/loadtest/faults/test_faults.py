@@ -19,6 +19,7 @@ from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.matrix import Plan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.verdict.words import STOPPED
+from tests.contracts import CONTRACTS, lost
 
 #: hazard → strategy → what must come out: controls that must fail, and what must not
 CELLS = {
@@ -98,6 +99,12 @@ def cells(django_db_setup: None, django_db_blocker: Any) -> dict[tuple[str, str]
         return {(each["hazard"], each["strategy"]): each for each in matrix(plan, site)}
 
 
+@pytest.mark.timeout(900)
+def test_each_cell_has_the_fields_that_were_promised(cells: dict[tuple[str, str], dict[str, Any]]) -> None:
+    about = {path.partition(".")[0] for path in CONTRACTS["fields"]["faults.json"]}
+    assert lost("faults.json", {**dict.fromkeys(about), "results": list(cells.values())}) == []
+
+
 def test_every_hazard_has_a_case() -> None:
     assert set(CELLS) == set(HAZARDS)
 
@@ -141,7 +148,9 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     for process, output in runs:
         told, _ = process.communicate(timeout=800)
         assert process.returncode == 0, told
-        results = json.loads((output / "faults.json").read_text())["results"]
+        report = json.loads((output / "faults.json").read_text())
+        assert lost("faults.json", report) == []
+        results = report["results"]
         assert [each["verdict"] for each in results] == ["lost", "kept"]
 
 

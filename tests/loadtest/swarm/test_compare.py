@@ -22,6 +22,7 @@ from loadtest.servers.webserver import WebServer
 from loadtest.trials.availability import missing
 from loadtest.verdict.words import STOPPED
 from lost_update_lab.embedded.ports import free_port
+from tests.contracts import lost
 
 FIELDS = (
     *("strategy", "verdict", "opening", "acknowledged", "indeterminate", "expected", "final", "lost_amount"),
@@ -46,7 +47,9 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
         call_command("compare", output=output, **options)
     except SystemExit as ended:
         code = int(ended.code or 0)
-    return code, json.loads((output / "compare.json").read_text())
+    report = json.loads((output / "compare.json").read_text())
+    assert lost("compare.json", report) == []
+    return code, report
 
 
 @pytest.mark.deep
@@ -65,12 +68,12 @@ def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
     }
     assert code == 1  # a lock that says nothing else claims to be one
 
-    lost = results["no-lock"]
-    assert not [name for name in FIELDS if name not in lost]
-    assert lost["lost_amount"] > 0
-    assert lost["agrees"]
-    assert lost["expected"] - lost["final"] == -lost["drift"]
-    assert lost["worst_loss"]["sentence"]
+    losing = results["no-lock"]
+    assert not [name for name in FIELDS if name not in losing]
+    assert losing["lost_amount"] > 0
+    assert losing["agrees"]
+    assert losing["expected"] - losing["final"] == -losing["drift"]
+    assert losing["worst_loss"]["sentence"]
     assert results[f"{here}:broken"]["agrees"] is False
     assert "install" in results[f"{here}:needs_zookeeper"]["reason"]
     assert report["environment"]["versions"]["postgresql"].startswith("18")
@@ -85,7 +88,7 @@ def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert list(trial.results.values_list("strategy", "verdict")) == [
         (slug, each["verdict"]) for slug, each in results.items()
     ]
-    assert Result.objects.get(trial=trial, strategy="no-lock").book == Book.objects.get(pk=lost["book"])
+    assert Result.objects.get(trial=trial, strategy="no-lock").book == Book.objects.get(pk=losing["book"])
 
 
 LOCK = """
