@@ -21,8 +21,7 @@ import ledger.config.mariadb
 from ledger.lock_tables import LOCK_TABLES
 from loadtest.bench import neighbours
 from loadtest.bench.children import ChildFailed, crew
-from loadtest.bench.measured import Measured, Row, failed, not_run
-from loadtest.bench.spread import ratios, spread
+from loadtest.bench.measured import Measured, Row, failed, not_run, ratios, spread
 from loadtest.servers import MariaDB
 from loadtest.trials.environment import environment
 from locks import LockUnavailable

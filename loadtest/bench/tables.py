@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from loadtest.bench.goals import State
 from loadtest.bench.measured import Row
 from loadtest.report import narrow
 
@@ -51,14 +52,21 @@ def span(spread: Mapping[str, float] | None, digits: int) -> str:
     return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"
 
 
+STYLES = {State.MET: "green", State.NEAR: "yellow", State.MISSED: "red"}
+
+
+def _measured(goal: Row) -> str:
+    least, most = goal["spread"]["min"], goal["spread"]["max"]
+    return f"{goal['measured']:g}" + ("" if least == most else f"  ({least:g} to {most:g})")
+
+
 def judged(goals: Sequence[Row], warning: str | None = None) -> Table:
     table = blank("Goals, in this run", "", "goal", "measured", "")
     if warning:
         table.caption, table.caption_style, table.caption_justify = warning, "bold yellow", "left"
     for goal in goals:
-        measured, met = "", f"[yellow]not measured[/]: {escape(goal.get('reason', ''))}"
+        measured, state = "", f"[yellow]not measured[/]: {escape(goal.get('reason', ''))}"
         if goal["measured"] is not None:
-            measured = f"{goal['measured']:g}"
-            met = "[green]met[/]" if goal["met"] else "[red]missed[/]"
-        table.add_row(goal["name"], goal["goal"], measured, met)
+            measured, state = _measured(goal), f"[{STYLES[goal['state']]}]{goal['state']}[/]"
+        table.add_row(goal["name"], goal["goal"], measured, state)
     return table

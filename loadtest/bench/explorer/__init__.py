@@ -18,9 +18,8 @@ from loadtest.bench.explorer import cores as explorer_cores
 from loadtest.bench.explorer import peer as explorer_peer
 from loadtest.bench.explorer.cases import CASES, Case
 from loadtest.bench.explorer.cores import LARGE
-from loadtest.bench.explorer.rates import rates
 from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
-from loadtest.bench.explorer.search import FULL, REAL, stage_for
+from loadtest.bench.explorer.search import FULL, REAL, rates, stage_for
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey

@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 
 from loadtest.bench.explorer.cases import CASES
-from loadtest.bench.explorer.rates import rates
-from loadtest.bench.explorer.search import PLAYED, REAL, stage_for
+from loadtest.bench.explorer.search import PLAYED, REAL, plain_per_s, rates, stage_for
 from loadtest.bench.measured import Row, failed
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab.model.subject import UNBROKEN
@@ -26,7 +25,8 @@ MARGIN = 60.0  # seconds beyond the budget
 
 
 def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
-    """The row of a case, searched so (`name`: one of HOW) by as many processes as there are cores, all at once."""
+    """The row of a case, searched so (`name`: one of HOW) by as many processes as there are cores, all at once.
+    `of_plain`: schedules a second for each plain run of the same work, without an explorer."""
     cores = os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     row: Row = {"strategy": name, "case": f"{case}, {cores} processes"}
@@ -53,6 +53,7 @@ def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
         sum(each[figure] for each in answers) for figure in ("schedules", "steps", "played")
     )
     measured = rates(schedules, steps, max(each["seconds"] for each in answers))
+    measured["of_plain"] = measured["schedules_per_s"] / sum(each["plain_per_s"] for each in answers)
     word = " or ".join(sorted(set(map(_word, answers))))
     about = {"played": played, "verdict": word, "right": word == CASES[case].right, "replayed": ""}
     return {**row, **measured, **about, "cause": answers[0]["cause"]}
@@ -77,11 +78,13 @@ def _explore(
 ) -> None:
     """Runs in a process of its own; it begins when all of them are ready."""
     try:
+        all_there.wait(MARGIN)  # it is a limit for all cores at once, too
+        plain = plain_per_s(CASES[case], database, redis_url)
         with stage_for(CASES[case], database, redis_url, HOW[name], budget) as stage:
             all_there.wait(MARGIN)
             found = Search(stage).explore()
         figures = ("schedules", "steps", "seconds", "played", "worst", "exhausted", "cause")
-        told.put({figure: getattr(found, figure) for figure in figures})
+        told.put({figure: getattr(found, figure) for figure in figures} | {"plain_per_s": plain})
     except Exception as error:  # noqa: BLE001  (told to the bench)
         told.put({"error": f"{type(error).__name__}: {error}"})  # before those that wait for it have one, too
         all_there.abort()

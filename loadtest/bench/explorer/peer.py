@@ -13,7 +13,7 @@ from typing import Any
 
 from loadtest.bench.explorer import frontrun_program
 from loadtest.bench.explorer.cases import Case
-from loadtest.bench.explorer.rates import rates
+from loadtest.bench.explorer.search import rates
 from loadtest.bench.locks.peer_python import NotInstalled, python_with
 from loadtest.bench.measured import Row, failed, not_run
 

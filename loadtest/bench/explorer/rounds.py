@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from loadtest.bench.explorer.cases import Case
 from loadtest.bench.locks.pinning import pinned
-from loadtest.bench.measured import Row
-from loadtest.bench.spread import ratios, spread
+from loadtest.bench.measured import Row, ratios, spread
 
 ONE, ANY = "one core", "any core"
 #: a PostgreSQL and a Valkey: where they are

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from loadtest.bench.explorer.cases import Case
 from loadtest.bench.explorer.subject import CONTENTS, CaseSubject
+from loadtest.bench.measured import Row
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
+from lost_update_lab.model.subject import Ending
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -20,6 +23,37 @@ FULL = {"reduction": Reduction.FULL, "recorded": True}
 REAL = {"reduction": Reduction.NONE, "recorded": False, "followed": True}
 #: no reduction either; what workers are known to do is sent again without them
 PLAYED = {"reduction": Reduction.NONE, "recorded": True}
+
+
+PLAIN = 0.5  # seconds
+
+
+def rates(schedules: int, steps: int | None, seconds: float) -> Row:
+    """The figures of a search, ours or a peer's. `steps`: None where nobody counts them."""
+    return {
+        "schedules": schedules,
+        "seconds": round(seconds, 3),
+        "schedules_per_s": round(schedules / seconds, 1),
+        "steps_per_s": None if steps is None else round(steps / seconds, 1),
+    }
+
+
+def plain_per_s(case: Case, database: str, redis_url: str) -> float:
+    """How often a second the workers of a case do their work one after the other, with the same reset and the same look
+    at the end, and no explorer about: no schedule by real code can be cheaper."""
+    subject, done = CaseSubject(case, database, redis_url), 0
+    servers, workers = ("postgres", "redis"), range(len(case.amounts))
+    try:
+        began = time.perf_counter()
+        while (passed := time.perf_counter() - began) < PLAIN or not done:
+            subject.reset(servers)
+            endings = [Ending(str(index), subject.work(index)) for index in workers]
+            subject.judge(endings, False, {})
+            done += 1
+    finally:
+        subject.leave(0)
+        subject.close()
+    return done / passed
 
 
 @contextmanager

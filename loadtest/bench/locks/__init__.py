@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from loadtest.bench.locks import limit
-from loadtest.bench.locks import rounds as locks_rounds
+from loadtest.bench.locks import contended, limit
 from loadtest.bench.locks import uncontended as locks_uncontended
 from loadtest.bench.locks.pinning import MISSING, can_pin, pinned
 from loadtest.bench.locks.servers import Servers, servers
@@ -88,11 +87,11 @@ def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None])
         turns = []
         for turn in range(times):
             told(f"8 processes, {where}, round {turn + 1} of {times}")
-            turns.append(locks_rounds.one_round(ours, plan.contended, plan.yours))
-        yield from locks_rounds.rows(turns)
+            turns.append(contended.one_round(ours, plan.contended, plan.yours))
+        yield from contended.rows(turns)
     if plan.has("limit"):
         told(f"physical limit, {where}")
         yield from limit.rows(ours, turns=plan.turns, times=times)
     if plan.has("waiters") and (pin or not can_pin()):
         told(f"2 to {plan.waiters[-1]} waiters, {where}")
-        yield from locks_rounds.waiters(ours, plan.waiters, plan.waiting)
+        yield from contended.waiters(ours, plan.waiters, plan.waiting)

@@ -1,23 +1,28 @@
-"""Several processes want one lock: sections a second, how long each waits, who is served how often."""
+"""Several processes want one lock: sections a second, how long each waits, who is served how often. All contenders in
+turns, round after round."""
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
+from redis import Redis
 
-from loadtest.bench.children import crew
-from loadtest.bench.locks.contenders import command, contender
-from loadtest.bench.locks.counted import counted
+from loadtest.bench.children import ChildFailed, crew
+from loadtest.bench.locks.contenders import CONTENDED, OURS, WAITING, command, contender
 from loadtest.bench.locks.servers import Servers, bare_connection
-from loadtest.bench.spread import percentile
+from loadtest.bench.measured import Row, failed, percentile, ratios, spread
 from locks.fair_lock.questions import packed
 
 COUNTER = b"bench:counter"
 SET = b"*3\r\n" + packed(b"SET", COUNTER) + b"$%d\r\n%b\r\n"  # length, value
+PROCESSES = 8
+WORK = 0.001  # seconds inside, where there is any
 HEAD_START = 0.05  # seconds, so that all begin at the same moment
 
 
@@ -138,3 +143,112 @@ def _cpu(pid: int) -> float:
     """Return the CPU seconds that a process has used."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
+
+
+class Count:
+    commands = 0
+
+
+@contextmanager
+def counted(admin: Redis) -> Iterator[Count]:
+    """By the server's word: no client has to be changed for it. Afterwards `commands` is what the server was sent
+    inside the block; a script is one command."""
+    count = Count()
+    with admin.monitor() as monitor:
+        _heard_until(monitor, admin, "the count begins")
+        yield count
+        count.commands = _heard_until(monitor, admin, "the count ends")
+
+
+def _heard_until(monitor: Any, admin: Redis, mark: str) -> int:
+    admin.echo(mark)
+    commands = 0
+    for heard in monitor.listen():
+        if mark in heard["command"]:
+            break
+        commands += heard["client_type"] != "lua"
+    return commands
+
+
+Round = dict[tuple[str, str], dict[str, Any]]
+
+
+def one_round(servers: Servers, seconds: float, yours: Sequence[str] = ()) -> Round:
+    """What is divided by each other stands next to each other: other programs come and go. Who fails has a reason
+    and no figures."""
+    figures: Round = {}
+
+    def told(what: str, name: str, processes: int = PROCESSES, work: float = 0.0) -> None:
+        try:
+            found = measure(name, servers, processes=processes, seconds=seconds, work=work)
+        except ChildFailed as error:
+            found = {"processes": processes, **failed(error)}
+        figures[what, name] = found
+
+    told("alone", OURS, 1)
+    for name in (*CONTENDED, *yours):
+        told("contended", name)
+    told("alone, 1 ms", OURS, 1, WORK)
+    told("contended, 1 ms", OURS, PROCESSES, WORK)
+    return figures
+
+
+def rows(rounds: list[Round]) -> Iterator[Row]:
+    """Yield one row for each contender. `ratio`: fair-lock's sections with 8 processes for each of its own, if it
+    did not fail; `wait_ms`: the median of the rounds for p50 and p99, the longest of all for max."""
+    for measured, name in rounds[0]:
+        of = [each[measured, name] for each in rounds]
+        about = {"measure": measured, "strategy": name, "processes": of[0]["processes"]}
+        if reason := next((each["reason"] for each in of if "reason" in each), ""):
+            yield {**about, **failed(reason)}
+            continue
+        speeds = [each["sections_per_s"] for each in of]
+        ours = _all(rounds, "contended, 1 ms" if measured.endswith("1 ms") else "contended", OURS)
+        if ours:
+            about["ratio"] = ratios((each["sections_per_s"] for each in ours), speeds)
+        if (measured, name) == ("contended", OURS):
+            about |= _waits_of_ours(rounds)
+        waits = {which: [each["wait_ms"][which] for each in of] for which in ("p50", "p99", "max")}
+        figures = ("fairness", "commands", "server_cpu", "cpu_us")
+        yield {
+            **about,
+            "per_s": spread(speeds),
+            "wait_ms": {
+                "p50": statistics.median(waits["p50"]),
+                "p99": statistics.median(waits["p99"]),
+                "max": max(waits["max"]),
+            },
+            **{figure: spread(each[figure] for each in of) for figure in figures},
+            "right": all(each["right"] for each in of),
+        }
+
+
+def _all(rounds: list[Round], measured: str, name: str) -> list[dict[str, Any]]:
+    """What it came to in each round; nothing if it failed in one."""
+    of = [each[measured, name] for each in rounds if (measured, name) in each]
+    return [] if any("reason" in each for each in of) else of
+
+
+def _waits_of_ours(rounds: list[Round]) -> Row:
+    """How long fair-lock's waiters wait, round by round: p99 for each 8 sections of one process alone, and the longest
+    wait for each longest one of redis-py's Lock. Without what it would be compared with: nothing."""
+    ours = [each["wait_ms"] for each in _all(rounds, "contended", OURS)]
+    found: Row = {}
+    if alone := _all(rounds, "alone", OURS):
+        sections = (1000 * PROCESSES / each["sections_per_s"] for each in alone)
+        found["wait_of_sections"] = ratios((each["p99"] for each in ours), sections)
+    if theirs := _all(rounds, "contended", "redis-py"):
+        longest = (each["wait_ms"]["max"] for each in theirs)
+        found["longest_wait_of_redis_py"] = ratios((each["max"] for each in ours), longest)
+    return found
+
+
+def waiters(servers: Servers, counts: tuple[int, ...], seconds: float) -> Iterator[Row]:
+    """Yield a row for each way of waiting and number of processes."""
+    for count in counts:
+        for way, name in WAITING.items():
+            about = {"measure": "waiters", "way": way, "strategy": name, "processes": count}
+            try:
+                yield about | measure(name, servers, processes=count, seconds=seconds)
+            except ChildFailed as error:
+                yield about | failed(error)

@@ -16,8 +16,7 @@ from typing import Any
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.locks.contenders import command
 from loadtest.bench.locks.servers import Servers
-from loadtest.bench.measured import Row, failed
-from loadtest.bench.spread import spread
+from loadtest.bench.measured import Row, failed, spread
 
 TIMEOUT = 5.0
 

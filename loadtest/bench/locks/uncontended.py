@@ -13,8 +13,7 @@ from loadtest.bench.locks.contenders import FOREIGN, OURS, UNCONTENDED, Contende
 from loadtest.bench.locks.contenders import contender as contender_of
 from loadtest.bench.locks.peer_python import NotInstalled, python_with
 from loadtest.bench.locks.servers import Servers
-from loadtest.bench.measured import Row, failed, not_run
-from loadtest.bench.spread import ratios, spread
+from loadtest.bench.measured import Row, failed, not_run, ratios, spread
 
 WARM_UP = 0.03  # seconds
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ledger.strategies.segmented_balance import SEGMENTS
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.measured import Row, failed, not_run
-from loadtest.bench.spread import ratios, spread
+from loadtest.bench.measured import Row, failed, not_run, ratios, spread
 from loadtest.bench.strategies import callers, pgbench
 from loadtest.bench.strategies.databases import Turn
 

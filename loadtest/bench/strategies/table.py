@@ -18,15 +18,17 @@ def tables(rows: Sequence[Row]) -> Iterator[Table]:
         its = [row for row in _of(rows, "postings") if row["accounts"] == accounts]
         yield fill(table, its, strategy, postings)
     if imports := _of(rows, "import"):
-        table = blank("Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create", "balances")
+        table = blank(
+            "Imports on 100 accounts", "", "lines", "lines/s", "× bulk_create", "× the limit", "balances"
+        )
         yield fill(table, imports, strategy, imported)
     if reconciles := _of(rows, "reconcile"):
-        table = blank("Reconcile", "entries", "seconds", "MiB above the start")
+        table = blank("Reconcile", "entries", "seconds", "× reading them", "MiB above the start")
         yield fill(
             table,
             reconciles,
             lambda row: f"{row['entries']:,}",
-            lambda row: (f"{row['seconds']:.2f}", f"{row['memory_mib']:.1f}"),
+            lambda row: (f"{row['seconds']:.2f}", f"{row['of_reading']:.2f}", f"{row['memory_mib']:.1f}"),
         )
     if growth := _of(rows, "growth"):
         table = blank("How cost grows", "", "accounts", "callers", "postings/s")
@@ -43,7 +45,8 @@ def postings(row: Row) -> tuple[str, ...]:
 
 
 def imported(row: Row) -> tuple[str, ...]:
-    return f"{row['lines']:,}", span(row["per_s"], 0), span(row["ratio"], 1), right(row)
+    shares = span(row["ratio"], 1), span(row.get("of_limit"), 2)
+    return f"{row['lines']:,}", span(row["per_s"], 0), *shares, right(row)
 
 
 def lock_tables(rows: Sequence[Row]) -> Table:

@@ -81,16 +81,23 @@ def test_a_process_that_fails_is_no_figure(postgres: Postgres, monkeypatch: pyte
     assert "schedules_per_s" not in row
 
 
-def test_the_goal_for_raw_commands_pools_the_large_cases() -> None:
-    """Schedules of all by the seconds of all: a small fast one does not outweigh a large slow one."""
-    rows = [
-        {"strategy": explorer_cores.REAL_CORES, "case": case, "schedules": schedules, "seconds": seconds}
-        for case, schedules, seconds in (("a", 100, 1), ("b", 4900, 9))
-    ]
-    rows.append({"strategy": explorer_cores.PLAYED_CORES, "case": "a", "schedules": 10**6, "seconds": 1})
-    goal = next(iter(explorer_goals.judge(rows)))
-    assert (goal["measured"], goal["met"]) == (500, False)
-    assert next(iter(explorer_goals.judge(rows[2:])))["measured"] is None
+def core(case: str, schedules: int, seconds: float, of_plain: float, **more: Any) -> dict[str, Any]:
+    about = {"strategy": explorer_cores.REAL_CORES, "case": case, "right": True}
+    return {**about, "schedules": schedules, "seconds": seconds, "of_plain": of_plain, **more}
+
+
+def test_schedules_by_real_code_are_held_against_plain_runs_and_the_ledger_against_them() -> None:
+    rows = [core("a", 100, 1, 0.2), core("b", 4900, 9, 0.3)]
+    rows.append({"strategy": explorer.LEDGER, "case": "x", "schedules_per_s": 300})
+    plain, ledger, *_ = explorer_goals.judge(rows)
+    assert (plain["measured"], plain["state"]) == (0.25, "met")
+    assert (ledger["measured"], ledger["state"]) == (0.6, "met"), "300 to 500: the cases are pooled"
+    slow, *_ = explorer_goals.judge([core("a", 100, 1, 0.01), core("b", 100, 1, 0.02)])
+    assert (slow["state"], slow["met"]) == ("missed", False)
+    split, *_ = explorer_goals.judge([core("a", 100, 1, 0.01), core("b", 100, 1, 0.3)])
+    assert (split["state"], split["met"]) == ("near", False)
+    absent, *_ = explorer_goals.judge(rows[2:])
+    assert (absent["measured"], absent["reason"]) == (None, explorer_goals.LEFT_OUT)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +108,7 @@ def test_the_goal_for_raw_commands_pools_the_large_cases() -> None:
     ],
 )
 def test_a_search_that_failed_leaves_no_figure_of_the_others(amiss: dict[str, Any], reason: str) -> None:
-    whole = {
-        "strategy": explorer_cores.REAL_CORES,
-        "case": "a",
-        "schedules": 900,
-        "seconds": 1,
-        "right": True,
-    }
+    whole = core("a", 900, 1, 0.5)
     goal = next(iter(explorer_goals.judge([whole, {**whole, "case": "b", **amiss}])))
     assert (goal["measured"], goal["met"], goal["reason"]) == (None, False, reason)
 
@@ -260,10 +261,10 @@ def test_the_goal_is_the_median_of_the_cases_that_the_peer_judged() -> None:
     rows += [row(PEER, 10, case="b") | {"ratio": {"min": 1, "median": 6, "max": 9}}]
     rows += [row(PEER, 0.4, "inconclusive", case="c")]
     goals = {goal["name"]: goal for goal in explorer_goals.judge(rows)}
-    ratio = next(goal for name, goal in goals.items() if "÷" in name)
-    assert ratio["measured"] == 4.5, "the median of 3 and 6"
+    ratio = next(goal for name, goal in goals.items() if PEER in name)
+    assert (ratio["measured"], ratio["state"]) == (4.5, "missed"), "the median of 3 and 6"
     left_out = [goal for goal in goals.values() if goal["measured"] is None]
-    assert len(left_out) == 4
+    assert len(left_out) == 3
     assert all(goal["reason"] and not goal["met"] for goal in left_out)
 
 
@@ -282,7 +283,8 @@ def test_bench_explorer(
     rows = {row["strategy"]: row for row in report["results"]}
     assert set(rows) == {explorer.USUAL, explorer.UNREDUCED, explorer.LEDGER, PEER, *explorer_cores.HOW}
     assert rows[explorer.LEDGER]["schedules"] >= rows[explorer.LEDGER]["played"] >= 0
-    assert len(report["goals"]) == 5
+    assert len(report["goals"]) == 4
+    assert rows[explorer_cores.REAL_CORES]["of_plain"] > 0
     assert "Goals, in this run" in capsys.readouterr().out
 
 

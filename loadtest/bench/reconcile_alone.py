@@ -1,6 +1,7 @@
-"""A process of its own has a peak memory of its own: `python -m loadtest.bench.strategies.reconcile_alone BOOK`.
+"""A process of its own has a peak memory of its own: `python -m loadtest.bench.reconcile_alone BOOK`.
 
-Prints seconds, growth of the peak memory in MiB, and whether the books balance, as JSON.
+Prints its figures as JSON: seconds, for each second of reading the same rows, growth of the peak memory in MiB, and
+whether the books balance.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 
 import django
 import psutil
 
 from ledger.addresses import BASE_DIR
 from loadtest.bench.children import ChildFailed
+from loadtest.bench.measured import Row
 
 MIB = 2**20
 
 
-def measure(book: object) -> tuple[float, float, bool]:
+def measure(book: object) -> Row:
     """Start such a process for `book` and return what it says. Raises ChildFailed."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, str(book)],
@@ -32,8 +35,8 @@ def measure(book: object) -> tuple[float, float, bool]:
     )
     if done.returncode:
         raise ChildFailed((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
-    seconds, mebibytes, right = json.loads(done.stdout)
-    return seconds, mebibytes, right
+    figures: Row = json.loads(done.stdout)
+    return figures
 
 
 class Peak(threading.Thread):
@@ -60,13 +63,21 @@ def main() -> None:
     django.setup()
     from ledger.models import Book
     from ledger.reconcile_stored import books_of
+    from ledger.stores import store_of
 
     book = Book.objects.get(pk=sys.argv[1])
+    store, started = store_of(book), time.perf_counter()
+    with store.at_one_moment():
+        for _, rows in store.everything():
+            deque(rows, maxlen=0)
+    reading = time.perf_counter() - started
     peak = Peak()
     peak.start()
     started = time.perf_counter()
     books = books_of(book)
-    print(json.dumps([time.perf_counter() - started, peak.grown(), books.right]))
+    seconds = time.perf_counter() - started
+    figures = {"seconds": seconds, "of_reading": seconds / reading, "memory_mib": peak.grown()}
+    print(json.dumps(figures | {"right": books.right}))
 
 
 if __name__ == "__main__":
