@@ -62,6 +62,12 @@ class Lock(ABC):
     lease_step: ClassVar[float | None] = None
     #: does a thread of its own renew the lease while the lock is held?
     renews: ClassVar[bool] = False
+    #: "process" or "machine": where it keeps callers apart, if only there
+    within: ClassVar[str] = ""
+    #: does it wait until the server has put it on its disk?
+    waits_for_disk: ClassVar[bool] = False
+    #: do its leases go by the database's clock?
+    by_database_clock: ClassVar[bool] = False
     #: hazards under which a ledger protected by this lock alone keeps its balance: a claim, to be measured
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     #: contract cases (tests/contract) that this lock must fail, each with the reason its page gives

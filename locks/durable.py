@@ -34,6 +34,7 @@ class DurableLock(ReplicatedLock):
     """`token` that is granted only when WAITAOF says so."""
 
     slug = "durable"
+    waits_for_disk = True
     title = "Token lock synced to disk (WAITAOF)"
     source = "B16: an answer after the write is durable; Valkey manual, WAITAOF (F5)"
     guarantees = "as `token`, through a restart of the server"

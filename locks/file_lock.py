@@ -37,6 +37,7 @@ class FileLock(Lock):
     """flock by name, in one directory of this host."""
 
     slug = "file-lock"
+    within = "machine"
     title = "flock on a file for each name"
     source = "B1; portalocker (F6)"
     guarantees = "mutual exclusion between the processes of one host; a crash frees it at once"

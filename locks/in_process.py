@@ -48,6 +48,7 @@ class InProcessLock(Lock):
     """threading.Lock by name; each process has its own set of them."""
 
     slug = "in-process"
+    within = "process"
     title = "threading.Lock for each name"
     source = "A3, B1: a lock in the process"
     guarantees = "mutual exclusion between threads of one process"

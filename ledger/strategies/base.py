@@ -102,6 +102,14 @@ class Strategy(ABC):
     guarantees: ClassVar[str] = ""
     breaks_when: ClassVar[str] = ""
     round_trips: ClassVar[str] = ""
+    #: does anything keep two callers apart? Not so in those that are there to lose
+    protects: ClassVar[bool] = True
+    #: does the write check the fencing number of its lock?
+    checks_number: ClassVar[bool] = False
+    #: does it ask a server beside the balance for withdrawals only?
+    gates_withdrawals: ClassVar[bool] = False
+    #: what it talks by, if that is neither a database's client nor Redis's: no gate of the explorer sees it
+    talks_by: ClassVar[str] = ""
     #: the claim; the lab measures it
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     #: where it can keep a balance

@@ -43,6 +43,7 @@ class Fenced(Locked):
     """Register the lock's number, read, compute, and write only while no newer number is registered."""
 
     slug = "fenced"
+    checks_number = True
     title = "Fenced lock, and a ledger that checks its number"
     source = 'M. Kleppmann, "How to do distributed locking" (F2)'
     guarantees = "no lost update, whatever becomes of the lock"

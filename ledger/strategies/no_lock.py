@@ -24,6 +24,7 @@ class NoLock(Strategy):
     """Read, compute, write, with nothing around it."""
 
     slug = "no-lock"
+    protects = False
     title = "No lock"
     source = "A8: no lock at all"
     guarantees = "nothing"

@@ -46,6 +46,7 @@ class RedisGate(AtomicUpdate):
     """`atomic-update` behind a counter. Deposits, and accounts without a floor, pass by the gate."""
 
     slug = "redis-gate"
+    gates_withdrawals = True
     title = "Redis DECR gate, then conditional UPDATE"
     source = "D11 and E15: the flash sale"
     guarantees = "as atomic-update, floor included; whoever comes too late does not queue for the row"

@@ -30,6 +30,7 @@ class SaveAllFields(SqlStrategy):
     """Load the object, change a field, save the object. A posting of 0 is a rename to its description."""
 
     slug = "save-all-fields"
+    protects = False
     title = "account.save() of a stale object"
     source = "Django manual, Model.save() without update_fields (F4)"
     guarantees = "nothing, not even between callers that change different fields"

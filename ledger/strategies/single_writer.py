@@ -39,6 +39,7 @@ class SingleWriter(SqlStrategy):
     """Ask the owner of the book, and wait for the answer."""
 
     slug = "single-writer"
+    talks_by = "the socket by which callers ask the owner"
     title = "One writer, in the order of arrival, group commit"
     source = "A2: one system does the accounting; H-Store"
     guarantees = "no lost update: one process writes, in the order of arrival, under a fencing number"

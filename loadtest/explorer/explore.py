@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
@@ -25,6 +24,7 @@ from loadtest.explorer.job import EXHAUSTED, Job
 from loadtest.explorer.restore import contents_sql
 from loadtest.explorer.subject import LedgerSubject
 from loadtest.explorer.workloads import WORKLOADS, Workload
+from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word, breaks
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
@@ -88,15 +88,10 @@ def _gloss(stage: Stage) -> Gloss:
     return Gloss(str(_subject(stage).book.pk))
 
 
-def _parameters(strategy: type[Strategy]) -> Mapping[str, inspect.Parameter]:
-    """What its lock is made of."""
-    return inspect.signature(strategy.factory).parameters if issubclass(strategy, Locked) else {}
-
-
 def _addresses(strategy: type[Strategy]) -> dict[str, str]:
     """The Redis servers that it may talk to: those for a lock on several only where its lock asks for them."""
     urls = {"redis": os.environ["REDIS_URL"]}
-    if issubclass(strategy, Locked) and "redis_nodes" not in _parameters(strategy):
+    if issubclass(strategy, Locked) and "redis_nodes" not in parameters(strategy.slug):
         return urls
     return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
 
@@ -104,7 +99,7 @@ def _addresses(strategy: type[Strategy]) -> dict[str, str]:
 def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
     """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
     its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
-    known = _parameters(strategy)
+    known = parameters(strategy.slug)
     wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
     if getattr(strategy, "nowait", False):  # its attempts are its looks
         return {"backoff": [POLL, POLL]}

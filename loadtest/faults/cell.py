@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book
-from loadtest.faults import touch
+from ledger.strategies import find
 from loadtest.faults.answers import overdue, unserved
 from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene import scaled
 from loadtest.faults.scene.record import with_loss
 from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK, Scene
 from loadtest.faults.scene.site import Site
 from loadtest.faults.withdrawals import Withdrawals
 from loadtest.faults.workers.crew import Pool
 from loadtest.history import calls as history
+from loadtest.trials import dependencies
 from loadtest.trials.availability import missing
 from loadtest.trials.trial import Result, Trial, Witness
 from loadtest.verdict.evidence import Doubt, Stall
@@ -44,7 +46,7 @@ class Cell:
 
     @property
     def store(self) -> str:
-        return self.on or touch.store_of(self.strategy)
+        return self.on or dependencies.store_of(self.strategy)
 
     @property
     def alone(self) -> bool:
@@ -86,7 +88,9 @@ class Cell:
         lease = adversary.lease_of(self.strategy)
         return Trial(
             strategy=self.strategy,
-            workload=(Withdrawals if self.strategy in touch.GATES else Deposits)(self.hazard.accounts),
+            workload=(Withdrawals if find(self.strategy).gates_withdrawals else Deposits)(
+                self.hazard.accounts
+            ),
             store=self.store,
             adversary=self.hazard.slug,
             settings={
@@ -94,7 +98,7 @@ class Cell:
                 "poll": 0.04,
                 "retries": 500,
                 "think": [0.0, 0.0],
-                "extra": touch.scaled(self.strategy, lease),
+                "extra": scaled.scaled(self.strategy, lease),
                 **adversary.settings_of(self.strategy),
             },
             planned=frozenset({str(self.hazard.word)}),

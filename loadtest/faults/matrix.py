@@ -13,13 +13,13 @@ from threading import Event
 from typing import Any
 
 from ledger.strategies import CONTROL
-from loadtest.faults import touch
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.hazards.crash_holding import CrashHolding
 from loadtest.faults.play import play
 from loadtest.faults.scene.site import Site
 from loadtest.faults.workers.crew import Pool
+from loadtest.trials import dependencies
 from loadtest.trials.trial import Result
 from loadtest.verdict.words import Word
 
@@ -45,8 +45,8 @@ class Plan:
     def servers(self) -> list[str]:
         """Return which servers its strategies want beyond PostgreSQL and Valkey: their start takes seconds."""
         slugs = {each.strategy for each in self.cells()}
-        wanted = ["mariadb"] * any(touch.store_of(each) == "mariadb" for each in slugs)
-        return wanted + ["zookeeper"] * any("zookeeper" in touch.asked(each) for each in slugs)
+        wanted = ["mariadb"] * any(dependencies.store_of(each) == "mariadb" for each in slugs)
+        return wanted + ["zookeeper"] * any("zookeeper" in dependencies.asked(each) for each in slugs)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -12,12 +12,12 @@ from typing import Any
 from ledger.models import Book, Entry
 from ledger.reconcile import Outcome
 from loadtest import workloads
-from loadtest.faults.touch import no_valkey
 from loadtest.history.calls import Call, History
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
 from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
 from loadtest.swarm.import_comparison import history_of
+from loadtest.trials.dependencies import no_valkey
 from loadtest.trials.trial import Result, Trial, Witness, run
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, count_law

@@ -16,7 +16,6 @@ from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
 from loadtest.trials.trial import Result, Trial, run, skipped
 from loadtest.verdict.words import Word
-from loadtest.workloads.imports import Imports
 
 THINK = (0.0, 0.005)
 
@@ -106,7 +105,7 @@ def once(plan: Plan, trial: Trial, control: Word | None) -> Result:
 
 
 def _callers(trial: Trial, swarm: Swarm) -> Swarm | ImportingSwarm:
-    return ImportingSwarm(swarm=swarm) if trial.workload.slug == Imports.slug else swarm
+    return ImportingSwarm(swarm=swarm) if trial.workload.imports_files else swarm
 
 
 def _swarm(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 from django.conf import settings
 
 from ledger.stores import STORES
-from ledger.strategies import Locked, find
+from ledger.strategies import find
 from loadtest.servers import zookeeper
+from loadtest.trials.dependencies import asked
 from lost_update_lab.embedded import mariadb
 
 #: what a trial may need → (its name, is it there?, can it be started here?, where a real one's address is given)
@@ -36,7 +36,7 @@ def missing(strategy: str, store: str, *, private: bool = False) -> tuple[str, s
         raise ValueError(f"no store {store!r}. Known: {', '.join(STORES)}")
     if store not in found.stores:
         return f"it keeps its accounts only on {', '.join(found.stores)}, not on {store}", ""
-    for name in (store, *_asks_for(found)):
+    for name in (store, *asked(strategy)):
         if name in SERVERS and (lacking := absent(name, private=private)):
             return lacking
     return None
@@ -53,10 +53,3 @@ def absent(server: str, *, private: bool = False) -> tuple[str, str] | None:
     if private:
         return f"no {name}: it is installed and was not started for this run", "run it again"
     return f"no {name}: it is installed and does not run", f"{START}; or set {address}"
-
-
-def _asks_for(strategy: type) -> tuple[str, ...]:
-    """The resources that a lock's signature names; `**keywords` takes what there is."""
-    if not issubclass(strategy, Locked):
-        return ()
-    return tuple(inspect.signature(strategy.factory).parameters)

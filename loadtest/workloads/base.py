@@ -51,6 +51,8 @@ class Workload(ABC):
     #: is "busy" an answer as good as any (somebody else is doing it), and not a service denied?
     busy_is_an_answer: ClassVar[bool] = False
 
+    #: are files imported meanwhile, by background workers?
+    imports_files: ClassVar[bool] = False
     #: client processes that it needs at least
     processes: ClassVar[int] = 1
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import connections
 
-from loadtest.faults import touch
+from loadtest.faults.scene import scaled
 from loadtest.faults.scene.lease_guard import IN_TIME
 from loadtest.faults.scene.occasion import Occasion
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ class Adversary(ABC):
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         """Return why it cannot touch `strategy` with its balances on `store`, or None if it can."""
-        return touch.no_valkey(strategy, store) if self.own_valkey else None
+        return dependencies.no_valkey(strategy, store) if self.own_valkey else None
 
     def lease_of(self, strategy: str) -> float:
         """Return the lease of the strategy's lock in its cell, in seconds."""
-        return self.lease or touch.lease_of(strategy)
+        return self.lease or scaled.lease_of(strategy)
 
     def settings_of(self, strategy: str) -> Mapping[str, Any]:
         """Return the settings of the strategy's book beyond those of every cell."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connection, connections
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Party
 from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class DatabaseRestart(Party):
     cuts_sql = True
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_postgres(store)
+        return dependencies.no_postgres(store)
 
     def event(self, site: Site) -> str:
         before = _started()

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import PARTY_ENTERS, Party
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.servers import ReplicaSet
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Failover(Party):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_sentinel(strategy) or super().not_applicable(strategy, store)
+        return dependencies.no_sentinel(strategy) or super().not_applicable(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
@@ -72,7 +72,7 @@ class FailoverRelease(Failover):
     lasts = 20.0
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_lock(strategy) or super().not_applicable(strategy, store)
+        return dependencies.no_lock(strategy) or super().not_applicable(strategy, store)
 
     def strike(self, scene: Scene) -> None:
         self.occasion.meet(lambda: None)  # a slow crowd must not cost those who are inside their leases

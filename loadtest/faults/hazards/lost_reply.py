@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.proxy import Proxy
 from loadtest.faults.scene.scene import ENTER
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class LostReply(Adversary):
     known = 0  # replies that were lost before
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_valkey(strategy, store)
+        return dependencies.no_valkey(strategy, store)
 
     def lease_of(self, strategy: str) -> float:
-        return RENEWED if touch.keeps_alive(strategy) else super().lease_of(strategy)
+        return RENEWED if dependencies.keeps_alive(strategy) else super().lease_of(strategy)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

@@ -24,10 +24,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
+from loadtest.faults.scene import scaled
 from loadtest.faults.scene.proxy import Proxy
 from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Partition(Adversary):
     requests: ClassVar[bool] = True
 
     def lease_of(self, strategy: str) -> float:
-        return touch.lease_of(strategy) if touch.keeps_alive(strategy) else EASY_LEASE
+        return scaled.lease_of(strategy) if dependencies.keeps_alive(strategy) else EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return None if store != "mariadb" else "the way to MariaDB has no proxy here"
@@ -64,7 +65,7 @@ class Partition(Adversary):
 
     def way(self, scene: Scene) -> dict[str, str]:
         """Return the addresses of a worker behind the cut."""
-        if touch.asks_a_server(scene.book.strategy) or scene.book.store == "redis":
+        if dependencies.asks_a_server(scene.book.strategy) or scene.book.store == "redis":
             return self.env
         self.proxies = [self.sql]
         tcp = f"postgresql://lab@127.0.0.1:{self.sql.port}/lab?sslmode=disable&gssencmode=disable"
@@ -78,7 +79,7 @@ class Partition(Adversary):
         before, begin = scene.held(victim), time.monotonic()
         self.cut()
         scene.fault(f"worker {victim.pid} is cut off")
-        outlasts = touch.keeps_alive(scene.book.strategy)
+        outlasts = dependencies.keeps_alive(scene.book.strategy)
         cut = max(1.2, 2.5 * scene.lease) if outlasts else 1.2
         scene.posts(other)
         scene.ahead(cut)

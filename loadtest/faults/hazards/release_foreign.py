@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ReleaseForeign(Adversary):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_lock(strategy)
+        return dependencies.no_lock(strategy)
 
     def strike(self, scene: Scene) -> None:
         stranger = scene.hire()

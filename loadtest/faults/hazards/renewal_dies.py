@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class RenewalDies(Adversary):
     word = Hazard.RENEWAL_DIES
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_renewal(strategy)
+        return dependencies.no_renewal(strategy)
 
     def strike(self, scene: Scene) -> None:
         if not (victim := scene.victim()):

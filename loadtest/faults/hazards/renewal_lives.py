@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class RenewalLives(Adversary):
     word = Hazard.RENEWAL_LIVES
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_renewal(strategy)
+        return dependencies.no_renewal(strategy)
 
     def strike(self, scene: Scene) -> None:
         worker = scene.hire()

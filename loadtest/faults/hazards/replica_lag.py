@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Party
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.scene.site import POSTGRES
 from loadtest.servers import Postgres, ServerError
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ReplicaLag(Party):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_postgres(store)
+        return dependencies.no_postgres(store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

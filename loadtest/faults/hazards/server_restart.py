@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from loadtest.faults.hazards.adversary import Party
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.servers import Valkey
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 from lost_update_lab.embedded.valkey import Persistence
 
@@ -42,9 +43,10 @@ class ServerRestart(Party):
     _at = 0.0
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        if strategy == "durable" and self.persistence is None:
+        waits = getattr(dependencies.factory_of(strategy), "waits_for_disk", False)
+        if waits and self.persistence is None:
             return "it grants nothing on a server without an append-only file"
-        if strategy == "durable" and self.power_cut:
+        if waits and self.power_cut:
             return "it waits for the fsync (WAITAOF): nothing that it was granted can be cut off"
         return super().not_applicable(strategy, store)
 

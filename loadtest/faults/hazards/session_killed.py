@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SessionKilled(Adversary):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_postgres(store)
+        return dependencies.no_postgres(store)
 
     def strike(self, scene: Scene) -> None:
         if not (victim := scene.victim()):

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import PARTY_ENTERS, Party
 from loadtest.faults.scene import sight
 from loadtest.faults.scene.proxy import Proxy
 from loadtest.servers import Sentinel, ServerError, Valkey
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SplitBrain(Party):
     lease = 10.0  # the promotion takes its time
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_sentinel(strategy) or super().not_applicable(strategy, store)
+        return dependencies.no_sentinel(strategy) or super().not_applicable(strategy, store)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

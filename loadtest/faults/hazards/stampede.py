@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.lock_tables import LOCK_TABLES
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.history import calls
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Stampede(Adversary):
     settings = {"retries": 2000, "backoff": [0.0, 1.5]}
 
     def settings_of(self, strategy: str) -> Mapping[str, Any]:
-        dear = touch.asks_a_majority(strategy) or strategy in LOCK_TABLES  # several servers; a transaction
+        dear = (
+            dependencies.asks_a_majority(strategy) or strategy in LOCK_TABLES
+        )  # several servers; a transaction
         return {**self.settings, "poll": POLL_OF_DEAR if dear else POLL}
 
     def strike(self, scene: Scene) -> None:

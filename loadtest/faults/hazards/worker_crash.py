@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from ledger.imports.operations import asked
 from ledger.imports.upload import Upload, start_import
 from ledger.models import ImportLine
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.workers.crew import Dead
 from loadtest.history.journal import Journal
+from loadtest.trials import dependencies
 from loadtest.verdict.evidence import Stall
 from locks.hazards import Hazard
 
@@ -42,7 +42,7 @@ class WorkerCrash(Adversary):
     word = Hazard.WORKER_CRASH
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_postgres(store)
+        return dependencies.no_postgres(store)
 
     def strike(self, scene: Scene) -> None:
         run = start_import(scene.book, [self.file(scene)], workers=1, scan=False)

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from loadtest.faults import touch
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.proxy import Proxy
+from loadtest.trials import dependencies
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ZooKeeperExpiry(Adversary):
     lease = 1.0
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return touch.no_zookeeper(strategy)
+        return dependencies.no_zookeeper(strategy)
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.strategies import find
-from loadtest.faults import touch
+from loadtest.trials import dependencies
 
 VALKEY = "a lock on Valkey alone"
 ZOOKEEPER = "a lock on ZooKeeper alone"
@@ -15,21 +15,18 @@ QUEUED = "Valkey keeps the balance, or is asked first"
 NOTHING = "nothing"
 GROUPS = (VALKEY, ZOOKEEPER, ELSEWHERE, TABLE, FENCED, DATABASE, QUEUED)
 
-FENCES = {"fenced", "fenced-at-write", "zookeeper-fenced"}
-UNPROTECTED = {"no-lock", "save-all-fields"}
-
 
 def group_of(strategy: str) -> str:
-    """Return its kind, read from what its lock asks for; who checks a number has to be named."""
-    if strategy in UNPROTECTED:
+    """Return its kind, read from what the strategy states and from what its lock asks for."""
+    if not find(strategy).protects:
         return NOTHING
-    if strategy in FENCES:
+    if find(strategy).checks_number:
         return FENCED
-    asks = touch.asked(strategy)
+    asks = dependencies.asked(strategy)
     if "zookeeper" in asks:
         return ZOOKEEPER
     if "sql" in asks:
         return TABLE
-    if touch.factory_of(strategy):
-        return VALKEY if touch.asks_valkey(strategy) else ELSEWHERE
-    return QUEUED if touch.asks_valkey(strategy) or find(strategy).stores == ("redis",) else DATABASE
+    if dependencies.factory_of(strategy):
+        return VALKEY if dependencies.asks_valkey(strategy) else ELSEWHERE
+    return QUEUED if dependencies.asks_valkey(strategy) or find(strategy).stores == ("redis",) else DATABASE

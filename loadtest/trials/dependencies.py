@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 
 from ledger.strategies import find
 
-#: who asks Valkey only for those who take something: their cells withdraw, all others deposit
-GATES = {"redis-gate"}
 CLIENTS = {"redis", "redis_nodes", "cache"}
 
 
@@ -17,15 +16,21 @@ def factory_of(strategy: str) -> object | None:
     return getattr(find(strategy), "factory", None)
 
 
+def parameters(strategy: str) -> Mapping[str, inspect.Parameter]:
+    """Return what its lock is made of: {keyword: how it is declared}."""
+    factory = factory_of(strategy)
+    return inspect.signature(factory).parameters if factory else {}  # type: ignore[arg-type]
+
+
 def asks_valkey(strategy: str) -> bool:
     """Does it ask a Valkey server, for its lock, its queue or its balance?"""
     found = find(strategy)
     if found.stores == ("redis",):
         return True
-    if factory := factory_of(strategy):
-        parameters = inspect.signature(factory).parameters  # type: ignore[arg-type]
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-        return takes_all or bool(CLIENTS & parameters.keys())
+    if factory_of(strategy):
+        keywords = parameters(strategy)
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in keywords.values())
+        return takes_all or bool(CLIENTS & keywords.keys())
     return hasattr(sys.modules[found.__module__], "redis_client")
 
 
@@ -33,31 +38,6 @@ def store_of(strategy: str) -> str:
     """Return the store on which the matrix tries it."""
     stores = find(strategy).stores
     return "postgres" if "postgres" in stores else stores[0]
-
-
-def lease_of(strategy: str) -> float:
-    """Return the scaled lease in seconds: short, whole where the lock can only count in whole ones."""
-    lock = factory_of(strategy)
-    if (getattr(lock, "lease_step", None) or 0) >= 1:
-        return 2.0
-    return 1.0 if getattr(lock, "renews", False) else 0.5  # the watchdog looks every 0.3 s
-
-
-def scaled(strategy: str, lease: float) -> dict[str, float]:
-    """Return the lock's other times in seconds: in the same proportion to its lease as published. A wait for
-    replicas is cut to 1 s."""
-    factory = factory_of(strategy)
-    if factory is None:
-        return {}
-    parameters = inspect.signature(factory).parameters  # type: ignore[arg-type]
-    published = {name: each.default for name, each in parameters.items() if isinstance(each.default, float)}
-    times: dict[str, float] = {}
-    if "lease" in published:
-        share = min(1.0, lease / published["lease"])
-        times = {name: published[name] * share for name in ("look", "below") if name in published}
-    if "confirm" in published:
-        times["confirm"] = min(1.0, published["confirm"])
-    return times
 
 
 def no_valkey(strategy: str, store: str) -> str | None:
@@ -100,8 +80,7 @@ def keeps_alive(strategy: str) -> bool:
 
 def asked(strategy: str) -> set[str]:
     """Return what its lock asks for by keyword."""
-    factory = factory_of(strategy)
-    return set(inspect.signature(factory).parameters) if factory else set()  # type: ignore[arg-type]
+    return set(parameters(strategy))
 
 
 def no_lock(strategy: str) -> str | None:
