@@ -49,7 +49,7 @@ class FilesField(forms.FileField):
         size, limit = sum(file.size for file in files), settings.IMPORT_MAX_BYTES
         if size > limit:
             raise forms.ValidationError(
-                f"{size:,} bytes in all, the limit is {limit:,} bytes: split the import"
+                f"{size:,} bytes in all, but the limit is {limit:,} bytes: split the import"
             )
         return [Upload(file.name, file.read()) for file in files]
 
@@ -74,27 +74,29 @@ class ImportForm(forms.Form):
     """`cleaned_data["uploads"]`: the chosen files, or the samples when their button was pressed."""
 
     files = FilesField(label="Files", required=False)  # type: ignore[assignment]  # the field hides Form.files
-    book = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget, label="Into")
+    book = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget, label="Book")
     strategy = forms.ChoiceField(
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="What protects the accounts of a fresh book.",
+        help_text="Protects the accounts of a new book.",
     )
-    workers = number("Parallel workers", 4, 1, MAX_WORKERS, "Chunks of the files worked on at the same time.")
+    workers = number("Parallel workers", 4, 1, MAX_WORKERS, "How many chunks are worked on at the same time.")
     scan = switch(
-        "Scheduled scan", "Every 2 seconds it charges the busiest accounts meanwhile.", initial=True
+        "Scheduled scan", "Charges the busiest accounts every 2 seconds during the import.", initial=True
     )
     all_or_nothing = switch("All or nothing", "A file with one bad line posts nothing.")
     store = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
-    opening = number("Opening balance", 100_000, -(10**15), 10**15, "Of each account, in minor units.")
-    think = number("Think time, ms", 5, 0, 1000, "At most: the business's work between read and write.")
-    poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock looks again.")
+    opening = number("Opening balance", 100_000, -(10**15), 10**15, "For each account, in minor units.")
+    think = number(
+        "Think time, ms", 5, 0, 1000, "The longest time that the business works between read and write."
+    )
+    poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock tries again.")
     timeout = number("Patience, ms", 5000, 10, 60_000, "How long a line waits for its account.")
 
     def __init__(self, *args: Any, book: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields  # Field itself has none
-        choices["book"].choices = [("", "A fresh book"), *_books(book)]
+        choices["book"].choices = [("", "A new book"), *_books(book)]
         self.fields["book"].initial = book
         others = [(slug, f"{found.title} ({slug})") for slug, found in known().items() if slug not in CARD]
         choices["store"].choices = [(slug, slug) for slug in STORES if _is_here(slug)]
@@ -107,9 +109,9 @@ class ImportForm(forms.Form):
         if "samples" in self.data:
             cleaned["uploads"] = [Upload(name, content) for name, content in sample_files().items()]
         elif not cleaned["uploads"] and "files" not in self.errors:
-            self.add_error("files", "Choose one or several CSV files.")
+            self.add_error("files", "Choose one or more CSV files.")
         if "strategy" in self.fields and not cleaned.get("book") and not cleaned.get("strategy"):
-            self.add_error("strategy", "Choose the strategy of the fresh book.")
+            self.add_error("strategy", "Choose a strategy for the new book.")
         elif "strategy" in self.fields and not cleaned.get("book"):
             self._fits(cleaned["strategy"], cleaned.get("store"))
         return cleaned
@@ -118,7 +120,7 @@ class ImportForm(forms.Form):
         """The field says so: it stands in a part of the page that is closed until it is wrong."""
         stores = known()[strategy].stores
         if store and store not in stores:
-            self.add_error("store", f"{strategy} keeps accounts on {' or '.join(stores)}: choose that here.")
+            self.add_error("store", f"{strategy} stores accounts on {' or '.join(stores)}: choose that here.")
 
     def book_settings(self) -> dict[str, Any]:
         """Return the fresh book's settings, in seconds."""

@@ -114,11 +114,11 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "ledger/import_progress.html", context)
 
     def retry_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        told = "{} lines are tried again.", "There is nothing to try again."
+        told = "Trying {} lines again.", "There is nothing to try again."
         return self._change(request, run_id, try_again, *told)
 
     def stop_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        told = "Stopped: {} lines are left.", "There was nothing left to stop."
+        told = "Stopped. {} lines were not posted.", "There was nothing left to stop."
         return self._change(request, run_id, stop, *told)
 
     def _change(

@@ -66,7 +66,7 @@ UNFOLD: dict[str, Any] = {
                     _item(
                         "Compare strategies", "compare_arrows", "loadtest_trial_compare", "loadtest.add_trial"
                     ),
-                    _item("Send a swarm", "hive", "loadtest_trial_swarm", "loadtest.add_trial"),
+                    _item("Run a load test", "hive", "loadtest_trial_swarm", "loadtest.add_trial"),
                     _item("Trials", "science", "loadtest_trial_changelist", "loadtest.view_trial"),
                     _item("Results", "gavel", "loadtest_result_changelist", "loadtest.view_result"),
                 ],

@@ -37,5 +37,7 @@ class Stops:
         asked = Trial.objects.filter(pk=trial.pk, ended=None, stopped=None).update(stopped=now)
         # a swarm that waits for another one's end has nothing to finish
         Trial.objects.filter(pk=trial.pk, ended=None, command=SWARM, options__at=None).update(ended=now)
-        messages.info(request, "No further strategy is begun." if asked else "It runs no more.")
+        messages.info(
+            request, "No further strategy will start." if asked else "The comparison has already ended."
+        )
         return redirect("admin:loadtest_trial_change", trial.pk)

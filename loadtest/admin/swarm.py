@@ -34,14 +34,16 @@ class SwarmForm(forms.Form):
         required=False,
         widget=UnfoldAdminTextInputWidget,
         label="Options of the workload",
-        help_text="NAME=VALUE, as reads=0.95; several with spaces between. Empty: as usual.",
+        help_text="NAME=VALUE, such as reads=0.95, separated by spaces. Empty: the defaults.",
     )
     strategies = strategies_field()
     users = number("Callers", 20, 2, MAX_USERS, "Each waits for its answer, then calls again.")
     seconds = number("Seconds", 5, 1, MAX_SECONDS, "For each strategy.")
     accounts = number("Accounts", 1, 1, MOST_ACCOUNTS, "1: all callers meet on one hot account.")
-    think = number("Think time, ms", 5, 0, 1000, "At most: the business's work between read and write.")
-    poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock looks again.")
+    think = number(
+        "Think time, ms", 5, 0, 1000, "The longest time that the business works between read and write."
+    )
+    poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock tries again.")
 
     def clean_options(self) -> dict[str, Any]:
         try:
@@ -91,6 +93,6 @@ class Swarms:
                 return redirect("admin:loadtest_trial_change", begin(form.plan(), request.user).pk)
             except ValueError as error:
                 form.add_error(None, str(error))
-        page = {"title": "Send a swarm", "form": form, "workloads": WORKLOADS.values()}
+        page = {"title": "Run a load test", "form": form, "workloads": WORKLOADS.values()}
         context = {**self.admin_site.each_context(request), **page}
         return TemplateResponse(request, "loadtest/swarm.html", context)

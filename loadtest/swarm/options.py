@@ -37,7 +37,7 @@ def add_arguments(parser: Any) -> None:
     parser.add_argument(
         "--workload-options",
         default="",
-        help="of the workload, as: reads=0.95 (docs/reference.md lists them)",
+        help="options of the workload, such as reads=0.95 (docs/reference.md lists them)",
     )
     parser.add_argument(
         "--contention", choices=("hot", "spread"), default="hot", help="hot: one account. spread: many"
@@ -47,13 +47,13 @@ def add_arguments(parser: Any) -> None:
         "--start",
         choices=("together", "ramp"),
         default="together",
-        help="together: users wait for each other, then all begin at once",
+        help="together: users wait for each other, then all start at once",
     )
     parser.add_argument(
-        "--think", default="0-5ms", help="the business's work between read and write, as 0-5ms"
+        "--think", default="0-5ms", help="how long the business works between read and write, such as 0-5ms"
     )
     parser.add_argument(
-        "--poll", default="", help="time between two looks of a waiting lock (empty: as published)"
+        "--poll", default="", help="how often a waiting lock tries again (empty: as published)"
     )
     parser.add_argument("--lease", default="", help="a lock's lease (empty: as published)")
     parser.add_argument("--iterations", type=int, default=0, help="operations of each user (0: no limit)")

@@ -45,7 +45,7 @@ def test_import_concurrently_and_see_who_overwrote_whom(page: Page, files: list[
     page.set_input_files("input[type=file]", files)
     expect(page.locator(".chosen li")).to_have_count(2)
     page.select_option("#id_strategy", "no-lock")
-    page.get_by_text("Settings of a fresh book").click()
+    page.get_by_text("Settings of the new book").click()
     page.fill("#id_think", "20")
     page.get_by_role("button", name="Import concurrently").click()
 
@@ -84,7 +84,7 @@ def test_files_that_are_too_large_are_not_sent(page: Page, tmp_path: Path) -> No
     page.goto("/admin/ledger/importrun/add/")
     page.set_input_files("input[type=file]", large)
     expect(page.locator(".chosen .alert")).to_have_text(
-        "11,000,000 bytes in all, the limit is 10,000,000 bytes: split the import"
+        "11,000,000 bytes in all, but the limit is 10,000,000 bytes: split the import"
     )
     page.get_by_role("button", name="Import concurrently").click()
     expect(page.locator("input[type=file]")).to_be_focused()

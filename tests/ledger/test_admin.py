@@ -113,7 +113,7 @@ def test_an_import_is_stopped_by_its_button(run):
     page, stop = (reverse(f"admin:ledger_importrun_{name}", args=[run.pk]) for name in ("change", "stop"))
     assert stop in importer().get(page).content.decode()
     told = importer().post(stop, follow=True).content.decode()
-    assert "lines are left" in told
+    assert "lines were not posted" in told
     assert '<span class="word stopped">stopped</span>' in told
     assert stop not in told
     assert "There was nothing left to stop." in importer().post(stop, follow=True).content.decode()
@@ -145,7 +145,7 @@ def test_nobody_changes_the_ledger_by_hand(page, run):
 
 
 BAD_FORMS = {
-    "no file": ({"files": []}, "Choose one or several CSV files"),
+    "no file": ({"files": []}, "Choose one or more CSV files"),
     "unknown strategy": ({"strategy": "os:system"}, "Select a valid choice"),
     "unknown book": ({"book": "x"}, "Select a valid choice"),
     "too many workers": ({"workers": 1000}, "less than or equal to 16"),
@@ -225,7 +225,7 @@ def test_a_store_that_the_strategy_cannot_use_is_said_where_it_is_chosen() -> No
         .content.decode()
     )
     opened = page[page.index("<details open>") : page.index("</details>")]
-    assert "redis-atomic keeps accounts on redis: choose that here." in opened
+    assert "redis-atomic stores accounts on redis: choose that here." in opened
     named = re.search(r'<select name="store"[^>]*aria-describedby="(\w+)"', opened)
     assert named
     assert f'id="{named[1]}"' in opened

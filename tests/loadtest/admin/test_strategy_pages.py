@@ -30,7 +30,7 @@ def test_every_strategy_has_a_page_with_its_own_words() -> None:
         page = html.unescape(client.get(reverse("admin:loadtest_strategy", args=[slug])).content.decode())
         assert found.guarantees in page
         assert found.breaks_when in page
-        textbook = page[page.index("The page of its file</h2>") :]
+        textbook = page[page.index("From its source file</h2>") :]
         assert re.search(r"^Guarantees .*^Breaks when .*^Source ", textbook, re.MULTILINE | re.DOTALL), slug
 
 

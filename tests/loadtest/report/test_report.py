@@ -143,7 +143,7 @@ def test_of_a_workload_that_was_not_come_to_it_is_not_said_that_nothing_was_lost
     write(tmp_path, result("no-lock", workload="deposits"), {**left, "workload": "stock"})
     html = page(tmp_path)
     stock = html[html.index('<section id="stock">') :]
-    assert "Nothing of it was run: the run was stopped." in stock[: stock.index("</section>")]
+    assert "This workload was not run: the run was stopped." in stock[: stock.index("</section>")]
     assert "was lost." not in html
     assert html.count("Who overwrote whom: <code>deposits</code>") == 1
     assert "Who overwrote whom: <code>stock</code>" not in html

@@ -62,9 +62,9 @@ def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
     assert (waiting(), advance(pk)) == ([], False)
     assert list(Trial.objects.get(pk=pk).results.values_list("strategy", flat=True)) == ["no-lock"]
     told = stopper.get(page).content.decode()
-    assert "not begun" in told
+    assert "not started" in told
     assert stop not in told
-    assert "It runs no more." in stopper.post(stop, follow=True).content.decode()
+    assert "The comparison has already ended." in stopper.post(stop, follow=True).content.decode()
 
 
 def test_a_swarm_that_waits_is_stopped_at_once():

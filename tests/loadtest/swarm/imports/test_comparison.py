@@ -129,7 +129,7 @@ def test_only_staff_with_the_permission_compares(client, status):
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"files": []}, "Choose one or several CSV files"),
+        ({"files": []}, "Choose one or more CSV files"),
         ({"strategies": ["os:system"]}, "Select a valid choice"),
         ({"store": "paper"}, "Select a valid choice"),
     ],
