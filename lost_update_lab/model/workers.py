@@ -79,7 +79,7 @@ class Task:
     #: its command is executed, and its client will not hear of it
     loses_reply: bool = False
     thread: threading.Thread | None = None
-    #: what it was told last (recording.py); what it does, where no thread does it (playing.py); what it stands before,
+    #: what it was told last (recording.py); what it does, where no thread does it; what it stands before,
     #: where no server is asked either (in_memory_run.py)
     heard: Hashable = "begin"
     steps: Standing | None = None

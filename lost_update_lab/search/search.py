@@ -30,7 +30,7 @@ LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, 
 
 class Search(Choosing):
     """Explores all schedules of the stage's subject. `unclaimed`: faults that it does not claim to withstand, of which
-    the first schedule that loses money is enough (leaving.py)."""
+    the first schedule that loses money is enough (fault_order.py)."""
 
     def __init__(self, stage: Stage, unclaimed: frozenset[Fault] = frozenset()) -> None:
         self.stage, self.bounds = stage, stage.bounds
