@@ -109,5 +109,5 @@ audit: $(VENV)/dev.stamp  ## known vulnerabilities of the locked packages; says 
 .PHONY: lock
 lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed lock files
 	$(PY) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" pyproject.toml -o requirements/base.txt
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab pyproject.toml -o requirements/base.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt

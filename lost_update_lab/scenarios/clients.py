@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import redis
 
+from lost_update_lab.gates import clocks
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere, beside
 
@@ -152,13 +153,23 @@ def _as_psycopg(connection: Any) -> Iterator[None]:
 
 
 def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
-    from sqlalchemy.pool import Pool
+    """A schedule that is cut in its middle makes the pool connect anew: a handshake, and no step."""
+    from sqlalchemy.pool import Pool, base
 
     pool_of: Any = Pool
-    connect = pool_of.connect
+    record: Any = base._ConnectionRecord
+    connect, shake_hands = pool_of.connect, record._ConnectionRecord__connect
 
     def connect_own(pool: Any) -> Any:
         twin = twins.of(pool, pool.recreate)
         return connect(pool if twin is None else twin)
 
+    def shaken(entry: Any) -> None:
+        with beside():
+            shake_hands(entry)
+
     patches.method(pool_of, "connect", connect_own)
+    patches.method(record, "_ConnectionRecord__connect", shaken)
+    patches.method(
+        clocks, "DIARIES", (*clocks.DIARIES, "sqlalchemy.engine")
+    )  # how long ago it compiled a statement
