@@ -23,7 +23,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from ledger.lock_tables.base import ELSEWHERE
@@ -80,7 +80,6 @@ class SegmentedLockMended(SegmentedLock):
         # one conditional UPDATE: it sees the newest row, whatever a snapshot says
         free = mine.filter(~Q(status=LockRecord.Status.LOCKED) | Q(deadline__lt=ServerTime()))
         if not free.update(status=LockRecord.Status.LOCKED, owner=token, deadline=self._deadline()):
-            mine.update(count=F("count") + 1)
             return False
         self.token, self._valid_until = token.encode(), asked + self.lease
         return True

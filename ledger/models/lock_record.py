@@ -1,4 +1,4 @@
-"""A row of the lock table, as the second article has it (and an owner, which only the mended form uses)."""
+"""A row of the lock table, as E9 has it (docs/sources.md), and an owner, which only the mended form uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ class LockRecord(models.Model):
         LOCKED = 1
 
     name = models.CharField(max_length=250, unique=True)
-    count = models.IntegerField(default=0, help_text="how often it was asked for in vain")
+    count = models.IntegerField(
+        default=0, help_text="a counter of this name: the table holds locks and counters"
+    )
     deadline = models.DateTimeField(null=True, blank=True, help_text="end of the lease")
     description = models.CharField(max_length=200, blank=True)
     status = models.SmallIntegerField(choices=Status, default=Status.FREE)
