@@ -69,7 +69,7 @@ class Job:
         return cls(strategy=strategy, choices=choices, expected=WORDS[found[1]], **values)
 
     def as_json(self) -> dict[str, Any]:
-        values = asdict(self)
+        values = asdict(self) | {"gates": list(self.gates)}  # as it comes back from JSON
         return {
             name: values[name]
             for name in ("workload", "workers", "faults", "work", "slack", "budget", "until", "gates")
