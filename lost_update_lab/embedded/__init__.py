@@ -1,1 +1,1 @@
-"""Real servers as child processes. None outlives its parent."""
+"""Real servers as child processes, which end with their parent."""

@@ -1,4 +1,4 @@
-"""What all servers have in common: a child process with a log, a data folder, and an end."""
+"""What all servers share: a child process with a log and a data folder, which is stopped or killed."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ class ServerError(RuntimeError):
 
 
 class Unavailable(ServerError):
-    """The programs of this server are not installed. The message says what to install."""
+    """This server's programs are not installed. The message says what to install."""
 
 
 class Server:
-    """One server process. It never outlives this process, whatever ends this process (reaper.py).
+    """One server process. It ends with this process, however this process ends (reaper.py).
 
-    `data`: where its files live. With None they live in a temporary folder that `close` removes.
-    Data and address stay the same over `stop`, `kill`, `restart`, `start`. As a context manager:
-    `start` … `close`.
+    `data` is the folder for its files; None means a temporary folder, which `close` removes. Data and address survive
+    `stop`, `kill`, `restart` and `start`. As a context manager it runs from `start` to `close`.
     """
 
     name = "server"
     stop_signal = signal.SIGTERM
     start_timeout = 30.0
     stop_timeout = 20.0
-    #: a replica: clients are given the address of what it follows
+    #: a replica. Clients get the address of the primary that it follows.
     follows = False
 
     def __init__(self, data: Path | str | None = None) -> None:
-        # Sockets live here and not under `data`: a socket's path has room for about 100 bytes.
+        # Sockets live here and not under `data`, because a socket's path may have about 100 bytes.
         self.run = _short_temporary_folder()
         REAPER.remove(self.run)
         self.data = Path(data).absolute() if data else self.run / "data"
         self.log = self.data.with_suffix(".log") if data else self.run / f"{self.name}.log"
-        #: how messages call it
+        #: its name in messages
         self.label = self.data.name if data else self.name
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -57,7 +56,7 @@ class Server:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Before each start: make the data folder and whatever must be in it."""
+        """Make the data folder and what it must contain. Called before each start."""
         self.data.mkdir(parents=True, exist_ok=True)
 
     def command(self) -> list[str]:
@@ -67,21 +66,21 @@ class Server:
         return dict(os.environ)
 
     def answers(self) -> bool:
-        """Ask the server something. False, or any exception of its client, means: not yet."""
+        """Ask the server something. False, or any exception of its client, means that it is not ready yet."""
         raise NotImplementedError
 
     # -- its life -----------------------------------------------------------------------------------------
 
     @property
     def pid(self) -> int:
-        """Process id. Raises ServerError while it does not run."""
+        """The process id. Raises ServerError if the server does not run."""
         if self._process is None:
             raise ServerError(f"{self.name} does not run")
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """Of a process that has ended and was not told to; negative: the signal. None otherwise."""
+        """The exit code of a process that ended by itself, or minus the signal that ended it. None otherwise."""
         return self._process.poll() if self._process is not None else None
 
     @property
@@ -89,7 +88,7 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Returns when the server answers. Raises ServerError with the end of its log if it does not."""
+        """Start the server and return when it answers. If it does not, raise ServerError with the end of its log."""
         if self.running:
             return self
         self.spawn()
@@ -101,8 +100,8 @@ class Server:
         return self
 
     def spawn(self) -> None:
-        """Start the process and do not wait for it. What one that has ended left behind is ended first: gunicorn's
-        orphaned workers would hold its port for seconds."""
+        """Start the process without waiting for it. Kill first what the last one left behind: gunicorn's orphaned
+        workers would hold the port for seconds."""
         if self._process is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -116,12 +115,12 @@ class Server:
                 stderr=subprocess.STDOUT,
                 cwd=self.data,
                 env=self.environment(),
-                start_new_session=True,  # Ctrl-C is for us; we then end the server in our own order
+                start_new_session=True,  # Ctrl-C reaches this process only, which then ends its servers in order
             )
         REAPER.watch(self._process.pid, self.stop_signal)
 
     def stop(self, signum: int | None = None) -> None:
-        """Polite end. Raises ServerError (and kills it) if it has not ended after `stop_timeout` seconds."""
+        """Send the polite signal and wait. After `stop_timeout` seconds, kill the server and raise ServerError."""
         process = self._process
         if process is None or not self.running:
             self._ended()
@@ -134,16 +133,16 @@ class Server:
         self._ended()
 
     def kill(self) -> None:
-        """SIGKILL for the server and its own children: what a machine does that loses power."""
+        """SIGKILL the server and its children, as a power cut would."""
         if self._process is not None and self.running:
-            self._process.send_signal(signal.SIGSTOP)  # so that it starts no child behind our back
+            self._process.send_signal(signal.SIGSTOP)  # so that it starts no more children
         family = self._family()
         for process in family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         if self._process is not None:
             self._ends_within(self.stop_timeout)
-        # The children too: PostgreSQL does not start while one of the old ones still holds its memory.
+        # Wait for the children too: PostgreSQL does not start while an old child holds its shared memory.
         deadline = time.monotonic() + self.stop_timeout
         while any(map(lives, family)) and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -154,14 +153,14 @@ class Server:
         return self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its memory and its connections, and does nothing."""
+        """SIGSTOP. The server keeps its memory and its connections, and does nothing."""
         self._signal_family(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal_family(signal.SIGCONT)
 
     def close(self) -> None:
-        """`stop`, and remove the temporary folder."""
+        """Stop the server and remove its temporary folder."""
         try:
             self.stop()
         finally:
@@ -189,7 +188,7 @@ class Server:
             try:
                 if self.answers():
                     return
-            except Exception as error:  # noqa: BLE001  each client has its own way to say "not yet"
+            except Exception as error:  # noqa: BLE001  each client says "not yet" in its own way
                 reason = f" Last answer: {error}."
             time.sleep(0.02)
         raise ServerError(
@@ -197,7 +196,7 @@ class Server:
         )
 
     def _family(self) -> list[psutil.Process]:
-        """The server first, then its children. Empty when it does not run."""
+        """Return the server, followed by its children. Empty if it does not run."""
         if not self.running:
             return []
         with suppress(psutil.NoSuchProcess):
@@ -224,13 +223,13 @@ class Server:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """The end of a log, with its path, for an error message."""
+    """Return the end of a log, with its path, for an error message."""
     text = log.read_text(errors="replace") if log.exists() else ""
     end = "\n".join(f"  {line}" for line in text.splitlines()[-lines:])
     return f"The end of {log}:\n{end or '  (empty)'}"
 
 
 def _short_temporary_folder() -> Path:
-    """A new folder of mode 0700 whose path leaves room for a socket's name (limit: 103 bytes on macOS)."""
+    """Make a folder of mode 0700 with a path short enough for a socket in it (at most 103 bytes on macOS)."""
     base = tempfile.gettempdir()
     return Path(tempfile.mkdtemp(prefix="lab-", dir=base if len(base) < 60 else "/tmp"))  # noqa: S108

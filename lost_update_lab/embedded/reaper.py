@@ -1,11 +1,11 @@
-"""Ends the servers of a process that has died, also by SIGKILL, when no clean-up of its own runs.
+"""Ends the servers of a process that has died, even by SIGKILL, which leaves no time to clean up.
 
-One small process beside each process that starts servers (multiprocessing's resource tracker works this way).
-It reads orders from a pipe that only the owner holds open; the end of the pipe means that the owner is gone.
-Then it stops what is still on its list, and removes the temporary paths.
+Each process that starts servers has one small reaper process beside it, as multiprocessing has its resource tracker.
+The reaper reads orders from a pipe that only its owner holds open. When the pipe ends, the owner is gone: the reaper
+then stops the servers on its list and removes the temporary paths.
 
-A pipe, not PR_SET_PDEATHSIG: that signal comes when the *thread* that started the child ends, exists on Linux
-only, and cannot remove paths. Left open: an owner killed in the millisecond between the start of a server
+Why a pipe and not PR_SET_PDEATHSIG: that signal comes when the *thread* that started the child ends, it exists on Linux
+only, and it removes no paths. One gap is left: an owner that is killed in the millisecond between the start of a server
 and its registration.
 """
 
@@ -28,34 +28,34 @@ GRACE = 5.0  # seconds between the polite signal and SIGKILL
 
 
 class Reaper:
-    """The owner's end of the pipe. Starts the process at the first order, and again in a forked child."""
+    """The owner's end of the pipe. The first order starts the process; so does the first one in a forked child."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
         self._lock = threading.Lock()
         self._standing: dict[int | str, bytes] = {}
-        # A forked child must not hold the pipe open: its parent's servers would then outlive the parent.
+        # A forked child must not hold the pipe open, or its parent's servers would outlive the parent.
         os.register_at_fork(after_in_child=self._begin_again)
 
     def watch(self, pid: int, signum: int) -> None:
-        """End the server `pid` with `signum` when this process is gone."""
+        """When this process is gone, end the server `pid` with `signum`."""
         self._order("watch", pid, int(signum))
 
     def forget(self, pid: int) -> None:
-        """Its end is over."""
+        """The server `pid` has ended."""
         self._order("forget", pid)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
-        """Remove the file or folder when this process is gone."""
+        """When this process is gone, remove the file or folder."""
         self._order("remove", os.fspath(path))
 
     def keep(self, path: str | os.PathLike[str]) -> None:
-        """It has been removed already."""
+        """The path has been removed."""
         self._order("keep", os.fspath(path))
 
     @contextlib.contextmanager
     def clears(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Remove the file or folder if this process is gone before the end of the block, where somebody else does."""
+        """Remove the file or folder if this process dies inside the block. After the block that is up to others."""
         self.remove(path)
         try:
             yield
@@ -71,9 +71,9 @@ class Reaper:
                 self._standing.pop(subject, None)
             if self._pipe is not None:
                 try:
-                    os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives in one piece
+                    os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives whole
                     return
-                except BrokenPipeError:  # somebody killed it: a new one hears everything again
+                except BrokenPipeError:  # somebody killed the reaper: a new one gets all orders again
                     os.close(self._pipe)
             self._pipe = self._start()
             for standing in self._standing.values():
@@ -82,19 +82,19 @@ class Reaper:
     def _start(self) -> int:
         reading, writing = os.pipe()
         self._process = subprocess.Popen(
-            # -P: the folder of this file, with its modules, is no place to import psutil's needs from
+            # -P: the modules beside this file must not shadow what psutil imports
             [sys.executable, "-P", __file__],
             stdin=reading,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=True,  # Ctrl-C in the terminal is not for it
+            start_new_session=True,  # Ctrl-C in the terminal does not reach it
         )
         os.close(reading)
         return writing
 
     def _begin_again(self) -> None:
-        """In a forked child: an empty list, and a lock that no thread of the parent held at the fork."""
+        """Forget the parent's list and its lock, which a thread of the parent may hold. Called in a forked child."""
         if self._pipe is not None:
             os.close(self._pipe)
         self._pipe = None
@@ -125,14 +125,14 @@ def main() -> None:
 
 
 def end(processes: dict[int, int]) -> None:
-    """Each server with its signal, then whatever is left of the servers and their children with SIGKILL."""
+    """Send each server its signal. Then SIGKILL the servers and children that are left."""
     families = []
     for pid, signum in processes.items():
         with contextlib.suppress(psutil.NoSuchProcess):
             server = psutil.Process(pid)
             families += [server, *server.children(recursive=True)]
             server.send_signal(signum)
-    for process in families:  # one that a test had paused would hear nothing
+    for process in families:  # a process that a test has paused would hear nothing
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
     deadline = time.monotonic() + GRACE
@@ -144,7 +144,7 @@ def end(processes: dict[int, int]) -> None:
 
 
 def lives(process: psutil.Process) -> bool:
-    """A zombie does not: the process 1 of many a container never waits for the orphans that it inherits."""
+    """Return whether the process lives. A zombie does not: in many containers process 1 never reaps its orphans."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,10 +1,10 @@
-"""Valkey with replicas and sentinels: a primary that fails is replaced, and what only it knew is gone.
+"""Valkey with replicas and sentinels. A primary that fails is replaced, and what only it knew is lost.
 
     client → primary: SET lock …  → OK        the answer does not wait for the replicas
     primary dies · the sentinels agree · a replica is promoted
     another client → new primary: SET lock …  → OK        both hold the lock
 
-To lose a key for certain: `sever`, write, `kill` the primary, `resume` the replicas.
+To lose a key for certain: `sever`, write, `kill` the primary, then `resume` the replicas.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from redis.sentinel import Sentinel as SentinelClient
 from lost_update_lab.embedded.base import ServerError
 from lost_update_lab.embedded.valkey import Valkey
 
-NAME = "lab"  # of the primary, among the sentinels
-#: what a sentinel does every 1–10 s by itself, in ms. The lab cannot wait that long; the logic is untouched.
+NAME = "lab"  # what the sentinels call the primary
+#: how often a sentinel does these things, in ms. The defaults are 1 to 10 s. Only the waiting is shorter.
 PERIODS = {"publish-period": 100, "info-period": 100, "ask-period": 100, "ping-period": 100}
 
 
@@ -60,16 +60,16 @@ class Sentinel(Valkey):
         return self
 
     def sees(self) -> dict[str, Any]:
-        """What it knows about the primary: `ip`, `port`, `flags`, `num-slaves`, `num-other-sentinels`, …"""
+        """Return what it knows about the primary: `ip`, `port`, `flags`, `num-slaves`, `num-other-sentinels`, …"""
         with self.client(decode_responses=True) as client:
             state = client.execute_command("SENTINEL", "MASTER", NAME)
             return state if isinstance(state, dict) else dict(zip(state[::2], state[1::2], strict=True))
 
 
 class ReplicaSet:
-    """A primary, replicas and sentinels that agree on it. `start` … `close`, or a `with` block.
+    """A primary, its replicas, and sentinels that agree on it. Use `start` and `close`, or a `with` block.
 
-    `options` go to each Valkey, as persistence="always" or config={"min-replicas-to-write": 1}.
+    `options` go to each Valkey, such as persistence="always" or config={"min-replicas-to-write": 1}.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ReplicaSet:
         ]
 
     def start(self) -> Self:
-        """Returns when the replicas follow and all sentinels know the primary, its replicas and each other."""
+        """Return when the replicas follow, and all sentinels know the primary, its replicas and each other."""
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda server: server.start(), self.servers))
         self.await_replication()
@@ -96,7 +96,7 @@ class ReplicaSet:
 
     def close(self) -> None:
         for server in (*self.sentinels, *self.servers):
-            with suppress(ServerError):  # it was killed then; the others must end too
+            with suppress(ServerError):  # it had to be killed; the others must end too
                 server.close()
 
     def __enter__(self) -> Self:
@@ -111,33 +111,33 @@ class ReplicaSet:
 
     @property
     def primary(self) -> Valkey:
-        """The one that most sentinels name now."""
+        """The server that most sentinels name as the primary now."""
         ports = [int(sentinel.sees()["port"]) for sentinel in self.sentinels if sentinel.running]
         return self._by_port(max(ports, key=ports.count))
 
     @property
     def replicas(self) -> list[Valkey]:
-        """All the others, also those that do not run."""
+        """All other servers, even those that do not run."""
         primary = self.primary
         return [server for server in self.servers if server is not primary]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """(host, port) of each sentinel, as redis-py's Sentinel wants them. The primary's name is NAME."""
+        """(host, port) of each sentinel, for redis-py's Sentinel. The primary's name is NAME."""
         return [("127.0.0.1", sentinel.port or 0) for sentinel in self.sentinels]
 
     def client(self, **options: Any) -> redis.Redis:
-        """A client that asks the sentinels for the primary at each new connection. Re-sends nothing."""
+        """Return a client that asks the sentinels for the primary at each new connection. It never re-sends."""
         options = {"retry": Retry(NoBackoff(), 0), "decode_responses": False, "socket_timeout": 2} | options
         sentinels: Any = SentinelClient  # redis-py leaves it without types
         client: redis.Redis = sentinels(self.addresses, socket_timeout=1).master_for(NAME, **options)
         return client
 
     def sever(self) -> None:
-        """From now on the primary's writes reach no replica. Undone by `resume` of the replicas.
+        """From now on no write of the primary reaches a replica, until the replicas `resume`.
 
-        Stopping the replicas is not enough: the kernel goes on receiving for them, and a replica that is
-        continued after the primary's death finds the write in its socket. So the primary hangs up as well.
+        Pausing the replicas is not enough: the kernel goes on receiving for them, and a replica that resumes after the
+        primary's death finds the write in its socket. So the primary hangs up as well.
         """
         primary = self.primary
         for server in self.servers:
@@ -147,7 +147,7 @@ class ReplicaSet:
             client.execute_command("CLIENT", "KILL", "TYPE", "replica")
 
     def await_replication(self, timeout: float = 15) -> None:
-        """Until every running replica has all that the primary has."""
+        """Wait until each running replica has all that the primary has."""
         running = [server for server in self.servers if server.running]
 
         def caught_up() -> bool:
@@ -163,7 +163,7 @@ class ReplicaSet:
         self._wait(caught_up, timeout, "the replicas did not catch up")
 
     def await_agreement(self, primary: Valkey, timeout: float = 15) -> None:
-        """Until all running sentinels name `primary`, and know all of its replicas and each other."""
+        """Wait until all running sentinels name `primary` and know its replicas and each other."""
 
         def agreed(sentinel: Sentinel) -> bool:
             state = sentinel.sees()
@@ -178,7 +178,7 @@ class ReplicaSet:
         self._wait(lambda: all(map(agreed, watching)), timeout, "the sentinels did not agree")
 
     def await_failover(self, old: Valkey, timeout: float = 20) -> Valkey:
-        """Until every running sentinel names another primary and that one takes writes. → the new primary."""
+        """Wait until each running sentinel names another primary, which takes writes, and return that one."""
 
         def promoted() -> bool:
             ports = {int(sentinel.sees()["port"]) for sentinel in self.sentinels if sentinel.running}

