@@ -1,4 +1,4 @@
-"""Real servers as child processes: PostgreSQL, Valkey, MariaDB, ZooKeeper. None outlives its parent."""
+"""Real servers as child processes, which end with their parent: PostgreSQL, Valkey, MariaDB, ZooKeeper."""
 
 from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 from lost_update_lab.embedded.mariadb import MariaDB

@@ -1,4 +1,4 @@
-"""The background workers: procrastinate, several processes with several jobs at a time each."""
+"""The background workers: several procrastinate processes, each with several jobs at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ledger.addresses import BASE_DIR
 from loadtest.servers import Server
 from loadtest.servers.children import child_environment
 
-#: an import may ask for more workers than one process has, but not for more than all of them have together
+#: jobs at a time. One import may use more of them than one process has, but not more than all processes have
 CONCURRENCY = 4
 
 
@@ -37,4 +37,4 @@ class BackgroundWorker(Server):
         return child_environment()
 
     def answers(self) -> bool:
-        return True  # it has no address: it asks for work
+        return True  # it has no address: it asks the queue for work

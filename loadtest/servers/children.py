@@ -1,4 +1,4 @@
-"""What a child process of the lab is given: it begins in another folder than the command that starts it."""
+"""The environment of the lab's child processes, which start in another folder than their command."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ledger.addresses import BASE_DIR, addresses, lab_dir
 
 
 def import_path() -> str:
-    """PYTHONPATH: the lab, and wherever this process looks, so that a child finds a stranger's lock too
-    (loadtest/commandline/subjects.py: it may lie where the command was given)."""
+    """Return a PYTHONPATH with the lab and this process's own folders. With these a child finds a user's lock in the
+    folder where the command was given (loadtest/commandline/subjects.py)."""
     here = (os.path.abspath(entry) for entry in sys.path)
     return os.pathsep.join(dict.fromkeys([str(BASE_DIR), *here]))
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment, with the servers that we know, and no path that means another folder there."""
+    """Return this process's environment with the addresses of its servers. All paths in it are absolute."""
     given = {"LAB_DIR": str(lab_dir().absolute()), "PYTHONPATH": import_path()}
     return {**os.environ, **addresses(), **given}

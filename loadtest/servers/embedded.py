@@ -1,11 +1,11 @@
-"""The embedded servers of this checkout: started by whoever needs them first, ended with their last user.
+"""The embedded servers of this checkout. The first user starts them, and they end with the last one.
 
     using()         for the time of a `with` block: `make demo`, `make serve`
-    held()          the same, of those that run: `manage.py compare`
-    up() … down()   until told otherwise: `python manage.py servers up`
+    held()          the same, but it starts none: `manage.py compare`
+    up() … down()   until somebody says `down`: `python manage.py servers up`
 
-Two runs side by side share them. What the environment gives (`DATABASE_URL`, `REDIS_URL`, …) is not started.
-The servers belong to a process of their own, the keeper (keeper.py); this file only talks to it.
+Two runs side by side share the servers. A server that the environment names (`DATABASE_URL`, `REDIS_URL`, …) is not
+started. The servers belong to a process of their own, the keeper (keeper.py). This file talks to it.
 """
 
 import fcntl
@@ -34,16 +34,18 @@ USED = (
 
 
 class StillUsed(ServerError):
-    """They end with the run that uses them, and have not ended yet."""
+    """A run still uses the servers. They end with it."""
 
 
-_keepers: list[subprocess.Popen[bytes]] = []  # ours; kept so that they are waited for when they end
+_keepers: list[
+    subprocess.Popen[bytes]
+] = []  # started by this process, which must wait for them when they end
 
 
 def up(*extra: str) -> dict[str, str]:
-    """Start the servers, and "mariadb" or "zookeeper" if named; they stay. May be called twice. → addresses.
+    """Start the servers, with "mariadb" and "zookeeper" if named, and leave them running. Return their addresses.
 
-    Raises Unavailable with what to install, or ServerError with the end of the log.
+    May be called twice. Raises Unavailable, which says what to install, or ServerError with the end of the log.
     """
     lab = Lab()
     with _held(lab):
@@ -58,10 +60,10 @@ def up(*extra: str) -> dict[str, str]:
 
 
 def down(*, force: bool = False) -> None:
-    """End the servers; on return they have ended. None run: nothing to do.
+    """End the servers, if any run, and return when they have ended.
 
-    Raises StillUsed if a run uses them, unless `force`: they end with it then. ServerError if they have not ended in
-    time.
+    Raises StillUsed if a run uses them: they then end with it. `force` ends them all the same. Raises ServerError if
+    they do not end in time.
     """
     lab = Lab()
     lab.pin.unlink(missing_ok=True)
@@ -69,13 +71,13 @@ def down(*, force: bool = False) -> None:
         raise StillUsed(USED)
     _wait_for_the_end(lab, force=force)
     if lab.keeper_lives():
-        again = not force and (lab.in_use() or lab.pin.exists())  # somebody came after we had looked
+        again = not force and (lab.in_use() or lab.pin.exists())  # a user came after the look above
         slow = f"The servers have not ended within {PATIENCE:g} s. {tail(lab.folder / 'keeper.log')}"
         raise StillUsed(USED) if again else ServerError(slow)
 
 
 def status() -> dict[str, Any]:
-    """{"running", "stays", "used", "addresses": {name: url}, "pids": {name: pid}, "logs": {name: path}}"""
+    """Return {"running", "stays", "used", "addresses": {name: url}, "pids": {name: pid}, "logs": {name: path}}."""
     lab = Lab()
     state = lab.live_state()
     return {
@@ -89,7 +91,7 @@ def status() -> dict[str, Any]:
 
 
 def what_is_left() -> str:
-    """The last words of a run that has left the servers."""
+    """Return the last sentence of a run that no longer uses the servers."""
     now = status()
     if not now["running"]:
         return "Nothing keeps running."
@@ -99,14 +101,14 @@ def what_is_left() -> str:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Be a user of the servers, if they run, for the time of the block; start none. `down` is refused meanwhile."""
+    """Be a user of the servers during the block, if they run. Start none. `down` is refused meanwhile."""
     with _held(Lab()) if live_state(lab_dir() / "servers.json") else nullcontext():
         yield
 
 
 @contextmanager
 def using(*extra: str) -> Iterator[dict[str, str]]:
-    """The servers for the time of the block. → addresses. On leaving, the last user waits for their end."""
+    """Run the servers during the block, and give it their addresses. The last user to leave waits for their end."""
     lab = Lab()
     try:
         with _held(lab):
@@ -144,7 +146,7 @@ def migrate() -> None:
 @contextmanager
 def _held(lab: Lab) -> Iterator[None]:
     with lab.users.open("a") as users:
-        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper is stopping its servers
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper stops its servers
         try:
             yield
         finally:
@@ -160,7 +162,7 @@ def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
     deadline, awaited = 0.0, len(names) + 1
     keeper = None
     while missing := [name for name in names if SERVERS[name][0] not in lab.live_state()]:
-        if len(missing) < awaited:  # one has come: the next one has its own time
+        if len(missing) < awaited:  # one has started: the next one has as long again
             deadline, awaited = time.monotonic() + PATIENCE, len(missing)
         for name in missing:
             if lab.failed(name).exists():
@@ -179,7 +181,7 @@ def _ensure(lab: Lab, extra: tuple[str, ...]) -> dict[str, str]:
 
 
 def _given(name: str) -> bool:
-    """Whether the environment names such a server. Who has a real Valkey gets no embedded nodes beside it."""
+    """Return whether the environment names such a server. A Valkey from outside gets no embedded nodes beside it."""
     return bool(os.environ.get(SERVERS[name][0]) or (name == "valkey-nodes" and os.environ.get("REDIS_URL")))
 
 
@@ -199,7 +201,7 @@ def _start_keeper(lab: Lab) -> "subprocess.Popen[bytes]":
 
 
 def _wait_for_the_end(lab: Lab, *, force: bool = False) -> None:
-    """Until the keeper is gone, or somebody else uses the servers, or they are to stay. `force`: tell it to end."""
+    """Wait until the keeper is gone, another user has the servers, or they are to stay. `force`: tell it to end."""
     deadline = time.monotonic() + PATIENCE
     told = None
     while lab.keeper_lives() and time.monotonic() < deadline:

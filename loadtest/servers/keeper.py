@@ -3,10 +3,11 @@
     user     flock(users.lock, shared) · order postgres, valkey ············· lock gone (left, killed, crashed)
     keeper     start them, write servers.json · look every 0.2 s ············ flock(users.lock, exclusive)
                                                 one was killed: start it again   stop them, remove servers.json
-Started by embedded.py, which see. It ends the servers when nobody holds `users.lock` and nobody pinned them
-(`servers up`). The kernel drops the lock of a user that died in whatever way, so no count can be wrong. The
-servers are its children: they also end when the keeper itself is killed (reaper.py). While it stops them it
-holds the lock alone, so that a newcomer waits and then starts fresh ones.
+
+embedded.py starts it. The keeper ends the servers when nobody holds `users.lock` and nobody has pinned them (`servers
+up`). The kernel drops the lock of a user that dies, however it dies, so no count can be wrong. The servers are the
+keeper's children, and they end when the keeper itself is killed (reaper.py). While it stops them it holds the lock
+exclusively: a newcomer waits, and then starts fresh servers.
 """
 
 import fcntl
@@ -33,16 +34,16 @@ from .lab import Lab
 from .supervisor import Supervisor
 
 LOOK_EVERY = 0.2  # seconds
-LARGEST_LOG = 10_000_000  # bytes; a larger one starts anew with the server
+LARGEST_LOG = 10_000_000  # bytes. A larger log is deleted when its server starts
 
 
 def _valkey(lab: Path) -> list[Server]:
-    """With an append-only file and a replica: `durable` and `replicated` grant nothing without them."""
+    """It has an append-only file and a replica, without which the locks `durable` and `replicated` grant nothing."""
     primary = Valkey(lab / "valkey", port=0, persistence="everysec")
     return [primary, Valkey(lab / "valkey-replica", config={"replicaof": ("127.0.0.1", primary.port)})]
 
 
-#: name of an order → (what the address is called, how to make its servers)
+#: name of an order → (name of the address, how to make its servers)
 SERVERS: dict[str, tuple[str, Callable[[Path], list[Server]]]] = {
     "postgres": ("DATABASE_URL", lambda lab: [Postgres(lab / "postgres")]),
     "valkey": ("REDIS_URL", _valkey),
@@ -89,7 +90,7 @@ class Keeper:
                     if server.log.stat().st_size > LARGEST_LOG:
                         server.log.unlink()
                 server.start()
-        except Exception as error:  # noqa: BLE001  whoever ordered it is told, and the others run on
+        except Exception as error:  # noqa: BLE001  the user is told, and the other servers run on
             for server in servers:
                 server.close()
             self.lab.refuse(name, f"{error}")
@@ -112,15 +113,17 @@ class Keeper:
         self.lab.write_state(state)
 
     def _stop(self) -> None:
-        self.lab.state.unlink(missing_ok=True)  # first, so that nobody connects to what is about to end
+        self.lab.state.unlink(
+            missing_ok=True
+        )  # first, so that nobody connects to a server that is about to end
         self.lab.clear_orders()
         for servers in reversed(self.running.values()):
             for server in servers:
-                with suppress(Exception):  # it was killed then, and the others must end too
+                with suppress(Exception):  # it had to be killed, and the others must end too
                     server.close()
 
     def _end_orphans(self) -> None:
-        """Servers whose keeper and reaper were both killed. We hold the keeper's lock: they have no owner."""
+        """End the servers whose keeper and reaper were both killed. This keeper holds the lock, so nobody owns them."""
         state = self.lab.read_state()
         for pid, born in state.get("processes", {}).values():
             if born and born == birth(pid):
@@ -131,7 +134,7 @@ class Keeper:
 
 
 def _lock(file: Any, seconds: float = 0) -> bool:
-    """Take the lock alone. Someone who only asks whether it is free may hold it for a moment: try again."""
+    """Take the lock exclusively. A process that asks whether it is free may hold it for a moment, so try again."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -152,7 +155,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: keeper.stopping.set())
     with lab.keeper.open("a") as lock:
         if not _lock(lock, seconds=1):
-            return 0  # another one was faster
+            return 0  # another keeper was faster
         lab.sign(lock)
         keeper.run()
     return 0

@@ -1,4 +1,4 @@
-"""The files by which the users of the embedded servers and their keeper talk to each other, in `.lab/`."""
+"""The files in `.lab/` through which the users of the embedded servers and their keeper talk."""
 
 import fcntl
 import json
@@ -10,14 +10,14 @@ from ledger.addresses import birth, lab_dir, live_state, read_state
 
 
 class Lab:
-    """One folder, `LAB_DIR` or `.lab` of the checkout.
+    """The folder: `LAB_DIR`, or `.lab` in the checkout.
 
-    servers.json        where the servers are; there while they run. ledger/addresses.py reads it
-    users.lock          shared lock: held by each user; exclusive: by the keeper while it stops the servers
-    keeper.lock         held by the keeper as long as it lives; says who it is
+    servers.json        the servers' addresses, while they run. ledger/addresses.py reads it
+    users.lock          each user holds it shared; the keeper holds it exclusively while it stops the servers
+    keeper.lock         the keeper holds it while it lives. It contains the keeper's process id
     orders/NAME         a user wants this server
     orders/NAME.failed  why it could not be started
-    orders/pinned       they stay when the last user has left (`servers up`)
+    orders/pinned       the servers stay when the last user has left (`servers up`)
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Lab:
         return self.orders / f"{name}.failed"
 
     def refuse(self, name: str, reason: str) -> None:
-        """The order could not be met: leave the reason and take the order away."""
+        """Remove an order that could not be met, and leave the reason."""
         self.failed(name).write_text(reason)
         self.order(name).unlink(missing_ok=True)
 
@@ -48,9 +48,9 @@ class Lab:
         return read_state(self.state)
 
     def live_state(self) -> dict[str, Any]:
-        """The same, but empty if the keeper that wrote it is gone.
+        """Return the state, or nothing if the keeper that wrote it is gone.
 
-        The keeper's lock would not do: a new keeper holds it before it has removed the old one's state.
+        The keeper's lock does not tell: a new keeper holds it before it removes the old one's state.
         """
         return live_state(self.state)
 
@@ -64,20 +64,20 @@ class Lab:
         return not _free(self.keeper, fcntl.LOCK_SH)
 
     def sign(self, lock: IO[str]) -> None:
-        """The keeper that has taken its lock says who it is: it has written no state yet."""
+        """Write the keeper's process id into the lock that it has just taken. It has written no state yet."""
         lock.truncate(0)
         lock.write(f"{os.getpid()} {birth(os.getpid())}")
         lock.flush()
 
     def keeper_pid(self) -> int | None:
-        """Of the keeper that lives; None: there is none, or it has not said so yet."""
+        """Return the living keeper's process id. None: there is no keeper, or it has not signed yet."""
         if not self.keeper_lives():
             return None
         pid, _, born = self.keeper.read_text().partition(" ")
         return int(pid) if born and birth(int(pid)) == born else None
 
     def in_use(self) -> bool:
-        """Whether some user holds the servers. The keeper that stops them is no user."""
+        """Return whether a user holds the servers. A keeper that stops them is no user."""
         return not _free(self.users, fcntl.LOCK_EX) and _free(self.users, fcntl.LOCK_SH)
 
 

@@ -1,4 +1,4 @@
-"""Servers that nobody else uses: what is killed there is nobody else's, and what is written there goes with them."""
+"""Servers for one run alone. It may kill them, and what it writes there is removed with them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from lost_update_lab.embedded.reaper import REAPER
 
 @contextmanager
 def private_lab(name: str, *, keep: bool = False) -> Iterator[Path]:
-    """A folder for a run; `embedded.using()` inside starts servers there, and knows of no others. For a program that
-    does nothing else: the environment of this process stays changed. `keep`: leave the folder, and say where it is.
+    """Make a folder for a run. Inside the block, `embedded.using()` starts servers there and knows of no others.
+
+    Only for a program that does nothing else: the environment of this process stays changed. `keep`: leave the folder
+    and print its path.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"lab-{name}-"))
     for address in NAMES:

@@ -1,8 +1,8 @@
-"""Starts again what has ended without being told to: so that a killed server or worker needs no human.
+"""Restarts processes that ended by themselves, so that a killed server or worker needs no human.
 
     look … look … (SIGKILL) look: started again … ended at once … 0.2 s … 0.4 s … up to 5 s between two tries
 
-It never gives up: what keeps ending (a database that is away) is tried every 5 s until it stays.
+It never gives up. A process that ends again and again, because its database is away, is tried every 5 s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from lost_update_lab.embedded.base import Server
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
-#: seconds after which a server that was started again counts as one that stays
+#: seconds that a restarted server must run to count as one that stays
 STEADY = 10.0
 
 
@@ -27,18 +27,18 @@ class _Life:
 
 
 class Supervisor:
-    """`say` is told each time: what has ended, with its exit code, and that it was started again."""
+    """`say` gets a sentence each time: what has ended, its exit code, and that it was started again."""
 
     def __init__(self, say: Callable[[str], None] = print) -> None:
         self.say = say
         self._lives: list[_Life] = []
 
     def watch(self, servers: Iterable[Server]) -> None:
-        """From now on these are started again; they run already."""
+        """From now on restart these servers, which run already."""
         self._lives += [_Life(server) for server in servers]
 
     def look(self) -> list[Server]:
-        """Start again what has ended and is due; does not wait until it answers. Returns what was started."""
+        """Restart what has ended and is due, without waiting until it answers. Return what was started."""
         return [life.server for life in self._lives if self._revived(life)]
 
     def _revived(self, life: _Life) -> bool:
@@ -52,7 +52,7 @@ class Supervisor:
         ended = f"{life.server.label} has ended" + (f" with code {code}" if code is not None else "")
         try:
             life.server.spawn()
-        except Exception as error:  # noqa: BLE001  (whatever it is: the others run on, and it is tried again)
+        except Exception as error:  # noqa: BLE001  (the others run on, and this one is tried again)
             self.say(f"{ended}, and could not be started again: {error}")
             return False
         self.say(f"{ended}: started again (log: {life.server.log})")

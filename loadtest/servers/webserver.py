@@ -1,6 +1,6 @@
-"""The ledger behind HTTP, as in production: gunicorn, several processes with several threads each.
+"""The ledger behind HTTP, as in production: gunicorn with several processes of several threads.
 
-A trial's callers meet each other in different server processes, so a lock inside one process protects nothing.
+A trial's callers reach different server processes, so a lock inside one process protects nothing.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from loadtest.servers.children import child_environment
 from lost_update_lab.embedded.base import tail
 from lost_update_lab.embedded.ports import free_port
 
-#: workers × threads connections to PostgreSQL (max_connections 200); a waiting lock holds a thread
+#: workers × threads is the number of connections to PostgreSQL (max_connections 200). A waiting lock holds a thread
 WORKERS, THREADS = 4, 32
 
 
 class WebServer(Server):
-    """`gunicorn ledger.wsgi` on a loopback port, against the servers that this process knows.
+    """`gunicorn ledger.wsgi` on a loopback port, with the servers that this process knows.
 
-    As a context manager: started and ready … ended. Ends with this process, however this process ends.
+    As a context manager it runs from ready to ended. It ends with this process, however this process ends.
     """
 
     name = "web"
-    stop_signal = (
-        signal.SIGINT
-    )  # at once: at its end nobody waits for an answer, and the polite way takes 2 s
+    #: ends it at once: nobody waits for an answer any more, and the polite way takes 2 s
+    stop_signal = signal.SIGINT
     start_timeout = 60.0
 
     def __init__(
@@ -46,7 +45,7 @@ class WebServer(Server):
         threads: int = THREADS,
         environment: dict[str, str] | None = None,
     ) -> None:
-        """`port`: 0 is any free one. `environment`: further variables for the server."""
+        """`port`: 0 means any free one. `environment`: further variables for the server."""
         super().__init__(data)
         self.port = port or free_port()
         self.workers, self.threads = workers, threads
@@ -77,9 +76,8 @@ class WebServer(Server):
             return bool(json.load(answer)["status"] == "ok")
 
     def recycle(self) -> None:
-        """SIGKILL for the worker processes; gunicorn forks new ones. On return the old ones are dead and the
-        new ones answer: whatever the old ones were still doing, none of it can write any more. Raises
-        ServerError if no new ones came up."""
+        """SIGKILL the worker processes; gunicorn forks new ones. On return the old ones are dead and can write nothing
+        more, and the new ones answer. Raises ServerError if no new ones come up."""
         if not self.running:
             raise ServerError(f"the web server has ended. {tail(self.log)}")
         old = psutil.Process(self.pid).children()
@@ -92,7 +90,7 @@ class WebServer(Server):
 
 
 def _lives(process: psutil.Process) -> bool:
-    """A zombie that gunicorn has not yet looked after writes nothing any more."""
+    """Return whether the process lives. A zombie that gunicorn has not reaped yet writes nothing more."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""ZooKeeper from Debian's package `zookeeper`: its jar and a Java runtime, as a child process."""
+"""ZooKeeper from Debian's package `zookeeper`, as a child process: its jar in a Java runtime."""
 
 import shutil
 import socket
@@ -10,7 +10,7 @@ from lost_update_lab.embedded.ports import free_port
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGING = Path("/usr/share/java/slf4j-simple.jar")  # to standard error, which is our log file
-#: small and quick to start; a lab's server needs no more
+#: small and quick to start, which is enough for the lab
 JAVA_OPTIONS = [
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -20,16 +20,16 @@ JAVA_OPTIONS = [
 
 
 def available() -> str | None:
-    """None if ZooKeeper can be started here, else the reason why not."""
+    """Return None if ZooKeeper can be started here, else the reason."""
     missing = [] if JAR.exists() else ["zookeeper"]
     missing += [] if shutil.which("java") else ["default-jre-headless"]
     return f"install {' '.join(missing)}" if missing else None
 
 
 class ZooKeeper(Server):
-    """One standalone server on a loopback port, which stays the same over restarts.
+    """One standalone server on a loopback port, which it keeps over restarts.
 
-    `tick_ms`: its unit of time; a session may time out after 2 ticks at the earliest. `config`: further lines.
+    `tick_ms` is its unit of time: a session times out after 2 ticks at the earliest. `config`: further lines.
     """
 
     name = "zookeeper"
@@ -55,7 +55,7 @@ class ZooKeeper(Server):
 
     @property
     def url(self) -> str:
-        """For kazoo: `hosts`."""
+        """The address, for kazoo's `hosts`."""
         return f"127.0.0.1:{self.port}"
 
     def prepare(self) -> None:
