@@ -1,1 +1,1 @@
-"""What the settings are made of: databases, secrets, looks, checks."""
+"""The parts of the settings: databases, the secret key, the look of the admin, checks."""

@@ -1,4 +1,4 @@
-"""What `manage.py check --deploy` asks beyond Django's own questions."""
+"""What `manage.py check --deploy` checks beyond Django's own list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.checks import Tags, Warning, register
 
 @register(Tags.security, deploy=True)
 def api_token(app_configs: Any, **options: Any) -> list[Warning]:
-    """The API moves money: beyond loopback it must not be open."""
+    """The API moves money, so it must not be open beyond loopback."""
     if settings.API_TOKEN:
         return []
     return [

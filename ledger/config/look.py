@@ -1,4 +1,4 @@
-"""How the admin looks: names, navigation, style sheets (django-unfold). The colours are in admin.css."""
+"""The look of the admin (django-unfold): names, navigation, style sheets. The colours are in admin.css."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import reverse_lazy
 
 
 def _item(title: str, icon: str, url: str, permission: str = "") -> dict[str, Any]:
-    """Return an entry of the navigation, for those who have the `permission`, or for all."""
+    """Return an entry of the navigation, for users with the `permission`, or for all."""
     link = reverse_lazy(f"admin:{url}")
     return {
         "title": title,
@@ -21,7 +21,8 @@ def _item(title: str, icon: str, url: str, permission: str = "") -> dict[str, An
 
 
 def _page(path: str) -> str:
-    """Return what a page belongs to: what starts something is a place of its own, the rest belongs to its list."""
+    """Return the entry that a page belongs to: a page that starts something is one itself, any other belongs to its
+    list."""
     if path.endswith(("/add/", "/compare/", "/swarm/")):
         return path
     return "/".join(path.split("/")[: 5 if "/strategies/" in path else 4])

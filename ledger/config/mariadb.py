@@ -1,4 +1,4 @@
-"""MariaDB as Django knows it: the alias `mariadb`, by PyMySQL."""
+"""MariaDB for Django: the alias `mariadb`, through PyMySQL."""
 
 from __future__ import annotations
 

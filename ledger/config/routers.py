@@ -1,4 +1,4 @@
-"""Which database a model may be migrated to: only accounts, their entries and lock tables are also on MariaDB."""
+"""Which database a model is migrated to. MariaDB has accounts, their entries and the lock tables only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class LedgerRouter:
-    """Everything lives on `default`; on `mariadb` only books, accounts, entries and lock records."""
+    """`default` has everything; `mariadb` has only books, accounts, entries and lock records."""
 
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any

@@ -1,4 +1,4 @@
-"""The secret key: from the environment in production, else made once and kept in the git-ignored lab folder."""
+"""The secret key: from the environment in production, otherwise made once and kept in the lab folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def secret_key(folder: Path, *, production: bool) -> str:
-    """Return the key of this checkout. In production it must be given: raises ImproperlyConfigured."""
+    """Return this checkout's key. Raises ImproperlyConfigured in production if the environment has none."""
     if production:
         raise ImproperlyConfigured("Set SECRET_KEY (50 random characters or more): PRODUCTION is on.")
     path = folder / "secret_key"

@@ -1,8 +1,12 @@
-"""The HTTP API, JSON. Open a book under a strategy, post to it, read it, ask whether its books balance.
+"""The HTTP API, in JSON. Open a book under a strategy, post to it, read it, and ask whether its books balance.
 
-What an answer means for the money: 2xx applied; 4xx and 503 with `"applied": "no"` certainly not applied by this
-request; 5xx with `"applied": "unknown"` ask again with the same Idempotency-Key. Of the key, a "no" says nothing while
-an earlier request with it has no answer:
+What an answer means for the money:
+
+    2xx                                     applied
+    4xx and 503 with `"applied": "no"`      certainly not applied by this request
+    5xx with `"applied": "unknown"`         unknown: ask again with the same Idempotency-Key
+
+A "no" says nothing about the key while an earlier request with that key has no answer:
 
     request 1, key k: waits for a lock … (its client gives up waiting) …              gets the lock, is applied
     request 2, key k:                                       503 "no": the lock is held
@@ -34,13 +38,13 @@ from ledger.reconcile_stored import books_of, books_of_account
 from ledger.stores import store_of
 from ledger.strategies import known
 
-#: so many letters of an error are told
+#: how many characters of an error go into the answer
 WORDS = 300
 log = logging.getLogger(__name__)
 
 
 class Token(HttpBearer):
-    """`Authorization: Bearer <API_TOKEN>`; without a configured token the API is open (loopback only)."""
+    """`Authorization: Bearer <API_TOKEN>`. Without a configured token the API is open, on loopback only."""
 
     def __call__(self, request: HttpRequest) -> Any:
         return True if not settings.API_TOKEN else super().__call__(request)
@@ -58,7 +62,7 @@ def _problem(request: HttpRequest, status: int, detail: Any, applied: str = "no"
 
 @api.exception_handler(HttpError)
 def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    # ninja hides what its parser said behind "Cannot parse request body": the cause is the useful answer
+    # ninja hides the parser's error behind "Cannot parse request body". The cause is the useful answer.
     cause = error.__cause__ or error.__context__
     told = cause if isinstance(cause, HttpError) else error
     return _problem(request, told.status_code, str(told))
@@ -92,14 +96,14 @@ def _busy(request: HttpRequest, error: Exception) -> HttpResponse:
 @api.exception_handler(NotConfigured)
 @api.exception_handler(NoServers)
 def _not_configured(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Every server is asked for before the first one is written to."""
+    """A server is missing. All servers are looked up before the first write, so nothing was applied."""
     return _problem(request, 503, _of_this_request(request, str(error)))
 
 
 @api.exception_handler(Exception)
 def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The words of an error may hold a secret of this server; those of a lock that was handed in on its command line
-    are for whoever wrote it."""
+    """An error's text may contain a secret of this server, so it is not shown. An exception is a lock from the command
+    line: its author needs the text."""
     log.exception("a request's outcome is unknown", exc_info=error)
     told = "ask again with the same key" if _is_a_posting(request) else "look at the server's log"
     match, ours = request.resolver_match, settings.EXTRA_LOCKS
@@ -119,7 +123,7 @@ def _is_a_posting(request: HttpRequest) -> bool:
 
 
 def _of_this_request(request: HttpRequest, why: str) -> str:
-    """An earlier request with the same key that has no answer may still be applied."""
+    """Certainly not applied by this request. An earlier one with the same key and no answer may still be applied."""
     return f"{why}; this request is not applied" if _is_a_posting(request) else why
 
 

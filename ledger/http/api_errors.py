@@ -1,5 +1,5 @@
-"""Every error under /api/ is JSON, also where the API itself is not asked: an address that it has not got, a method
-that an address does not take, a host that Django refuses.
+"""Every error under /api/ is JSON, even one that does not come from the API: an unknown address, a method that the
+address does not allow, a host that Django refuses.
 
     POST /api/book → 404 {"detail": "no such address: /api/book; /api/openapi.json lists them", "applied": "no"}
 """
@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 
 class JsonErrorsMiddleware:
-    """First of all: it sees what the others answer. Headers (`Allow`) stay."""
+    """The outermost middleware, which sees the answers of all others. It keeps headers such as `Allow`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""How gunicorn serves the ledger: several processes, threads in each, so that callers of one account meet."""
+"""How gunicorn serves the ledger: several processes with several threads, so callers of one account overlap."""
 
 import os
 
@@ -8,7 +8,7 @@ workers = int(os.environ.get("WEB_WORKERS", "4"))
 worker_class = "ledger.http.web_worker.WaitressWorker"
 #: a caller that waits for a lock occupies a thread
 threads = int(os.environ.get("WEB_THREADS", "8"))
-#: open at once in each process; the file descriptors of a process are 1024 on many machines
+#: open connections in each process. On many machines a process has 1024 file descriptors
 worker_connections = 800
 timeout = int(os.environ.get("WEB_TIMEOUT", "60"))
 graceful_timeout = 10

@@ -1,4 +1,4 @@
-"""Two questions for a load balancer: is the process alive, and can it do its work?"""
+"""Two answers for a load balancer: whether the process is alive, and whether it can do its work."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from django.views.decorators.http import require_safe
 
 from ledger.resources import redis_client
 
-#: seconds until a server that says nothing counts as away
+#: seconds after which a silent server counts as away
 PATIENCE = 3.0
 
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers, whatever its servers do."""
+    """200 as long as the process answers, even while its servers are away."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when PostgreSQL and Valkey both answer within PATIENCE, else 503 naming those that do not."""
+    """200 if PostgreSQL and Valkey both answer within PATIENCE; otherwise 503, which names those that do not."""
     asked = {name: question.begun() for name, question in QUESTIONS.items()}
     status = {name: _answer(future) for name, future in asked.items()}
     good = all(answer == "ok" for answer in status.values())
@@ -32,8 +32,8 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 class Question:
-    """Asked by a thread of its own, one at a time: a server that is up and says nothing would take the web's threads
-    one by one, and `live` with them."""
+    """Asks one server, in a thread of its own, one question at a time. Otherwise a server that is up but silent would
+    take the web's threads one by one, and `live` would fail too."""
 
     def __init__(self, ask: Callable[[], None]) -> None:
         self._ask = ask
@@ -41,7 +41,7 @@ class Question:
         self._future: Future[str] | None = None
 
     def begun(self) -> Future[str]:
-        """Return the question that is under way, or ask anew."""
+        """Return the question that is under way, or ask a new one."""
         with self._lock:
             if self._future is None or self._future.done():
                 self._future = Future()

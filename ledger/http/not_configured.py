@@ -1,8 +1,8 @@
-"""A page, and no traceback, for whoever opens in the admin what is kept on a server that this process does not know.
+"""A page instead of a traceback, when the admin shows something kept on a server that this process does not know.
 
     a book is opened on MariaDB → MARIADB_URL goes → the book's page: 503, with what to set; nothing was applied.
 
-(The API has an answer of its own: ledger/http/api.py.)
+The API has its own answer: ledger/http/api.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ledger.posting import NotConfigured
 
 
 class NotConfiguredMiddleware:
-    """503 for NotConfigured and NoServers. Without PostgreSQL there is nobody to draw a page for: a sentence."""
+    """503 for NotConfigured and NoServers. Without PostgreSQL no user is logged in, so the answer is one sentence."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Reading a request's JSON body: whatever cannot be stored or counted is refused here, with a 4xx that says why."""
+"""Reads a request's JSON body. What cannot be stored or counted is refused here, with a 4xx that says why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ninja.parser import Parser
 
 
 class StrictParser(Parser):
-    """JSON only, UTF-8 only, no NUL characters, no lone surrogates, not nested beyond reason."""
+    """Accepts only JSON in UTF-8, without NUL characters, lone surrogates or very deep nesting."""
 
     def parse_body(self, request: HttpRequest) -> Any:
         if request.content_type != "application/json":

@@ -1,4 +1,4 @@
-"""What the API takes and gives. Amounts are whole numbers of minor units within BIGINT."""
+"""The API's requests and answers. Amounts are whole numbers of minor units, within BIGINT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Number = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9
 
 
 class Strict(Schema):
-    """A body with a field that we do not know is a mistake of its writer: say so."""
+    """An unknown field is a mistake, and the answer says so."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,7 +77,7 @@ class PostingIn(Strict):
         return self
 
     def all_lines(self) -> list[LineIn]:
-        """Return the posting's lines, whichever form was given."""
+        """Return the posting's lines, in whichever form they came."""
         if self.account is None or self.amount is None:
             return self.lines
         return [LineIn(account=self.account, amount=self.amount)]

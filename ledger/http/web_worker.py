@@ -1,9 +1,8 @@
-"""A gunicorn worker that reads requests as waitress does: a thread works on a request that has arrived whole.
+"""A gunicorn worker that reads requests as waitress does: a thread gets a request when all of it has arrived.
 
-gunicorn's own threads read from the connection themselves, so that a client that sends half a request holds a
-thread (docs/decisions/0012). Here one loop reads and writes all connections of the process, and slow clients cost
-memory and a file descriptor each. gunicorn keeps what it does well: workers that share one port, and new ones for
-those that die.
+gunicorn's own threads read from the connection, so a client that sends half a request holds a thread
+(docs/decisions/0012). Here one loop reads and writes all connections of the process, and a slow client costs memory and
+a file descriptor. gunicorn still does what it does well: its workers share one port, and it replaces those that die.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 from waitress.utilities import RequestEntityTooLarge
 
-#: what a multipart form has beside its files
+#: bytes of a multipart form beside its files
 FORM_BYTES = 1_000_000
 HEADER_BYTES = 32_768
 
 
 class Threads(ThreadedTaskDispatcher):
-    """Threads come when they are needed: each has a connection to PostgreSQL of its own."""
+    """Starts a thread only when it is needed, because each has its own connection to PostgreSQL."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -42,7 +41,7 @@ class Threads(ThreadedTaskDispatcher):
 
 
 class TooLarge(RequestEntityTooLarge):
-    """413 as the rest of the service says it: JSON under /api/, elsewhere a page. Django is not asked: the request was
+    """413 in the form of the other errors: JSON under /api/, a page elsewhere. Django never sees the request, which was
     not read."""
 
     def __init__(self, path: str, most: int) -> None:
@@ -60,7 +59,7 @@ class TooLarge(RequestEntityTooLarge):
 
 
 class Refusal(ErrorTask):
-    """What waitress refuses by itself; of what is too large it only says the code."""
+    """An error that waitress answers by itself. For a body that is too large it would give only the code."""
 
     def execute(self) -> None:
         if isinstance(self.request.error, RequestEntityTooLarge):
@@ -74,7 +73,7 @@ class Channel(HTTPChannel):
 
 
 class WaitressWorker(Worker):
-    """`worker_class` of ledger/http/gunicorn.py. It ends when its master does."""
+    """The `worker_class` of ledger/http/gunicorn.py. It ends with its master."""
 
     def run(self) -> None:
         self.connections: dict[int, wasyncore.dispatcher] = {}
@@ -84,7 +83,7 @@ class WaitressWorker(Worker):
             _dispatcher=Threads(self.cfg.threads),
             sockets=[listener.sock for listener in self.sockets],
             connection_limit=self.cfg.worker_connections,
-            channel_timeout=self.cfg.keepalive,  # seconds without a byte, within a request too
+            channel_timeout=self.cfg.keepalive,  # seconds without a byte, also in the middle of a request
             cleanup_interval=5,
             max_request_header_size=HEADER_BYTES,
             max_request_body_size=settings.IMPORT_MAX_BYTES + FORM_BYTES,
@@ -98,12 +97,12 @@ class WaitressWorker(Worker):
         self._finish(time.monotonic() + self.cfg.graceful_timeout)
 
     def _turn(self) -> None:
-        """Serve the connections that have something for us, for a second at most."""
+        """Serve the connections that have something to read, for at most a second."""
         self.notify()
         wasyncore.loop(timeout=1.0, map=self.connections, use_poll=True, count=1)
 
     def _finish(self, deadline: float) -> None:
-        """Take no new connection, and answer what has arrived."""
+        """Accept no new connections, and answer the requests that have arrived."""
         for each in self.connections.values():
             if isinstance(each, BaseWSGIServer):
                 each.accepting = False

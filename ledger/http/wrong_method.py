@@ -1,9 +1,9 @@
-"""A page for whoever comes to an address of the admin by a method that it does not take: Django's answer is empty.
+"""A page for an admin address that does not allow the request's method. Django's own answer is empty.
 
     GET /admin/loadtest/trial/7/stop/ → 405, with a link to the page that has the button; nothing was done.
 
-That is where one lands who presses a button after the session has ended: the login leads on to the button's address.
-(The API has an answer of its own: ledger/http/api_errors.py.)
+A user gets there by pressing a button after the session has ended: the login leads on to the button's address. The API
+has its own answer: ledger/http/api_errors.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.shortcuts import render
 
 
 class WrongMethodMiddleware:
-    """405 with a page. The header `Allow` stays."""
+    """405 with a page, and with the header `Allow`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -32,5 +32,5 @@ class WrongMethodMiddleware:
 
 
 def _page_of(path: str) -> str:
-    """Return what stands above an address; …/trial/7/ leads on to …/trial/7/change/."""
+    """Return the address above; …/trial/7/ leads on to …/trial/7/change/."""
     return path.rstrip("/").rpartition("/")[0] + "/"
