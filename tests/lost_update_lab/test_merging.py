@@ -68,7 +68,7 @@ def told(result: Result) -> tuple[Any, ...]:
         (bank.three_tries(0.3), True),  # a memory of three: it was not watched for long
         (by_chance, True),
         pytest.param(by_the_time, False, marks=LONG),
-        (helped, True),
+        pytest.param(helped, True, marks=LONG),
     ],
 )
 def test_it_comes_to_the_same_with_and_without(

@@ -39,7 +39,9 @@ def test_other_texts_are_refused(text: str) -> None:
         decode(text)
 
 
-@pytest.mark.parametrize(("lock", "faults", "switches"), [(naive, 0, 3), (token, 1, 2)])
+@pytest.mark.parametrize(
+    ("lock", "faults", "switches"), [(naive, 0, 3), pytest.param(token, 1, 2, marks=pytest.mark.deep)]
+)
 def test_shrunk_confirmed_replayed(
     stage: Callable[..., Stage], lock: object, faults: int, switches: int
 ) -> None:

@@ -217,6 +217,7 @@ def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.skipif(mariadb.available() is not None, reason="install mariadb-server")
+@pytest.mark.deep
 def test_bench_lock_tables_on_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_tables, "ALIASES", {"mariadb": "mariadb"})
     found = Measured()

@@ -48,6 +48,7 @@ def test_a_swarm_runs_trial_after_trial_and_is_judged():
     assert "who overwrote whom" in page
 
 
+@pytest.mark.deep
 def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
     user("loadtest.add_trial").post(URL, FORM)
     (pk,) = waiting()

@@ -34,6 +34,7 @@ def test_stock(ledger: str, tmp_path: Path) -> None:
     assert results["atomic-update"]["operations"]["fail"] > 0  # "out of stock" is no fault
 
 
+@pytest.mark.deep
 def test_transfers(ledger: str, tmp_path: Path) -> None:
     results = verdicts(ledger, tmp_path, "transfers", RIGHT, option=["looks=0.5"])
     assert {slug: each["verdict"] for slug, each in results.items()} == {"no-lock": "lost", RIGHT: "kept"}
@@ -42,6 +43,7 @@ def test_transfers(ledger: str, tmp_path: Path) -> None:
     assert results[RIGHT]["deadlocks"] == 0  # one order for everyone
 
 
+@pytest.mark.deep
 def test_read_mostly(ledger: str, tmp_path: Path) -> None:
     results = verdicts(ledger, tmp_path, "read-mostly", "optimistic-version", option=["reads=0.5"])
     assert {slug: each["verdict"] for slug, each in results.items()} == {
@@ -58,6 +60,7 @@ def test_run_once(ledger: str, tmp_path: Path) -> None:
     assert results[RIGHT]["acknowledged_operations"] >= 2  # days
 
 
+@pytest.mark.deep
 def test_imports(ledger: str, tmp_path: Path) -> None:
     """Files, the API's callers and the scan on one account, from three kinds of processes."""
     results = verdicts(ledger, tmp_path, "imports", RIGHT, option=["lines=10"])
