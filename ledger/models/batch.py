@@ -1,10 +1,10 @@
-"""An import: what was uploaded, in which chunks it is worked off, and who holds which chunk until when.
+"""An import: what was uploaded, the chunks in which it is processed, and which worker holds which chunk until when.
 
     ImportRun ─┬─ ImportBatch (one seller's file) ─┬─ ImportChunk ── ImportLine …
                └─ ImportBatch (the scheduled scan) └─ ImportChunk ── ImportLine …
 
-The queue only carries "there is work in run 7". What is done and what is not stands in these rows, so a worker
-that was killed is replaced by any other one.
+The queue only says "there is work in run 7". These rows say what is done and what is not, so any other worker can
+replace one that was killed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ImportRun(models.Model):
 
     @property
     def word(self) -> str:
-        """What it is at: "running", "stopped" or "finished"."""
+        """Return its state: "running", "stopped" or "finished"."""
         if not self.finished:
             return "running"
         return "stopped" if self.stopped else "finished"
@@ -108,10 +108,10 @@ class ImportBatch(models.Model):
 
 
 class ImportChunk(models.Model):
-    """Some lines of a batch, worked off by one worker at a time, for as long as its lease runs.
+    """Some lines of a batch. One worker at a time processes them, while its lease runs.
 
-    The lease only saves work: a worker that outlives its lease may meet the next one on the same line. That
-    a line is posted once is up to the line's key.
+    The lease only saves work: a worker that outlives its lease may meet the next one on the same line. The line's key
+    is what lets it be posted only once.
     """
 
     class State(models.TextChoices):

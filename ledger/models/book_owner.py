@@ -1,4 +1,4 @@
-"""An owner: the process that may write a book's accounts, until when, and the number that fences the ones before."""
+"""An owner: the process that may write a book's accounts until its lease ends, and its fencing number."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from ledger.models.sequence import NextEntry
 class Entry(models.Model):
     """What one writer did: what it had read (`parent`, `balance_before`) and what it wrote.
 
-    Never updated, never deleted: a trigger refuses both (migration 0002), also for plain SQL. An account that has
-    entries is never deleted: by a trigger on PostgreSQL (migration 0008), by a foreign key on MariaDB.
+    It is never updated or deleted: a trigger refuses both, even in plain SQL (migration 0002). An account with
+    entries is never deleted either: a trigger refuses it on PostgreSQL (migration 0008), a foreign key on MariaDB.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

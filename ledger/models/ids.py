@@ -1,4 +1,4 @@
-"""An entry's id, drawn at random: what uuid.uuid4() draws, without the checks of UUID(), which take longer."""
+"""An entry's id, drawn at random as uuid.uuid4() does, but without the checks of UUID(), which take longer."""
 
 from __future__ import annotations
 

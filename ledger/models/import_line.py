@@ -1,4 +1,4 @@
-"""A line of an import: what it asks for, under which key, and what came of it."""
+"""A line of an import: what it asks for, its key, and what became of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ledger.models.book import Book
 class ImportLine(models.Model):
     """One line. `key` is its posting's idempotency key, made of seller and reference.
 
-    A key is taken once in a book, by the line that holds it in one of the states TAKEN. A posted line is final,
-    and only a line whose entry is in the books can become posted: a trigger holds both (migration 0004).
+    In a book, one line at most holds a key in one of the states TAKEN. A posted line is final, and only a line whose
+    entry is in the books can become posted. A trigger enforces both (migration 0004).
     """
 
     class State(models.TextChoices):
@@ -29,7 +29,7 @@ class ImportLine(models.Model):
         STOPPED = "stopped", "stopped"  # before there was an answer: it may have been applied
 
     TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
-    #: nobody has said yet what came of it
+    #: its outcome is not known yet
     UNANSWERED: ClassVar = (State.WAITING, State.STOPPED)
     #: what "try again" may set back to waiting
     RETRIABLE: ClassVar = (State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED)

@@ -7,7 +7,7 @@ goes on in steps, so that one draw is a number for an entry, or a block of numbe
     nextval  8193    a block of lines   8193 … 16384
     nextval  16385   one entry          16385
 
-Who draws later has the higher numbers, whichever of the two ways it draws.
+A later draw always gives higher numbers, in either way.
 """
 
 from __future__ import annotations

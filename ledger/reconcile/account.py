@@ -1,4 +1,4 @@
-"""The books of one account: what the clients were told, what the entries say, what the balance is."""
+"""The books of one account: what the clients were told, what the entries say, and what the balance is."""
 
 from __future__ import annotations
 
@@ -49,10 +49,12 @@ def reconcile(
 ) -> AccountBooks:
     """Return the books of `account`. Linear time; memory for the entries of this one account.
 
-    `entries`: all of its entries, in any order. `operations`: what the clients saw of this account; `asked`: the keys
-    of all their operations, on whichever account. Without any, every entry counts as acknowledged (the store's own
-    view). With them, an entry on the chain that no operation names counts as indeterminate, or as created when its
-    operation names other accounts only.
+    entries      all entries of the account, in any order
+    operations   what the clients saw of this account
+    asked        the keys of all their operations, on any account
+
+    Without operations every entry counts as acknowledged: that is the store's own view. With operations, an entry on
+    the chain that none of them names is indeterminate, or created if its operation names other accounts only.
     """
     chain = follow(account, entries)
     tally = Tally(chain)

@@ -1,7 +1,7 @@
-"""The books of a book: sums over its accounts, the worst of each, and postings that were torn.
+"""The books of a book: sums over its accounts, the worst of each, and torn postings.
 
-A transfer is one posting with an entry on each of two accounts. If one account's chain has it and the
-other's has not, money was made or destroyed although each account may look right by itself: it is torn.
+A transfer is one posting with an entry on each of two accounts. If it is on one account's chain and not on the other's,
+it is torn: money was made or destroyed, although each account may look right by itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Leg(NamedTuple):
     amount: int
 
 
-#: given some keys, every leg of these postings
+#: a function from keys to all legs of their postings
 FindLegs = Callable[[Collection[str]], Iterable[Leg]]
 
 
 @dataclass(frozen=True)
 class Torn:
-    """A posting with some legs on their account's chain and some off it. `net`: Σ of those that are on."""
+    """A posting with some legs on their account's chain and some off it. `net` is the sum of those on the chain."""
 
     key: str
     applied: tuple[Leg, ...]
@@ -71,12 +71,12 @@ class Books(Totals):
 
     @property
     def right(self) -> bool:
-        """The same, and no posting torn."""
+        """Are all accounts right, and is no posting torn?"""
         return super().right and not self.torn
 
     @property
     def worst_account(self) -> AccountBooks | None:
-        """The account that lost most, or else created most; None when nothing went wrong."""
+        """The account that lost most, or else created most. None if nothing went wrong."""
         worst = max(self.accounts, key=lambda each: (each.lost_amount, each.created_amount), default=None)
         return worst if worst and (worst.lost_updates or worst.created_updates) else None
 
@@ -102,12 +102,12 @@ def reconcile_book(
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
-    `operations`: the clients' operations, by account number; where there are any, they are all that was asked for, of
-    any account. `find_legs` looks up the legs of postings, to
-    find torn ones; by default the operations tell. It is asked only for the keys that are off some chain, so
-    memory stays at one account's entries plus what went wrong. `forgotten`: asked after `rows`, the numbers of
-    accounts that their store has forgotten, besides those that only the operations name; `problems`: likewise, what
-    is wrong with the book beyond its accounts.
+    operations   the clients' operations, by account number. If there are any, nothing else was asked for
+    find_legs    looks up the legs of postings, to find torn ones. By default the operations tell. It is asked only for
+                 keys that are off some chain, so memory holds one account's entries and what went wrong
+    forgotten    asked after `rows`: the numbers of accounts that their store has forgotten. Those that only the
+                 operations name are added
+    problems     asked after `rows`: what is wrong with the book itself
     """
     operations = operations or {}
     asked = frozenset(each.key for seen in operations.values() for each in seen)
@@ -133,7 +133,7 @@ def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
 
 
 def _forgotten(number: str, operations: Sequence[Operation]) -> AccountBooks:
-    """Books of an account that its store does not know any more: all that was acknowledged is lost."""
+    """The books of an account that its store no longer knows: all that was acknowledged is lost."""
     books = reconcile(AccountRow(number, 0, 0, 0, None), (), operations)
     sentence = f"account {number} is not in the store; its opening balance is unknown and taken as 0"
     values = {each.name: getattr(books, each.name) for each in fields(books)}

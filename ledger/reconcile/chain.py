@@ -3,7 +3,7 @@
     opening ← e1 ← e2 ← e4 ← e5   head       e3 has the same parent as e4 (a fork): somebody who
                     ↖ e3                     had not seen e3 wrote e4, and e3 is gone
 
-Entries form a tree, as commits do. What is on the path from the head is in the balance, what is not is gone.
+Entries form a tree, as commits do. An entry on the path from the head is in the balance; any other is gone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Chain:
     _ordered: list[Row] = field(default_factory=list, repr=False)
 
     def in_order(self) -> list[Row]:
-        """All entries in the order in which they were written: by the store's number, else by the clocks."""
+        """Return all entries in the order of their writes: by the store's number, otherwise by the clocks."""
         if len(self._ordered) != len(self.rows):
             self._ordered = sorted(self.rows.values(), key=order)
         return self._ordered
@@ -94,8 +94,8 @@ def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """A million rows that all stay alive: the garbage collector would walk them again and again, find nothing,
-    and cost a quarter of the whole time."""
+    """Pause the garbage collector. It would walk a million living rows again and again, find nothing, and take a
+    quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -106,8 +106,8 @@ def collector_paused() -> Iterator[None]:
 
 
 def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
-    """Return the parent of each entry. A pass for each question: together they take half the time of one loop that
-    asks all of them."""
+    """Return the parent of each entry. One pass for each question takes half the time of one loop with all
+    questions."""
     read = list(entries)
     if not read:
         return []
@@ -134,8 +134,8 @@ def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
 
 
 def _straight(chain: Chain, parents: list[Node]) -> bool:
-    """Do the entries, as they came, make the chain, each on top of the one before, with the right balances? Then they
-    are marked all at once, in a third of the time that the walk takes."""
+    """Are the entries, in the order in which they came, the chain, each on top of the one before and with the right
+    balances? Then mark them all at once, in a third of the time of the walk."""
     account, nodes, rows = chain.account, list(chain.rows), list(chain.rows.values())
     if not rows or nodes[-1] != _head(chain) or parents != [None, *nodes[:-1]]:
         return False

@@ -75,15 +75,15 @@ def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) 
 
 
 def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
-    """The write that destroyed `lost`, or None if no entry did; and was `lost` the head at that moment?
+    """Return the write that destroyed `lost`, or None if no entry did, and whether `lost` was the head at that moment.
 
-    In the order of the writes: whatever is written on top of `lost`, or of something that has it below, keeps
-    it in the balance; the first write that does not takes it out. A later writer that had read the old balance
-    may bring it back (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D), so
-    the destroyer is the last one to take it out.
+    In the order of the writes: a write on top of `lost`, or on top of an entry that has it below, keeps it in the
+    balance. The first write that does not takes it out. A later writer that had read the old balance may bring it
+    back (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D). So the destroyer is the
+    last one to take it out.
     """
     if not chain.branching_point(lost)[0]:
-        return None, False  # its parents lead nowhere: what it stood on is not known
+        return None, False  # its parents lead nowhere, so nobody knows what it stood on
     node = chain.node
     with_lost = {node(lost.id)}
     destroyer: Row | None = None

@@ -20,8 +20,8 @@ class Outcome(StrEnum):
 
 
 class AccountRow(NamedTuple):
-    """An account as its store has it now. `head`: the entry that wrote the balance last, or None; `floor`: what its
-    balance may not fall below, or None."""
+    """An account as its store has it now. `head`: the entry that wrote the balance last, or None. `floor`: the lowest
+    balance allowed, or None."""
 
     number: str
     opening: int
@@ -73,9 +73,10 @@ class Row(Protocol):
 class Operation(NamedTuple):
     """What one client saw of one posting on one account. `amount` is this account's share of the posting.
 
-    `started` and `ended`: seconds since the epoch, from one clock. The same key may appear several times (a
-    client that tried again): the strongest outcome counts, `ok` before `info` before `fail`. `excess`: nobody asked for
-    an entry here, because the other rows of a split account have all that was asked for; a `fail`, if it is there.
+    `started` and `ended` are seconds since the epoch, from one clock. A client that tries again uses the same key
+    several times: the strongest outcome counts, `ok` before `info` before `fail`. `excess`: nobody asked for an entry
+    here, because the other rows of a split account have all that was asked for. If it is there all the same, it
+    counts as `fail`.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""What became of each operation: on the chain, off it, on it twice, gone without a trace.
+"""What became of each operation: it is on the chain, off it, on it twice, or gone without a trace.
 
 | the client saw           | on the chain  | on it twice | off it, or no entry |
 |--------------------------|---------------|-------------|---------------------|

@@ -53,20 +53,20 @@ def connect(address: str, timeout: float) -> socket.socket:
 
 
 def remove(address: str) -> None:
-    """Take the socket's file away; a port needs no cleaning up."""
+    """Remove the socket's file. A port needs no clean-up."""
     kind, _, place = address.partition(":")
     if kind == "unix":
         Path(place).unlink(missing_ok=True)
 
 
 def _seen_from_outside(host: str) -> str:
-    """A socket that listens on every interface is found under the host's own address."""
+    """Return the host's own address for a socket that listens on every interface."""
     return socket.gethostbyname(socket.gethostname()) if host in ("0.0.0.0", "::") else host  # noqa: S104
 
 
 def _private_folder() -> Path:
-    """This user's folder, without the files of processes that were killed. Raises PermissionError if somebody else
-    could open what is in it."""
+    """Return this user's folder, without the files of killed processes. Raises PermissionError if another user could
+    open what is in it."""
     folder = Path(tempfile.gettempdir()) / f"ledger-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -1,4 +1,4 @@
-"""A book's accounts in the memory of its owner, and what postings make of them."""
+"""A book's accounts in the memory of its owner, and how postings change them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Books:
         self.accounts: dict[str, State] = {}
 
     def forget(self) -> None:
-        """Read everything anew: somebody else may have written, or a group did not go through."""
+        """Read everything again, because another process may have written, or a group failed."""
         self.accounts.clear()
 
     def known(self, asked: Sequence[Asked]) -> Known:

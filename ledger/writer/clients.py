@@ -1,4 +1,4 @@
-"""The owner's side of the connections: who may ask, what was asked, in the order in which it arrived."""
+"""The owner's side of the connections: which callers may ask, and what they asked, in order of arrival."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import msgspec
 from ledger.writer import address, wire
 from ledger.writer.wire import LONGEST, LONGEST_HELLO, RECEIVE
 
-INTRODUCTION = 5.0  # seconds that a new connection has for its first message
+INTRODUCTION = 5.0  # seconds within which a new connection must send its first message
 
 
 @dataclass(slots=True, eq=False)
@@ -36,14 +36,14 @@ class Client:
 
 
 class Asked(NamedTuple):
-    """An order, and whom to answer."""
+    """An order, and the client that gets the answer."""
 
     client: Client
     order: wire.Order
 
 
 class Clients:
-    """Everybody who is connected to one owner."""
+    """The clients that are connected to one owner."""
 
     def __init__(self, selector: BaseSelector) -> None:
         self.selector = selector
@@ -58,7 +58,7 @@ class Clients:
         selector.register(self.listener, EVENT_READ, self.accept)
 
     def accept(self, _: int = 0) -> None:
-        """Let one more in. What does not say the secret in time goes again."""
+        """Accept a connection. If it does not send the secret in time, it is closed."""
         for stranger in [each for each in self.strangers if time.monotonic() - each.since > INTRODUCTION]:
             self.drop(stranger)
         try:
@@ -128,7 +128,7 @@ class Clients:
         return max(0.0, self.patience - time.monotonic())
 
     def answer(self, client: Client, answers: list[wire.Told]) -> None:
-        """Tell `client` what became of its order. If it is gone it will ask again, if it wants to know."""
+        """Tell `client` what became of its order. A client that is gone can ask again."""
         if client not in self.connected:
             return
         try:
@@ -159,7 +159,7 @@ class Clients:
         client.socket.close()
 
     def close(self) -> None:
-        """Stop listening, end all connections, forget what was asked: whoever wants an answer asks the next owner."""
+        """Stop listening, end all connections, and forget the orders. Callers ask the next owner."""
         self.asked.clear()
         for client in list(self.connected):
             self.drop(client)

@@ -14,21 +14,21 @@ TIMEVAL = Struct("@ll")  # seconds and µs, as the kernel has them
 
 
 class Connection:
-    """One thread's connection to one owner. It is given away while it is used: an answer that came late would be
-    taken for that to the next question."""
+    """One thread's connection to one owner. The thread gives it away while it is in use: otherwise a late answer
+    could be taken for the answer to the next question."""
 
     def __init__(self, found: Found, timeout: float) -> None:
         self.found = found
         self.greeting = wire.frame(wire.Hello(found.secret, worker()))
         self.received: bytes | bytearray = b""
         self.socket: socket = address.connect(found.address, timeout)
-        self.socket.settimeout(None)  # Python's time-out would take a call more for each call
+        self.socket.settimeout(None)  # Python's own time-out costs one more system call each time
         self.arrived = poll()
         self.arrived.register(self.socket, POLLIN)
         self.patience = 0.0
 
     def wait(self, timeout: float) -> None:
-        """From now on, give up after so many seconds."""
+        """From now on, give up after `timeout` seconds."""
         if timeout != self.patience:
             whole, micro = divmod(max(1, round(timeout * 1_000_000)), 1_000_000)
             self.socket.setsockopt(SOL_SOCKET, SO_SNDTIMEO, TIMEVAL.pack(whole, micro))
@@ -48,8 +48,8 @@ class Connection:
     def receive(self) -> bytes | bytearray | None:
         """Return the answer. None: there was none in time, or there will be none, and the connection is closed.
 
-        Who waits in `recv` on a socket file is also woken when the other side has read what it was sent, and waits
-        again; `poll` wakes for the answer alone.
+        `recv` on a socket file also wakes when the other side has read what it was sent, and then waits again. `poll`
+        wakes for the answer alone.
         """
         try:
             while self.arrived.poll(self.patience * 1000):

@@ -1,7 +1,7 @@
-"""Who owns a book and where to ask: one row, a lease by the database's own clock, a number that grows with each owner.
+"""The owner of a book: one row with a lease by the database's own clock, and a number that grows with each owner.
 
-The row says where the owner listens, and the secret that its callers begin with. Both change with each owner. Who
-may read them may read and write the accounts as well.
+The row says where the owner listens, and which secret its callers must send first. Both change with each owner. A user
+who can read them can read and write the accounts anyway.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RELEASE = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The row of a book's owner. `left`: seconds until its lease ends, or minus those since it did."""
+    """The row of a book's owner. `left`: the seconds until its lease ends; negative if it has ended."""
 
     fence: int
     address: str
@@ -47,7 +47,7 @@ class Held:
 
 
 def take(book: Book, lease: float, address: str = "", secret: str = "") -> int | None:
-    """Own `book` for `lease` seconds; return the fencing number, or None while somebody else owns it."""
+    """Own `book` for `lease` seconds and return the fencing number, or None while another process owns it."""
     given: dict[str, Any] = {
         "book": book.pk,
         "holder": worker(),
@@ -62,7 +62,7 @@ def take(book: Book, lease: float, address: str = "", secret: str = "") -> int |
 
 
 def find(book: Book) -> Held | None:
-    """Return who owned `book` last, and perhaps does; None: nobody ever did."""
+    """Return the last owner of `book`, who may still own it. None: it never had one."""
     with connection.cursor() as cursor:
         cursor.execute(FIND, {"book": book.pk})
         row = cursor.fetchone()
@@ -70,13 +70,13 @@ def find(book: Book) -> Held | None:
 
 
 def renew(book: Book, fence: int, lease: float) -> bool:
-    """Start the lease anew. False: there is a newer owner."""
+    """Restart the lease. False: there is a newer owner."""
     with connection.cursor() as cursor:
         cursor.execute(RENEW, {"book": book.pk, "fence": fence, "lease": lease})
         return bool(cursor.rowcount == 1)
 
 
 def release(book: Book, fence: int) -> None:
-    """End the lease now, if it is still ours: the next owner need not wait for it."""
+    """End the lease now, if this process still holds it, so that the next owner need not wait."""
     with connection.cursor() as cursor:
         cursor.execute(RELEASE, {"book": book.pk, "fence": fence})

@@ -1,4 +1,4 @@
-"""The owner of a book: hear the callers, commit one group while the next one gathers, answer."""
+"""The owner of a book. It hears its callers, commits one group while the next one gathers, and answers."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Owner:
 
     @property
     def address(self) -> str:
-        """Where it listens, and "" while it owns nothing."""
+        """Return the address where it listens, or "" while it owns nothing."""
         return self.clients.address if self.clients else ""
 
     def take_over(self) -> bool:
-        """Become the owner, if nobody is. Whatever was in memory is read anew."""
+        """Become the owner, if there is none. The accounts in memory are read again."""
         self.let_go()
         self.selector = DefaultSelector()
         self.clients = Clients(self.selector)
@@ -161,7 +161,7 @@ class Owner:
             self.let_go()
 
     def let_go(self) -> None:
-        """Own nothing and know nobody. Callers whose connection ends ask the next owner."""
+        """Own nothing, and end all connections. The callers then ask the next owner."""
         self.fence = self.group = self._heard = None
         self.ahead = Group()
         if self.clients is not None:

@@ -1,7 +1,7 @@
-"""A prepared statement that is sent without waiting for it: meanwhile the owner hears its callers.
+"""A prepared statement that is sent without waiting for its result. Meanwhile the owner hears its callers.
 
-Through libpq as psycopg offers it (`psycopg.pq`), on Django's own connection: Django and psycopg's cursors would hold
-the thread until the commit is on disk. Nothing else may use the connection in between.
+It goes through libpq (`psycopg.pq`) on Django's own connection, because Django and psycopg's cursors would hold the
+thread until the commit is on disk. Nothing else may use the connection in the meantime.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Statement:
     def send(self, values: Sequence[str]) -> int:
         """Send it in one transaction of its own. Returns the file descriptor that becomes readable when there is
         something to `result`. Raises psycopg.Error."""
-        wrapper = connections["default"]  # the proxy costs more, at each attribute
+        wrapper = connections["default"]  # not the proxy, which costs more at each attribute
         wrapper.ensure_connection()
         self.session = pgconn = wrapper.connection.pgconn
         known: dict[Any, Any] = wrapper.__dict__
