@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help:  ## this list
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/base.stamp: requirements/base.txt
@@ -18,52 +18,52 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	touch $@
 
 .PHONY: install
-install: $(VENV)/base.stamp  ## create .venv with the locked run-time dependencies
+install: $(VENV)/base.stamp  ## create .venv with the locked run-time requirements
 
 .PHONY: install-dev
-install-dev: $(VENV)/dev.stamp  ## the same with the development dependencies
+install-dev: $(VENV)/dev.stamp  ## add the development requirements
 
 .PHONY: demo
-demo: $(VENV)/base.stamp  ## the six strategies under a swarm, the table, report/index.html; ends all it started
+demo: $(VENV)/base.stamp  ## compare six strategies under a swarm; print the table, write report/index.html
 	@$(PY) -m loadtest.demo
 
 .PHONY: serve
-serve: $(VENV)/base.stamp  ## servers, web, background workers and the admin, until Ctrl-C
+serve: $(VENV)/base.stamp  ## run the servers, the web, the background workers and the admin until Ctrl-C
 	@$(PY) -m loadtest.demo.serve
 
 .PHONY: compare
-compare: $(VENV)/base.stamp  ## compare on running servers: make compare ARGS="--strategy setnx --seconds 10"
+compare: $(VENV)/base.stamp  ## compare strategies on running servers: make compare ARGS="--strategy setnx --seconds 10"
 	@$(PY) manage.py compare $(ARGS)
 
 .PHONY: faults
-faults: $(VENV)/base.stamp  ## the fault matrix on servers of its own: make faults ARGS="--quick"
+faults: $(VENV)/base.stamp  ## run the fault matrix on its own servers: make faults ARGS="--quick"
 	@$(PY) manage.py faults $(ARGS)
 
 .PHONY: trust
-trust: $(VENV)/base.stamp  ## one lock before all of them, and the answer: make trust ARGS="--lock mylocks:mine"
+trust: $(VENV)/base.stamp  ## put one lock through compare, faults and explore: make trust ARGS="--lock mylocks:mine"
 	@$(PY) manage.py trust $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/base.stamp  ## 100,000 postings while the service is killed at random: make soak ARGS="--seed 7"
+soak: $(VENV)/base.stamp  ## apply 100,000 postings while the service is killed at random: make soak ARGS="--seed 7"
 	@$(PY) -m loadtest.soak $(ARGS)
 
 .PHONY: soak-quick
-soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 15 strikes: about a minute
+soak-quick: $(VENV)/base.stamp  ## the same with 1,500 postings and 15 kills, in about a minute
 	@$(PY) -m loadtest.soak --postings 1500 --strikes 15 --imports 2 --lines 50 $(ARGS)
 
-# 3: nothing contradicts a claim, but some searches were cut short. The command has said which.
+# Exit code 3: nothing contradicts a claim, but some searches were cut short. The command has named them.
 UNDECIDED = { code=$$?; [ $$code = 3 ] && echo "Some claims were left open (manage.py explore ended with 3)." || exit $$code; }
 
 .PHONY: explore
-explore: $(VENV)/base.stamp  ## every claim of every strategy, 2 workers, 1 fault; one to its end: make explore ARGS="--strategy token"
+explore: $(VENV)/base.stamp  ## check each claim of each strategy with 2 workers and 1 fault. One to its end: make explore ARGS="--strategy token"
 	@$(PY) manage.py explore $(ARGS) || $(UNDECIDED)
 
 .PHONY: explore-deep
-explore-deep: $(VENV)/base.stamp  ## every schedule of 3 workers, up to 10 minutes for each strategy
+explore-deep: $(VENV)/base.stamp  ## search the schedules of 3 workers, up to 10 minutes for each strategy
 	@$(PY) manage.py explore --workers 3 --budget 600 --until exhausted $(ARGS) || $(UNDECIDED)
 
 .PHONY: bench
-bench: $(VENV)/base.stamp  ## what locks and strategies cost, against peers and the limit: make bench ARGS="--quick"
+bench: $(VENV)/base.stamp  ## measure locks and strategies against peers and the limit: make bench ARGS="--quick"
 	@$(PY) -m loadtest.bench $(ARGS)
 
 # Tests wait more than they compute: more worker processes than cores. Each has servers of its own.
@@ -71,33 +71,33 @@ WORKERS ?= 5
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: $(VENV)/dev.stamp  ## the tests, on real servers; the last lines name what is left to test-deep
+test: $(VENV)/dev.stamp  ## run the tests on real servers; the last lines name what test-deep runs
 	$(PY) -m pytest -m "not whole_command and not deep" $(SIDE_BY_SIDE) $(ARGS)
 
-# A whole command has processes for all cores, kills servers and measures: in one session, after the others.
+# A whole command uses all cores, kills servers and measures, so these run in one session, after the others.
 .PHONY: test-deep
-test-deep: $(VENV)/dev.stamp  ## the long searches, and whole commands from beginning to end; SHORT=1 as CI does
+test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; SHORT=1 runs what CI runs
 	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(if $(SHORT),--short) $(ARGS)
 	$(PY) -m pytest -m whole_command $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/dev.stamp  ## thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"
+fuzz: $(VENV)/dev.stamp  ## send thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"
 	$(PY) -m pytest tests/fuzz --hypothesis-profile=fuzz --timeout 3600 $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/dev.stamp  ## ruff, mypy on all packages, and import-linter: which package may import which
+lint: $(VENV)/dev.stamp  ## run ruff, mypy and import-linter
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
 .PHONY: secrets
-secrets: $(VENV)/dev.stamp  ## nothing in the repository looks like a password, key or token (as pre-commit asks)
-	@git ls-files --error-unmatch Makefile >/dev/null  # without git there would be no file to look at
+secrets: $(VENV)/dev.stamp  ## check that nothing in the repository looks like a password, key or token
+	@git ls-files --error-unmatch Makefile >/dev/null  # without git there would be no files to check
 	git ls-files -z ':!requirements' | xargs -0 $(VENV)/bin/detect-secrets-hook
 
 .PHONY: audit
-audit: $(VENV)/dev.stamp  ## known vulnerabilities of the locked packages; says "not run" when no service can be asked
+audit: $(VENV)/dev.stamp  ## look for known vulnerabilities of the locked packages; "not run" if no service answers
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(PY) -m pip_audit --disable-pip --require-hashes --progress-spinner off \
 	  -r requirements/base.txt -r requirements/dev.txt > "$$log" 2>&1; code=$$?; cat "$$log"; \
@@ -107,7 +107,7 @@ audit: $(VENV)/dev.stamp  ## known vulnerabilities of the locked packages; says 
 	echo "audit: not run ($$unknown packages unknown to the service, or no service reached): this says nothing"; exit 3
 
 .PHONY: lock
-lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed lock files
+lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed requirements
 	$(PY) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab pyproject.toml -o requirements/base.txt
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt
