@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 
+from ledger.card import CARD
 from ledger.lock_tables import LOCK_TABLES
 from ledger.strategies.advisory_lock import AdvisoryLock
 from ledger.strategies.atomic_update import AtomicUpdate
@@ -95,8 +96,6 @@ STRATEGIES = {strategy.slug: strategy for strategy in _ALL}
 
 #: the unprotected strategy that every trial is judged against
 CONTROL = NoLock.slug
-#: the six that `make demo` compares
-CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "optimistic-version")
 
 
 def known() -> dict[str, type[Strategy]]:

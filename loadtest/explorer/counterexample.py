@@ -6,7 +6,7 @@ import logging
 from time import perf_counter as _now
 from typing import Any
 
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.job import Job
 from loadtest.verdict.words import breaks
@@ -29,7 +29,7 @@ def counterexamples(job: Job, stage: Stage, search: Search, gloss: Gloss) -> dic
     """Hazard (or hazards) → the smallest schedule with it alone that breaks a law, repeated ten times."""
     shown, until = {}, _now() + SHRINK_WITHIN
     for found in _worth_showing(search.result):
-        faults = " + ".join(str(HAZARDS[fault]) for fault in found.faults or (None,))
+        faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
         small, times = _repeated(stage, search.waiters, found, until)
         # no id for what has not come out the same in every repetition
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""
@@ -53,7 +53,7 @@ def _repeated(stage: Stage, waiters: dict[bytes, int], found: Found, until: floa
 def _worth_showing(result: Result) -> list[Found]:
     """The smallest counterexample under each fault alone, and of the gravest word."""
     found = []
-    for fault in HAZARDS:
+    for fault in HAZARD_OF:
         word = result.under(fault)
         if fault and word == result.under(None):
             continue  # it needs no fault
@@ -75,7 +75,7 @@ def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dic
     return {
         "id": name,
         "verdict": found.word,
-        "faults": [str(HAZARDS[fault]) for fault in found.faults],
+        "faults": [str(HAZARD_OF[fault]) for fault in found.faults],
         "confirmed": confirmed,
         "opening": opening,
         "steps": shown,

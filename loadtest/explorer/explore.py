@@ -18,14 +18,14 @@ from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.confirm import confirming
 from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
-from loadtest.explorer.explored import HAZARDS, Explored, explored
+from loadtest.explorer.explored import HAZARD_OF, Explored, explored
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.job import EXHAUSTED, Job
 from loadtest.explorer.restore import contents_sql
 from loadtest.explorer.subject import LedgerSubject
-from loadtest.explorer.workloads import WORKLOADS, Workload
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word, breaks
+from loadtest.workloads import EXPLORED, Turns
 from lost_update_lab.harness import Stage
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.replay.annotate import witnessed
@@ -55,7 +55,7 @@ def _unclaimed(job: Job) -> frozenset[Fault]:
     if job.until == EXHAUSTED:
         return frozenset()
     withstands = find(job.strategy).withstands
-    return frozenset(fault for fault, hazard in HAZARDS.items() if fault and hazard not in withstands)
+    return frozenset(fault for fault, hazard in HAZARD_OF.items() if fault and hazard not in withstands)
 
 
 def replay(job: Job) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
 
 
 @contextmanager
-def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterator[Stage]:
-    """A stage for this job. `workload`: one that no command offers; `given`: settings of the book."""
-    strategy, workload = find(job.strategy), workload or WORKLOADS[job.workload]
+def stage_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Stage]:
+    """A stage for this job. `turns`: some that no command offers; `given`: settings of the book."""
+    strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
@@ -126,7 +126,7 @@ def stage_of(job: Job, workload: Workload | None = None, **given: Any) -> Iterat
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
-    subject = LedgerSubject(job.strategy, workload, store, values, nodes, clients)
+    subject = LedgerSubject(job.strategy, turns, store, values, nodes, clients)
     try:
         with (
             Stage(subject, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as stage,

@@ -12,7 +12,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.runs.found import Result
 
 #: the explorer's fault → the word of claims and evidence
-HAZARDS: dict[Fault | None, Hazard] = {
+HAZARD_OF: dict[Fault | None, Hazard] = {
     None: Hazard.CONTENTION,
     Fault.CRASH: Hazard.CRASH,
     Fault.PAUSE: Hazard.PAUSE,
@@ -73,7 +73,7 @@ def explored(
         exhausted=result.exhausted,
         settled=result.settled,
         decided=frozenset(
-            str(hazard) for fault, hazard in HAZARDS.items() if result.exhausted or fault in result.decided
+            str(hazard) for fault, hazard in HAZARD_OF.items() if result.exhausted or fault in result.decided
         ),
         cause=result.cause,
         remedy=result.remedy,
@@ -89,12 +89,12 @@ def explored(
         acknowledged=acknowledged,
         came_to={
             "": _came_to(result, "any"),
-            **{str(HAZARDS[fault]): _came_to(result, fault) for fault in (None, *fired)},
+            **{str(HAZARD_OF[fault]): _came_to(result, fault) for fault in (None, *fired)},
         },
         words=dict(sorted(result.words.items())),
-        fired={str(HAZARDS[fault]): _proof(result, fault) for fault in fired},
+        fired={str(HAZARD_OF[fault]): _proof(result, fault) for fault in fired},
         not_applicable={
-            str(HAZARDS[fault]): WHY_NOT.get(fault, "it cannot touch the subject")
+            str(HAZARD_OF[fault]): WHY_NOT.get(fault, "it cannot touch the subject")
             for fault in sorted(set(Fault) - result.applicable)
         },
         counterexamples=counterexamples,

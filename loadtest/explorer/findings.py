@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.explored import HAZARDS, Explored
+from loadtest.explorer.explored import HAZARD_OF, Explored
 from loadtest.explorer.job import Job
 from loadtest.history.observed import Observed
 from loadtest.verdict.claims import agreement
@@ -29,7 +29,7 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
         doubts.append(Doubt(f"{cause}; {covered}", remedy))
     if word == Word.INCONCLUSIVE:
         doubts.append(Doubt(proof, "look at the schedule by hand"))
-    every = {str(each) for fault, each in HAZARDS.items() if fault}
+    every = {str(each) for fault, each in HAZARD_OF.items() if fault}
     planned = explored.job.faults and not hazard and every != set(explored.not_applicable)
     return Evidence(
         books=None,

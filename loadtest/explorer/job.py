@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from loadtest.verdict.words import Word
+from loadtest.workloads import EXPLORED
 from lost_update_lab.model.bounds import MS, Bounds
 from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
 #: of the words that a schedule can break a law by, in an id
 WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach}
-_BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)(stock|transfers)?")
+_BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
 

@@ -20,12 +20,12 @@ from ledger.strategies.own_row import OwnRows
 from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import Opening, empty
-from loadtest.explorer.workloads import Workload
 from loadtest.history.observed import Observed
 from loadtest.verdict.evidence import Doubt, Evidence
 from loadtest.verdict.judge import judge_run
 from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
+from loadtest.workloads import Turns
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.model.bounds import EPOCH
@@ -45,14 +45,14 @@ class LedgerSubject:
     def __init__(
         self,
         strategy: str,
-        workload: Workload,
+        turns: Turns,
         store: str,
         settings: dict[str, Any],
         nodes: Mapping[str, redis.Redis],
         clients: OwnClients,
     ) -> None:
-        self.name, self.workload, self.clients = strategy, workload, clients
-        accounts = ((each.account, each.opening, each.floor) for each in workload.openings)
+        self.name, self.turns, self.clients = strategy, turns, clients
+        accounts = ((each.account, each.opening, each.floor) for each in turns.openings)
         empty(connection, nodes)  # the subject before this one has left its last schedule there
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
@@ -72,7 +72,7 @@ class LedgerSubject:
         state."""
         table = LOCK_TABLES.get(self.name)
         if table and issubclass(table, CentreLock):
-            names = {table(f"{self.book.pk}:{each.account}").centre for each in self.workload.openings}
+            names = {table(f"{self.book.pk}:{each.account}").centre for each in self.turns.openings}
             LockRecord.objects.bulk_create(LockRecord(name=name) for name in sorted(names))
 
     def reset(self, changed: Collection[str]) -> None:
@@ -82,7 +82,7 @@ class LedgerSubject:
         self.opening.restore(changed)
 
     def posting(self, index: int) -> Posting:
-        legs = self.workload.legs(index)
+        legs = self.turns.legs(index)
         return Posting(
             f"worker-{chr(ord('A') + index)}", tuple(Line(account, amount) for account, amount in legs)
         )
@@ -148,7 +148,7 @@ class LedgerSubject:
 
     def _evidence(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Evidence:
         self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
-        floors = {each.account: each.floor for each in self.workload.openings if each.floor is not None}
+        floors = {each.account: each.floor for each in self.turns.openings if each.floor is not None}
         surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
         refused = [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck and not surprised]
         told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
@@ -163,7 +163,7 @@ class LedgerSubject:
     def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
         found: dict[str, list[Operation]] = {}
         for index, ending in enumerate(endings):
-            for account, amount in self.workload.legs(index):
+            for account, amount in self.turns.legs(index):
                 operation = Operation(
                     self.posting(index).key, amount, self._outcome(ending)[0], EPOCH, EPOCH + 1, ending.worker
                 )

@@ -11,7 +11,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.report import lanes
 from loadtest.report.explorer_table import SHORT, breaks_claim, ended, so_far
 from lost_update_lab.telling.diagram import cell
@@ -31,7 +31,7 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
         {**e, "svg": mark_safe(lanes.svg(e))}  # noqa: S308  (ElementTree escapes)
         for e in examples(report)
     ]
-    hazards = list(map(str, HAZARDS.values()))
+    hazards = list(map(str, HAZARD_OF.values()))
     anchors = {(e["strategy"], e["hazard"]): e["id"] for e in drawn}
     lines = [
         {

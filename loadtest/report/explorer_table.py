@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.commandline.again import again
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees, missing, undecided
@@ -47,7 +47,7 @@ SIGNS = {
 def tables(results: Sequence[Mapping[str, Any]], width: int) -> list[RenderableType]:
     """Return what to print, none of it wider than `width`: a word in each cell if there is room, else a letter under
     the hazard's number."""
-    heads = [SHORT[str(hazard)] for hazard in HAZARDS.values()]
+    heads = [SHORT[str(hazard)] for hazard in HAZARD_OF.values()]
     drawn = _table(results, heads, lambda word: ABBREVIATED.get(word, word))
     if width_of(drawn) <= width:
         return [Text(_explained(SIGNS, width)), drawn]
@@ -72,7 +72,7 @@ def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Ca
     drawn.add_column("schedules", justify="right", no_wrap=True)
     drawn.add_column("", no_wrap=True)
     for result in results:
-        cells = [_cell(result, str(hazard), short) for hazard in HAZARDS.values()]
+        cells = [_cell(result, str(hazard), short) for hazard in HAZARD_OF.values()]
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
         drawn.add_row(

@@ -15,7 +15,7 @@ from loadtest import workloads
 from loadtest.history.calls import Call, History
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import Plan
-from loadtest.soak.strikes import HAZARDS, Strike, fired, recovery
+from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
 from loadtest.swarm.import_comparison import history_of
 from loadtest.trials.dependencies import no_valkey
 from loadtest.trials.trial import Result, Trial, Witness, run
@@ -47,7 +47,7 @@ def trial_of(plan: Plan, strategy: str, book: Book, folder: Path, *, careful: bo
         workload=workloads.find("deposits", plan.accounts),
         adversary="soak",
         settings=book.settings,
-        planned=frozenset(str(hazard) for hazard in HAZARDS.values()),
+        planned=frozenset(str(hazard) for hazard in HAZARD_OF.values()),
         book=book,
         folder=folder,
         careful=careful,

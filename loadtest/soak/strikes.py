@@ -24,7 +24,7 @@ from locks.hazards import Hazard
 from lost_update_lab.embedded.reaper import lives
 
 #: the hazard, in the words of the claims, that a kind of strike is to a strategy
-HAZARDS = {
+HAZARD_OF = {
     WEB: Hazard.CRASH,
     "web-server": Hazard.CRASH,
     BACKGROUND: Hazard.WORKER_CRASH,
@@ -56,7 +56,7 @@ class Strike:
         if self.kind == BACKGROUND:
             return len(self.held.get(book, ()))
         under_way = [call for call in calls if call.started < self.at < call.ended]
-        return sum(map(_broken, under_way)) if HAZARDS[self.kind] == Hazard.CRASH else len(under_way)
+        return sum(map(_broken, under_way)) if HAZARD_OF[self.kind] == Hazard.CRASH else len(under_way)
 
 
 def _broken(call: Call) -> bool:
@@ -107,7 +107,7 @@ def recovery(
 def fired(strikes: Sequence[Strike], calls: Sequence[Call], book: str) -> dict[str, str]:
     """Return hazard → the evidence: which processes were killed, and what of this book each had met."""
     proofs: dict[str, list[str]] = {}
-    for kind, hazard in HAZARDS.items():
+    for kind, hazard in HAZARD_OF.items():
         met = [number for each in strikes if each.kind == kind and (number := each.met(calls, book))]
         if met:
             what = "lines in its hands" if kind == BACKGROUND else "postings under way"

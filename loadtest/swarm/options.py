@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any
 
+from ledger.card import CARD
 from loadtest.commandline.arguments import named_values
 from loadtest.commandline.durations import duration, span
 from loadtest.swarm.bank import Bank, BankError
@@ -21,8 +22,6 @@ DEFAULT_HOST = "http://127.0.0.1:8000"
 WARM_UP_ACCOUNTS = 1000
 #: what the master tells at the end, in the folder of `--history`
 REPORT = "swarm.json"
-#: what the drop-down offers when no ledger answers yet: the card's six
-CARD = ("no-lock", "naive-lock", "setnx", "watchdog", "select-for-update", "optimistic-version")
 
 
 def add_arguments(parser: Any) -> None:

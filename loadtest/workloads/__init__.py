@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loadtest.workloads.base import Legs, Opening, Workload
+from loadtest.workloads.base import Legs, Opening, Turns, Workload
 from loadtest.workloads.deposits import Deposits
 from loadtest.workloads.imports import Imports
 from loadtest.workloads.read_mostly import ReadMostly
@@ -12,12 +12,14 @@ from loadtest.workloads.run_once import RunOnce
 from loadtest.workloads.stock import Stock
 from loadtest.workloads.transfers import Transfers
 
-__all__ = ["WORKLOADS", "Legs", "Opening", "Workload", "find"]
+__all__ = ["EXPLORED", "WORKLOADS", "Legs", "Opening", "Turns", "Workload", "find"]
 
 #: The only list.
 WORKLOADS: dict[str, type[Workload]] = {
     workload.slug: workload for workload in (Deposits, Imports, Stock, Transfers, RunOnce, ReadMostly)
 }
+#: those that `explore` offers
+EXPLORED: dict[str, Turns] = {slug: each.turns for slug, each in WORKLOADS.items() if each.turns}
 
 
 def find(slug: str, accounts: int = 1, /, **options: Any) -> Workload:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,6 +39,15 @@ class Opening:
 Legs = tuple[tuple[str, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What the two or three workers of an exploration do: one posting each, the same in every schedule. `legs(index)`:
+    the posting of worker number `index`."""
+
+    openings: tuple[Opening, ...]
+    legs: Callable[[int], Legs]
+
+
 class Workload(ABC):
     """What the clients of a trial do to its accounts."""
 
@@ -51,6 +60,8 @@ class Workload(ABC):
     #: is "busy" an answer as good as any (somebody else is doing it), and not a service denied?
     busy_is_an_answer: ClassVar[bool] = False
 
+    #: what the explorer's workers do; None: `explore` does not offer it
+    turns: ClassVar[Turns | None] = None
     #: are files imported meanwhile, by background workers?
     imports_files: ClassVar[bool] = False
     #: client processes that it needs at least

@@ -6,8 +6,9 @@ Law: what was acknowledged is in the balance. The amounts are random, so that a 
 from __future__ import annotations
 
 import random
+from typing import ClassVar
 
-from loadtest.workloads.base import Legs, Opening, Workload, whole
+from loadtest.workloads.base import Legs, Opening, Turns, Workload, whole
 
 
 class Deposits(Workload):
@@ -16,6 +17,9 @@ class Deposits(Workload):
     slug = "deposits"
     title = "Deposits"
     law = "every acknowledged deposit is in the balance, once"
+    turns: ClassVar[Turns | None] = Turns(
+        (Opening("A0001", 100),), lambda index: (("A0001", 10 * (index + 1)),)
+    )
     options = {"most": "the largest deposit, minor units (10000)"}
 
     def __init__(self, accounts: int = 1, most: int = 10_000) -> None:

@@ -28,6 +28,7 @@ class Imports(Deposits):
     title = "Imports, the scheduled scan and the API"
     law = "every acknowledged line, fee and deposit is in the balance, once"
     imports_files = True
+    turns = None
     options = {**Deposits.options, "lines": "lines in the file of each of the four sellers (50)"}
 
     def __init__(self, accounts: int = 1, lines: int = 50, most: int = 10_000) -> None:

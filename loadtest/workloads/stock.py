@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from ledger.reconcile import Outcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
-from loadtest.workloads.base import Legs, Opening, Workload, share, whole
+from loadtest.workloads.base import Legs, Opening, Turns, Workload, share, whole
 
 MOST_DELIVERED = 5
 
@@ -44,6 +44,7 @@ class Stock(Workload):
     slug = "stock"
     title = "Stock deduction"
     law = "no stock is below zero, neither in an entry nor by adding up what was promised"
+    turns = Turns((Opening("A0001", 1, 0),), lambda index: (("A0001", -1),))
     options = {
         "stock": "pieces of each article at the opening (10)",
         "deliveries": "share of operations that bring pieces (0.1)",

@@ -28,12 +28,18 @@ from ledger.reconcile import Outcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, conserved_law
-from loadtest.workloads.base import Legs, Opening, Workload, share, whole
+from loadtest.workloads.base import Legs, Opening, Turns, Workload, share, whole
 
 #: between the same two, both legs of a transfer are overwritten together and the total says nothing
 LEAST_ACCOUNTS = 3
 #: the ledger shows so many accounts in one picture
 MOST_ACCOUNTS = 1000
+
+
+def _opposite(index: int) -> Legs:
+    """Every other worker transfers the other way round, so that their orders are opposite."""
+    first, second = ("A0001", "A0002") if index % 2 == 0 else ("A0002", "A0001")
+    return ((first, -10 * (index + 1)), (second, 10 * (index + 1)))
 
 
 class Transfers(Workload):
@@ -42,6 +48,7 @@ class Transfers(Workload):
     slug = "transfers"
     title = "Transfers"
     law = "whoever looks, at any moment, sees the same total"
+    turns = Turns((Opening("A0001", 100), Opening("A0002", 100)), _opposite)
     options = {
         "opening": "balance of each account at the opening (10000)",
         "looks": "share of operations that count all the money (0.2)",

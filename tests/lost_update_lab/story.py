@@ -96,11 +96,12 @@ def play(story: Story) -> dict[str, Any]:
     from loadtest.explorer.counterexample import counterexample
     from loadtest.explorer.explore import _gloss, stage_of
     from loadtest.explorer.job import Job
-    from loadtest.explorer.workloads import WORKLOADS, Workload
+    from loadtest.workloads import EXPLORED, Turns
     from lost_update_lab.replay import schedule_id
 
-    base = WORKLOADS[story.workload]
-    law = Workload(base.slug, base.openings, lambda index: (("A0001", story.amounts[index]),), base.law)
+    turns = EXPLORED[story.workload]
+    if story.amounts:
+        turns = Turns(turns.openings, lambda index: (("A0001", story.amounts[index]),))
     job = Job(
         strategy=story.strategy,
         workers=story.workers,
@@ -108,7 +109,7 @@ def play(story: Story) -> dict[str, Any]:
         work=story.work,
         workload=story.workload,
     )
-    with stage_of(job, law if story.amounts else base, **story.settings) as stage:
+    with stage_of(job, turns, **story.settings) as stage:
         teller = Teller(story.told)
         found, _ = schedule_id.play(stage, {}, teller)
         again, _ = schedule_id.play(

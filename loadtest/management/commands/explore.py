@@ -20,15 +20,15 @@ from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.explorer.campaign import Campaign
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.explorer.job import DECIDED, EXHAUSTED, Job
-from loadtest.explorer.workloads import WORKLOADS
 from loadtest.report.console import console, show, tell
 from loadtest.report.explorer_table import not_kept, remarks, so_far, tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 from loadtest.verdict.claims import Exit, exit_code
+from loadtest.workloads import EXPLORED
 from lost_update_lab.telling.diagram import diagram
 
 DAY = 86_400_000  # ms
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             "--require",
             type=typed(_hazards),
             default=(),
-            metavar="HAZARDS",
+            metavar="HAZARD_OF",
             help="for example contention,crash-holding: exit code 1 unless each is kept, whatever is claimed",
         )
         parser.add_argument(
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             help="how late a worker may act without a fault (100)",
         )
         parser.add_argument(
-            "--workload", choices=WORKLOADS, default="deposits", help="what the workers do (deposits)"
+            "--workload", choices=EXPLORED, default="deposits", help="what the workers do (deposits)"
         )
         parser.add_argument(
             "--budget", type=typed(length), metavar="SECONDS", help="at most so long for each strategy (300)"
@@ -161,7 +161,7 @@ class Command(BaseCommand):
 
 def _hazards(text: str) -> tuple[str, ...]:
     """Raises ValueError for one that the explorer does not know."""
-    known = tuple(map(str, HAZARDS.values()))
+    known = tuple(map(str, HAZARD_OF.values()))
     names = tuple(name.strip() for name in text.split(","))
     if wrong := [name for name in names if name not in known]:
         raise ValueError(f"no hazard {wrong[0]!r} here. Known: {', '.join(known)}")

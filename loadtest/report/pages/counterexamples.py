@@ -16,7 +16,7 @@ from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES, find
 from loadtest.explorer.brief import brief
 from loadtest.explorer.campaign import Campaign
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended
 from loadtest.report.pages import measured
@@ -63,7 +63,7 @@ def entry(result: Mapping[str, Any]) -> Entry:
     if result["verdict"] == Word.NOT_RUN:
         return {"verdict": str(Word.NOT_RUN), "reason": result["reason"], "counterexamples": []}
     under = result["under"]
-    never_alone = under.get(str(HAZARDS[None])) != Word.KEPT
+    never_alone = under.get(str(HAZARD_OF[None])) != Word.KEPT
     return {
         "verdict": result["verdict"],
         "cause": result.get("cause", ""),
@@ -95,7 +95,7 @@ def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "id": each["id"],
             "verdict": each["verdict"],
-            "faults": [hazard for hazard in each["faults"] if hazard != str(HAZARDS[None])],
+            "faults": [hazard for hazard in each["faults"] if hazard != str(HAZARD_OF[None])],
             "steps": len(each["steps"]),
             **({"told": brief(each)} if each is found[0] else {}),
         }

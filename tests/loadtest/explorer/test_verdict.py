@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.explored import HAZARDS, Explored
+from loadtest.explorer.explored import HAZARD_OF, Explored
 from loadtest.explorer.findings import finding, verdict_on
 from loadtest.explorer.job import Job
 from loadtest.report.explorer_table import ended, not_kept, remarks, so_far
@@ -16,11 +16,11 @@ from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.subject import UNBROKEN
 
-ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARDS.items() if fault}
+ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARD_OF.items() if fault}
 SOUND = Explored(
     job=Job(strategy="token"),
     exhausted=True,
-    decided=frozenset(map(str, HAZARDS.values())),
+    decided=frozenset(map(str, HAZARD_OF.values())),
     cause="",
     remedy="",
     figures={"schedules": 40, "states": 90, "steps": 400, "seconds": 1.0, "schedules_per_s": 40.0},
@@ -189,7 +189,7 @@ def test_a_claim_that_was_not_decided_is_no_agreement(
 
 
 def test_each_fault_has_its_hazard() -> None:
-    assert set(HAZARDS) == {None, *Fault}
+    assert set(HAZARD_OF) == {None, *Fault}
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ import pytest
 from rich.console import Console
 
 from ledger.strategies import STRATEGIES
-from loadtest.explorer.explored import HAZARDS
+from loadtest.explorer.explored import HAZARD_OF
 from loadtest.report.console import show
 from loadtest.report.explorer_table import SHORT, tables
 
-HEADS = [SHORT[str(each)] for each in HAZARDS.values()]
+HEADS = [SHORT[str(each)] for each in HAZARD_OF.values()]
 
 
 def printed(width: int) -> list[str]:
-    under = {str(each): "lost" for each in HAZARDS.values()}
+    under = {str(each): "lost" for each in HAZARD_OF.values()}
     results = [
         {
             "strategy": slug,
