@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 FILE = re.compile(r"(?<![\w/.*-])(?:\w[\w/.-]*/)?[\w*-]+\.(?:py|lua|toml)\b")
 DECISION = re.compile(r"(?:docs/decisions/|decisions? )(\d{1,4})\b")
 #: files that a reader writes
-EXAMPLES = {"mylocks.py"}
+EXAMPLES = {"mylocks.py", "voucher.py", "test_voucher.py"}
 
 LONGEST_LINE = 100
 

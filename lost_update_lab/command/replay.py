@@ -15,7 +15,7 @@ from lost_update_lab.command.trust import PREFIX, trusted
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.scenarios.scenario import Mistake
 
-REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like tests/test_shop.py::test_voucher/v/3a2"
+REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py::test_a_voucher/v/3a2"
 
 
 def replay(given: argparse.Namespace) -> int:

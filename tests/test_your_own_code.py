@@ -1,0 +1,69 @@
+"""docs/your-own-code.md, executed: its files, its commands, what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lost_update_lab.command.replay import as_test
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "your-own-code.md").read_text()
+RUN = "test_voucher.py::test_a_voucher_is_redeemed_once"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The page's files, as they stand there."""
+    for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL):
+        (tmp_path / name).write_text(f"# {name}\n{text}")  # line numbers are those of the page
+    return tmp_path
+
+
+def started(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    servers = (
+        "DATABASE_URL",
+        "REDIS_URL",
+        "PYTEST_XDIST_WORKER",
+        "DJANGO_SETTINGS_MODULE",
+        "INITDB_TEMPLATE",
+    )
+    clean = {name: value for name, value in os.environ.items() if name not in servers}
+    environment = {**clean, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "-p lost_update_lab.pytest_plugin"}
+    command = (sys.executable, "-m", *command)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.deep
+def test_the_page_finds_its_race_and_keeps_it_mended(folder: Path) -> None:
+    (expected,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    done = started(folder, "pytest", "-q", "--race-summary", "race.md")
+    assert done.returncode == 1
+    assert [line for line in expected.splitlines() if line.strip() and line not in done.stdout] == []
+    assert "| **violated** |" in (folder / "race.md").read_text()
+    replayed = started(folder, "lost_update_lab.command.main", "replay", f"{RUN}/v/3a")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert "one schedule of Ann and Bob" in replayed.stdout
+    mended = (
+        (folder / "voucher.py")
+        .read_text()
+        .replace('code = %s", [code])', 'code = %s FOR UPDATE", [code])', 1)
+    )
+    (folder / "voucher.py").write_text(mended)
+    assert "1 passed" in started(folder, "pytest", "-q").stdout
+
+
+def test_the_script_of_the_page(folder: Path) -> None:
+    assert started(folder, "script").stdout.split() == ["violated", "v/3a"]
+
+
+def test_the_schedule_as_a_test(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    made = as_test(RUN, "v/3a")
+    assert made.startswith("def test_a_voucher_is_redeemed_once_in_the_order_3a(race):")
+    assert "race.replay('v/3a', crashes=1)" in made
