@@ -4,7 +4,7 @@ import os
 
 from psycopg.conninfo import conninfo_to_dict
 
-SECRET_KEY = "an example"  # noqa: S105
+SECRET_KEY = "an example"  # noqa: S105  # pragma: allowlist secret
 INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "wallet"]
 ROOT_URLCONF = "wallet.urls"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
