@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LONGEST
 from tests.deep import COMMANDS as COMMAND
 from tests.deep import DEEP, SHORT, WITHOUT
 
@@ -95,7 +94,3 @@ def test_both_targets_together_run_all_tests_and_ci_calls_both() -> None:
     assert (made["test"], made["test-deep"]) == ([WITHOUT], [DEEP, COMMAND])
     ci = re.findall(r"^make (.+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert ci[-2:] == ["test", "test-deep SHORT=1"]
-
-
-def test_the_files_that_begin_first_exist() -> None:
-    assert [name for name in LONGEST if not (ROOT / "tests" / name).is_file()] == []
