@@ -11,14 +11,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lost_update_lab.scenarios.comparisons import explore_isolation, explore_pairs, retrying
     from lost_update_lab.scenarios.explore import explore
     from lost_update_lab.scenarios.result import Result
     from lost_update_lab.scenarios.scenario import Mistake, Worker, worker
 
-__all__ = ["Mistake", "Result", "Worker", "explore", "worker"]
+__all__ = [
+    "Mistake",
+    "Result",
+    "Worker",
+    "explore",
+    "explore_isolation",
+    "explore_pairs",
+    "retrying",
+    "worker",
+]
 
 _WHERE = {
     "explore": "explore",
+    "explore_isolation": "comparisons",
+    "explore_pairs": "comparisons",
+    "retrying": "comparisons",
     "Result": "result",
     "Mistake": "scenario",
     "Worker": "scenario",

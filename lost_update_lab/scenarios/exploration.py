@@ -20,6 +20,7 @@ from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.found import Result as Searched
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
+from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.operations import BREACHES, Framework, Operations
 from lost_update_lab.scenarios.outcome import comparable
@@ -81,6 +82,8 @@ class Opened:
             system.servers = {server.name: server for server in servers}
             system.judge_by = self.judge
             gates = [*self.patches, twins.install, *more]
+            if self.scenario.isolation:
+                gates.append(Isolated(self.scenario.isolation).install)
             yield stack.enter_context(Stage(system, servers, self.bounds, gates)), system
 
     def _leave(self) -> None:

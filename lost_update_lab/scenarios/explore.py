@@ -17,6 +17,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
+from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine
 from lost_update_lab.scenarios.operations import BREACHES, Framework
@@ -50,6 +51,7 @@ def explore(
     disposable: bool = False,
     budget: float = 60.0,
     slack: float = 0.1,
+    isolation: str = "",
     control: bool = True,
     name: str = "",
     **each_fault: int,
@@ -76,6 +78,7 @@ def explore(
         kinds=kinds,
         budget=budget,
         slack=slack,
+        isolation=isolation and level_of(isolation).name,
         control=control,
     )
     return run(scenario, choose(database, redis), disposable=disposable, replay=replaying())
