@@ -17,7 +17,7 @@ from ledger.strategies import CARD, CONTROL
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.commandline.arguments import named_values
 from loadtest.swarm.background_comparison import begin
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
 
@@ -60,10 +60,10 @@ class SwarmForm(forms.Form):
                 self.add_error("options", str(error))
         return cleaned
 
-    def plan(self) -> Plan:
+    def plan(self) -> Comparison:
         """Return the comparison, the control first."""
         chosen = self.cleaned_data
-        return Plan(
+        return Comparison(
             strategies=tuple(dict.fromkeys([CONTROL, *(chosen["strategies"] or CARD)])),
             workload=chosen["workload"],
             workload_options=chosen["options"],

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class MatrixPlan:
     """What is tried. `singles`, `together`: how many events at a time, of those that strike one cell and of those that
     strike a party."""
 
@@ -61,7 +61,7 @@ class Plan:
 class Matrix:
     """One run of a plan on `site`. `tick` is told which cells begin."""
 
-    plan: Plan
+    plan: MatrixPlan
     site: Site
     tick: Callable[[Party], None] = lambda cells: None
     pool: Pool = field(default_factory=Pool)
@@ -162,7 +162,7 @@ def _kind(cell: Cell) -> tuple[int, bool]:
 
 
 def matrix(
-    plan: Plan, site: Site, tick: Callable[[Party], None] = lambda cells: None
+    plan: MatrixPlan, site: Site, tick: Callable[[Party], None] = lambda cells: None
 ) -> Iterator[dict[str, Any]]:
     """Yield the object of each cell as it comes."""
     yield from Matrix(plan, site, tick).run()

@@ -12,7 +12,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ledger.strategies import CARD, CONTROL, STRATEGIES
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 from loadtest.swarm.presets import PRESETS
 from loadtest.workloads import WORKLOADS
 
@@ -66,7 +66,7 @@ def _workloads(asked: Sequence[str], usual: str) -> Iterator[str]:
 
 
 def _defaults() -> dict[str, Any]:
-    return {each.name: each.default for each in fields(Plan) if each.default is not MISSING}
+    return {each.name: each.default for each in fields(Comparison) if each.default is not MISSING}
 
 
 def _settings(chosen: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:

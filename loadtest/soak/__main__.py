@@ -15,7 +15,7 @@ from loadtest.commandline.arguments import typed, whole_number, writable_folder
 from loadtest.commandline.durations import duration
 from loadtest.servers.embedded import using
 from loadtest.servers.private_lab import private_lab
-from loadtest.soak.plan import STRATEGIES, Plan
+from loadtest.soak.plan import STRATEGIES, SoakPlan
 from loadtest.soak.service import Service
 
 
@@ -49,7 +49,7 @@ def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
 
 
 def _options() -> argparse.Namespace:
-    usual = Plan()
+    usual = SoakPlan()
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="repeatable")
     parser.add_argument(
@@ -92,12 +92,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace) -> SoakPlan:
     given: dict[str, Any] = {
         n: getattr(options, n) for n in ("postings", "strikes", "imports", "lines", "drop", "at_most")
     }
     seed = options.seed if options.seed is not None else random.randrange(2**31)  # noqa: S311
-    return replace(Plan(seed=seed, **given), strategies=tuple(options.strategy or STRATEGIES))
+    return replace(SoakPlan(seed=seed, **given), strategies=tuple(options.strategy or STRATEGIES))
 
 
 if __name__ == "__main__":

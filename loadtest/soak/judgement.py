@@ -14,7 +14,7 @@ from ledger.reconcile import Outcome
 from loadtest import workloads
 from loadtest.history.calls import Call, History
 from loadtest.soak.imports import Files
-from loadtest.soak.plan import Plan
+from loadtest.soak.plan import SoakPlan
 from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
 from loadtest.swarm.import_comparison import history_of
 from loadtest.trials.dependencies import no_valkey
@@ -41,7 +41,7 @@ class SoakTrial(Trial):
         return self.book
 
 
-def trial_of(plan: Plan, strategy: str, book: Book, folder: Path, *, careful: bool = True) -> SoakTrial:
+def trial_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful: bool = True) -> SoakTrial:
     return SoakTrial(
         strategy=strategy,
         workload=workloads.find("deposits", plan.accounts),

@@ -25,7 +25,7 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SoakPlan:
     """`postings` of all clients together, at least; `strikes` in number; `imports` into each book, of `lines` lines;
     `at_most` seconds, after which no posting is begun any more (0: no limit);
     `processes` × `callers` clients a book; each client loses its 2nd reply, and every `drop`th after it (0: none)."""

@@ -20,7 +20,7 @@ from loadtest.soak.aim import at_work, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
 from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import SoakTrial, as_json, completed, judged, shortfall, trial_of
-from loadtest.soak.plan import AIMED, BACKGROUND, Plan
+from loadtest.soak.plan import AIMED, BACKGROUND, SoakPlan
 from loadtest.soak.service import Service
 from loadtest.soak.strikes import Strike, strike
 from loadtest.verdict.evidence import Doubt
@@ -37,7 +37,7 @@ WHOLE = 120.0
 class Soak:
     """One soak. `tell` hears what happens."""
 
-    plan: Plan
+    plan: SoakPlan
     service: Service
     folder: Path
     tell: Callable[[str], None]

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ledger.strategies import CONTROL
 from loadtest import models
-from loadtest.swarm.compare import Plan, once
+from loadtest.swarm.compare import Comparison, once
 from loadtest.trials import records
 from loadtest.trials.trial import Result, Trial, skipped
 from loadtest.verdict.words import Word
@@ -28,7 +28,7 @@ LOCK = 0x5741524D
 log = logging.getLogger(__name__)
 
 
-def begin(plan: Plan, user: Any = None) -> models.Trial:
+def begin(plan: Comparison, user: Any = None) -> models.Trial:
     """Store what is asked for. Raises ValueError for a workload, store or setting that is wrong."""
     trials = list(plan.trials())
     return records.begin(
@@ -77,7 +77,7 @@ def _end(row: models.Trial) -> bool:
     return True
 
 
-def _result(row: models.Trial, plan: Plan, trial: Trial) -> Result:
+def _result(row: models.Trial, plan: Comparison, trial: Trial) -> Result:
     """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
     controls = row.results.filter(strategy=CONTROL, data__store=trial.store).exclude(verdict=Word.NOT_RUN)
     control = controls.first()
@@ -88,9 +88,9 @@ def _result(row: models.Trial, plan: Plan, trial: Trial) -> Result:
         return skipped(trial, f"the swarm failed: {error}", "the worker's log has the details")
 
 
-def _plan(row: models.Trial) -> Plan:
+def _plan(row: models.Trial) -> Comparison:
     asked_for = row.options["plan"]
-    return Plan(**{**asked_for, "strategies": tuple(asked_for["strategies"])})
+    return Comparison(**{**asked_for, "strategies": tuple(asked_for["strategies"])})
 
 
 @contextmanager

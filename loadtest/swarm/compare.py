@@ -21,7 +21,7 @@ THINK = (0.0, 0.005)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Comparison:
     """What is compared, under which circumstances. `strategies` begins with the control."""
 
     strategies: tuple[str, ...]
@@ -70,7 +70,7 @@ class Plan:
 
 
 def compare(
-    plan: Plan,
+    plan: Comparison,
     *,
     host: str | None = None,
     keep: Path | None = None,
@@ -96,7 +96,7 @@ def compare(
             yield result
 
 
-def once(plan: Plan, trial: Trial, control: Word | None) -> Result:
+def once(plan: Comparison, trial: Trial, control: Word | None) -> Result:
     """Run one trial of the plan on a web server of its own. `control`: the verdict of the control on that store."""
     if lacking := missing(trial.strategy, trial.store):
         return skipped(trial, *lacking)
@@ -109,7 +109,7 @@ def _callers(trial: Trial, swarm: Swarm) -> Swarm | ImportingSwarm:
 
 
 def _swarm(
-    plan: Plan,
+    plan: Comparison,
     trial: Trial,
     web: WebServer | None,
     *,

@@ -29,7 +29,7 @@ from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
 from loadtest.servers.webserver import THREADS, WORKERS
 from loadtest.swarm.bank import BankError
-from loadtest.swarm.compare import Plan, compare
+from loadtest.swarm.compare import Comparison, compare
 from loadtest.swarm.presets import PRESETS
 from loadtest.trials import records
 from loadtest.trials.rehearsal import NotTaken, rehearse
@@ -134,7 +134,7 @@ class Command(BaseCommand):
         if code := exit_code(report["results"]):
             raise SystemExit(int(code))
 
-    def measure(self, plans: list[Plan], options: dict[str, Any]) -> dict[str, Any]:
+    def measure(self, plans: list[Comparison], options: dict[str, Any]) -> dict[str, Any]:
         """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
         left = [trial for plan in plans for trial in plan.trials()]
@@ -181,7 +181,7 @@ class Command(BaseCommand):
         show(on, [drawn], [*remarks(results), *stopped(results), *self.files, *further(results)])
 
 
-def _plans(options: dict[str, Any]) -> list[Plan]:
+def _plans(options: dict[str, Any]) -> list[Comparison]:
     """A plan for each workload. Raises ValueError and CommandError."""
     given = options["workload"]
     given = [given] if isinstance(given, str) else given  # call_command(…, workload="stock")
@@ -195,7 +195,7 @@ def _plans(options: dict[str, Any]) -> list[Plan]:
     return [_plan({**options, "workload": workload}) for workload in workloads or (None,)]
 
 
-def _plan(options: dict[str, Any]) -> Plan:
+def _plan(options: dict[str, Any]) -> Comparison:
     """The preset, and what was asked for beside it. Raises ValueError and CommandError."""
     chosen = dict(PRESETS[options["preset"]][1]) if options["preset"] else {}
     settings = dict(chosen.pop("settings", {}))
@@ -212,14 +212,14 @@ def _plan(options: dict[str, Any]) -> Plan:
     for name in ("workload", "store", "users", "seconds", "accounts"):
         if options[name] is not None:
             chosen[name] = options[name]
-    poll, seconds = settings.get("poll"), chosen.get("seconds", Plan.seconds)
+    poll, seconds = settings.get("poll"), chosen.get("seconds", Comparison.seconds)
     if poll and seconds and poll >= seconds:
         raise ValueError(
             f"--poll is {poll:g} s, and the run is over after {seconds:g} s (--seconds): a waiting lock "
             f"would look once. For milliseconds write --poll {poll:g}ms"
         )
     everyone = tuple(STRATEGIES) if options["all"] else ()
-    return Plan(
+    return Comparison(
         own_store=options["store"] is None,
         strategies=subjects.subjects({**options, "strategy": [*everyone, *options["strategy"]]}, CARD),
         preset=options["preset"] or "",

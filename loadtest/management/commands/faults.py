@@ -20,7 +20,7 @@ from loadtest.faults import chosen
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.hazards.crash_holding import CrashHolding
-from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.report.console import console, show, tell
 from loadtest.report.faults import remarks
@@ -71,7 +71,7 @@ class Command(BaseCommand):
         if code := exit_code(report["results"]):
             raise SystemExit(int(code))
 
-    def measure(self, plan: Plan, options: dict[str, Any]) -> dict[str, Any]:
+    def measure(self, plan: MatrixPlan, options: dict[str, Any]) -> dict[str, Any]:
         """Run all cells, with a progress bar on the terminal. Ctrl-C keeps what was measured."""
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -112,7 +112,7 @@ class Command(BaseCommand):
         show(on, tables(results, on.width), [*remarks(results), *stopped(results), *self.files])
 
 
-def _in_order(plan: Plan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(plan: MatrixPlan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects of all cells of the plan; of those that a stopped run did not come to, that they were not run."""
     return [
         found.get((cell.strategy, cell.hazard.slug)) or as_json(cell, skipped(cell.trial(), STOPPED), [])
@@ -120,9 +120,9 @@ def _in_order(plan: Plan, found: dict[tuple[str, str], dict[str, Any]]) -> list[
     ]
 
 
-def _plan(options: dict[str, Any]) -> Plan:
+def _plan(options: dict[str, Any]) -> MatrixPlan:
     seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
-    return Plan(
+    return MatrixPlan(
         strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),
         hazards=chosen.hazards(options) or tuple(HAZARDS),
         repeat=options["repeat"],

@@ -17,7 +17,7 @@ from ledger.addresses import BASE_DIR
 from ledger.strategies import CARD
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.verdict.words import STOPPED
 from tests.contracts import CONTRACTS, lost
@@ -99,7 +99,7 @@ WORDS = [
 
 
 @dataclass(frozen=True)
-class Few(Plan):
+class Few(MatrixPlan):
     """Only the cells of the tests that were selected, and their controls."""
 
     wanted: frozenset[tuple[str, str]] = frozenset()

@@ -7,11 +7,11 @@ import pytest
 from ledger.strategies import STRATEGIES
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 
 
-class Few(Plan):
+class Few(MatrixPlan):
     def cells(self) -> list[Cell]:
         return [
             Cell(s, HAZARDS[h]) for h in ("server-restart", "slow-network") for s in ("no-lock", "redis-gate")

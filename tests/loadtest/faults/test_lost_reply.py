@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.hazards.lost_reply import LostReply
-from loadtest.faults.matrix import Plan, matrix
+from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.proxy import Proxy, commands
 from loadtest.faults.scene.scene import Scene
 from loadtest.faults.scene.site import private_servers
@@ -26,13 +26,13 @@ LOST = {
 }
 
 
-class Few(Plan):
+class Few(MatrixPlan):
     def cells(self) -> list[Cell]:
         lost = HAZARDS["lost-reply"]
         return [Cell(slug, lost) for slug in ("no-lock", *LOST)]
 
 
-class Reentrant(Plan):
+class Reentrant(MatrixPlan):
     def cells(self) -> list[Cell]:
         return [Cell(slug, HAZARDS["lost-reply-retried"]) for slug in ("no-lock", "reentrant")]
 

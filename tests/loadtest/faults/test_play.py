@@ -10,7 +10,7 @@ import pytest
 
 from loadtest.faults.cell import Cell, weighed
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.matrix import Matrix, Plan, parties
+from loadtest.faults.matrix import Matrix, MatrixPlan, parties
 from loadtest.faults.play import again
 from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK
 from loadtest.faults.workers.crew import Pool
@@ -90,7 +90,7 @@ def test_who_claims_to_keep_under_contention_posts_less_often_in_each_crowd() ->
 
 
 def matrix_of(pool: Pool) -> tuple[Matrix, list[Cell], list[Cell]]:
-    plan = Plan(strategies=("no-lock", "setnx"), hazards=tuple(HAZARDS))
+    plan = MatrixPlan(strategies=("no-lock", "setnx"), hazards=tuple(HAZARDS))
     cells = plan.cells()
     controls = [each for each in cells if each.strategy == "no-lock"]
     site: Any = None

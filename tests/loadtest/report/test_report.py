@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.reconcile import timeline
 from loadtest.report import charts, faults, terminal
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 from tests.ledger.history import History
 
 SCRIPT = "<script>alert(1)</script>"
@@ -73,7 +73,7 @@ def test_a_strategy_has_its_own_words_and_a_strangers_lock_none(tmp_path: Path) 
 
 
 def test_the_page_says_with_which_options_to_run_it_again(tmp_path: Path) -> None:
-    plan = Plan(strategies=("no-lock", "mylocks:mine"), users=7, settings={"poll": 0.02})
+    plan = Comparison(strategies=("no-lock", "mylocks:mine"), users=7, settings={"poll": 0.02})
     told = {"options": {"plan": plan.as_json()}, "results": [result("no-lock")]}
     (tmp_path / "compare.json").write_text(json.dumps(told))
     html = page(tmp_path)

@@ -16,7 +16,7 @@ from loadtest.soak.client import BUSY, Caller
 from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import completed, judged, once_law, shortfall, trial_of
 from loadtest.soak.link import LOST
-from loadtest.soak.plan import BACKGROUND, KINDS, WEB, Plan
+from loadtest.soak.plan import BACKGROUND, KINDS, WEB, SoakPlan
 from loadtest.soak.strikes import Strike, fired, recovery
 from loadtest.soak.table import exit_code
 from loadtest.verdict.claims import agrees
@@ -39,11 +39,11 @@ def put(book: Book, key: str) -> None:
 
 
 def test_a_plan_is_the_same_for_the_same_seed_and_has_every_kind() -> None:
-    events = list(Plan(postings=1000, strikes=7, imports=2, seed=4).events())
-    assert events == list(Plan(postings=1000, strikes=7, imports=2, seed=4).events())
-    assert events != list(Plan(postings=1000, strikes=7, imports=2, seed=5).events())
+    events = list(SoakPlan(postings=1000, strikes=7, imports=2, seed=4).events())
+    assert events == list(SoakPlan(postings=1000, strikes=7, imports=2, seed=4).events())
+    assert events != list(SoakPlan(postings=1000, strikes=7, imports=2, seed=5).events())
     assert {each.kind for each in events} == {*KINDS, ""}
-    kinds = [each.kind for each in Plan(strikes=13).events()]
+    kinds = [each.kind for each in SoakPlan(strikes=13).events()]
     assert kinds.count(BACKGROUND) == kinds.count(WEB) == 5  # one for each strategy
     assert [each.count for each in events] == sorted(each.count for each in events)
     assert all(each.count <= 850 for each in events)
@@ -169,7 +169,7 @@ def test_who_had_no_answer_once_does_not_take_a_later_no_for_the_whole_truth(tmp
 
 def test_a_posting_that_no_client_asked_for_is_a_doubt(book: Book, tmp_path: Path) -> None:
     put(book, "asked-for")
-    trial = trial_of(Plan(accounts=1), "select-for-update", book, tmp_path)
+    trial = trial_of(SoakPlan(accounts=1), "select-for-update", book, tmp_path)
     posted = History([call("asked-for")])
 
     def cause() -> str:

@@ -8,7 +8,7 @@ from django.db import connection
 
 from loadtest.models import Trial
 from loadtest.swarm.background_comparison import LOCK, advance, begin, waiting
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 from tests.ledger.test_admin import anonymous, importer, user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -77,7 +77,7 @@ def test_a_swarm_that_waits_is_stopped_at_once():
 
 
 def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
-    row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
+    row = begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:
         killed.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         assert not advance(row.pk)
@@ -89,7 +89,7 @@ def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
 
 
 def test_a_trial_that_fails_is_not_run_with_its_reason_and_the_comparison_ends():
-    row = begin(Plan(strategies=("no-lock",), settings={"nonsense": 1}))
+    row = begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
     assert advance(row.pk)
     (result,) = row.results.all()
     assert result.verdict == "not-run"

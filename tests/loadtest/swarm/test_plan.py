@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 
 STRATEGIES = ("no-lock", "setnx", "redis-atomic", "redis-watch", "repeatable-read-innodb")
 
 
 def trials(**options: object) -> list[tuple[str, str]]:
-    return [(trial.strategy, trial.store) for trial in Plan(strategies=STRATEGIES, **options).trials()]
+    return [(trial.strategy, trial.store) for trial in Comparison(strategies=STRATEGIES, **options).trials()]
 
 
 def test_a_strategy_goes_to_its_own_store_beside_a_control() -> None:

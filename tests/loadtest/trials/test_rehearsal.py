@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
 from ledger.resources import redis_client
-from loadtest.swarm.compare import Plan
+from loadtest.swarm.compare import Comparison
 from loadtest.trials import rehearsal
 from loadtest.trials.rehearsal import rehearse
 from tests.loadtest.strangers import ASKED
@@ -39,7 +39,7 @@ def test_a_lock_that_nobody_can_take_is_bad_usage(spec: str, tmp_path: Path) -> 
 def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "PATIENCE", 0.2)
     for spec in ("never", "right", "needs_zookeeper"):
-        rehearse(Plan(strategies=("no-lock",)).trial(f"{HERE}:{spec}"))
+        rehearse(Comparison(strategies=("no-lock",)).trial(f"{HERE}:{spec}"))
 
 
 @pytest.mark.usefixtures("committed_db")
