@@ -31,11 +31,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # Locust may be start
 
 from ledger.reconcile import Outcome
 from loadtest.history.journal import Journal
-from loadtest.swarm.answers import outcome_of
+from loadtest.swarm.answers import look, outcome_of
 from loadtest.swarm.bank import headers
 from loadtest.swarm.conductor import Conductor
 from loadtest.swarm.gate import Gate
-from loadtest.swarm.looks import look
 from loadtest.swarm.options import DEFAULT_HOST, WARM_UP_ACCOUNTS, add_arguments, workload_of
 from loadtest.swarm.panel import extend
 

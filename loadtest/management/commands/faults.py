@@ -24,7 +24,7 @@ from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.report.console import console, show, tell
 from loadtest.report.faults import remarks
-from loadtest.report.faulttable import tables
+from loadtest.report.faults_table import tables
 from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError

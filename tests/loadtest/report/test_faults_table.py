@@ -10,7 +10,7 @@ from rich.console import Console
 from ledger.strategies import CARD, STRATEGIES
 from loadtest.faults.hazards import HAZARDS
 from loadtest.report.console import console, show
-from loadtest.report.faulttable import tables
+from loadtest.report.faults_table import tables
 from loadtest.verdict.words import STOPPED
 
 WORDS = ("lost", "stalled", "refused", "inconclusive", "kept", "not-run")
