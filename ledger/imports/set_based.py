@@ -9,7 +9,7 @@ by line instead (apply.py): each line by its book's strategy, under a key and wi
 Guarantees   what `select-for-update` guarantees, for a whole chunk: the accounts are locked, in the order of their
              numbers, before their balances are read. A chunk is applied as a whole or not at all. Each line has an
              entry of its own: its parent is the entry of the account's line before it.
-Breaks when  never for the money. One line that would break a floor, names an unknown account or brings a known key
+Breaks when  no money is at risk. One line that would break a floor, names an unknown account or brings a known key
              with another request refuses its chunk. The accounts stay locked until the chunk commits: take short
              chunks beside other writers.
 Costs        7 round trips and 1 commit a chunk, whatever it holds. Client and server work at the same time; the

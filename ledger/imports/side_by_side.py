@@ -10,7 +10,7 @@ Guarantees   what post_lines guarantees, for each chunk: it is applied as a whol
              one transaction: some chunks of it may be applied, and others not. A group ends at its first chunk that is
              not applied, the other groups go on. Incomplete tells what came of it. The same load once more posts what
              is missing, by the keys.
-Breaks when  never for the money. Sessions of one load cannot wait for each other in a circle: they share no account,
+Breaks when  no money is at risk. Sessions of one load cannot wait for each other in a circle: they share no account,
              and no key, for a key that comes twice refuses the load before its first commit: the keys are looked at
              while the sessions begin, and sessions that wait for each other's key by then are ended. Another program
              can be part of a circle: the database ends it, and the chunk that it rolled back is Busy.

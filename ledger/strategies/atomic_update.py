@@ -67,7 +67,7 @@ class AtomicUpdate(SqlStrategy):
     title = "UPDATE balance = balance + amount"
     source = "Django manual, F() expressions (F4)"
     guarantees = "no lost update: the database adds, on a locked row"
-    breaks_when = "the new balance is no sum; a limit is checked outside of the statement"
+    breaks_when = "the new balance is not a sum; a limit is checked outside the statement"
     round_trips = "1 (PostgreSQL 18), or 6 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
 

@@ -32,7 +32,7 @@ class CheckThenDecrement(SqlStrategy):
     title = "Check, then decrement"
     source = "E6: 14 prizes were given, of 10"
     guarantees = "no lost update; nothing for the floor"
-    breaks_when = "two callers want the last piece: both have checked before either takes it"
+    breaks_when = "two callers want the last piece: both check before either takes it"
     round_trips = "1 read, then 6 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
 

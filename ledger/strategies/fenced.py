@@ -8,7 +8,7 @@
 Guarantees   no lost update, whatever becomes of the lock: whoever registers a newer number shuts out all who
              registered before, and a balance is read only after registering. The lock only spares the work that
              would be refused.
-Breaks when  one writer does not look at the number. The lock's server may even hand out a number twice or fall
+Breaks when  one writer does not check the number. The lock's server may even hand out a number twice or fall
              back (a counter lost in a failover or a restart): two holders of one number cannot both register
              it, and an older one than the account has seen cannot at all; the account's number is then told to
              the lock (`seen`), so that the grants go on above it. That is what the registration *before the
@@ -46,8 +46,8 @@ class Fenced(Locked):
     checks_number = True
     title = "Fenced lock, and a ledger that checks its number"
     source = 'M. Kleppmann, "How to do distributed locking" (F2)'
-    guarantees = "no lost update, whatever becomes of the lock"
-    breaks_when = "one writer does not look at the number"
+    guarantees = "no lost update, whatever happens to the lock"
+    breaks_when = "one writer does not check the number"
     round_trips = "1 + 8 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres", "mariadb")

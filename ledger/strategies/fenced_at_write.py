@@ -36,7 +36,7 @@ class FencedAtWrite(Fenced):
 
     slug = "fenced-at-write"
     title = "Fenced lock, checked at the write alone"
-    guarantees = "a holder that comes late cannot write after its successor, as long as the numbers only grow"
+    guarantees = "a late holder cannot write after its successor, as long as the numbers only grow"
     breaks_when = "a late holder writes between its successor's read and write; the counter is lost"
     round_trips = "1 + 5 + 1"
     withstands: ClassVar[frozenset[Hazard]] = TokenLock.withstands

@@ -30,7 +30,7 @@ class LockAroundTransaction(Locked):
     """`token` around a transaction that cannot be anybody else's."""
 
     slug = "lock-around-transaction"
-    title = "A right lock around the transaction"
+    title = "A correct lock around the transaction"
     source = "ours: the cure for lock-inside-transaction"
     guarantees = "as token; the next holder sees what the one before has committed"
     breaks_when = "section or pause outlasts the lease; the lock's server forgets the lock"

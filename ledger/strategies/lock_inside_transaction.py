@@ -30,7 +30,7 @@ class LockInsideTransaction(Locked):
     """`token`, inside the view's transaction."""
 
     slug = "lock-inside-transaction"
-    title = "A right lock inside the transaction"
+    title = "A correct lock inside the transaction"
     source = "Django manual, ATOMIC_REQUESTS: the commonest mistake (F4)"
     guarantees = "nothing: the lock is free before the commit"
     breaks_when = "a second caller comes between the unlock and the commit"

@@ -31,7 +31,7 @@ class OptimisticValue(OptimisticVersion):
     title = "Optimistic, by comparing the balance"
     source = "compare-and-swap on the value; Treiber 1986 on ABA (F9)"
     guarantees = "no write over a different balance"
-    breaks_when = "the balance goes away and comes back (ABA)"
+    breaks_when = "the balance changes and changes back (ABA)"
     round_trips = "1 read, then 4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     compared = "balance"  # UPDATE … WHERE balance = the one that was read

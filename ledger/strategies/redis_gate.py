@@ -49,8 +49,8 @@ class RedisGate(AtomicUpdate):
     gates_withdrawals = True
     title = "Redis DECR gate, then conditional UPDATE"
     source = "D11 and E15: the flash sale"
-    guarantees = "as atomic-update, floor included; whoever comes too late does not queue for the row"
-    breaks_when = "never for the money; a caller that dies at the gate takes its piece with it for a minute"
+    guarantees = "as atomic-update, floor included; callers that come too late do not queue for the row"
+    breaks_when = "no money is at risk; a caller that dies at the gate holds its piece back for a minute"
     round_trips = "1 + atomic-update's"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
 

@@ -38,7 +38,7 @@ class RedisThenDatabase(Locked):
     slug = "redis-then-database"
     title = "Token lock, then version check"
     source = "E15: Redis for concurrency, the database for consistency"
-    guarantees = "no lost update: a write on a stale read changes no row, whatever becomes of the lock"
+    guarantees = "no lost update: a write on a stale read changes no row, whatever happens to the lock"
     breaks_when = "one UPDATE forgets the version"
     round_trips = "1 + 5 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS

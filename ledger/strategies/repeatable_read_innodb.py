@@ -30,7 +30,7 @@ class RepeatableReadInnodb(RepeatableRead):
     """`repeatable-read` on InnoDB as it comes."""
 
     slug = "repeatable-read-innodb"
-    title = "REPEATABLE READ with retries (MariaDB 10.11 as it comes)"
+    title = "REPEATABLE READ with retries (MariaDB 10.11, default settings)"
     source = "MariaDB manual, innodb_snapshot_isolation=OFF (F8)"
     guarantees = "repeatable reads; nothing for a write that rests on them"
     breaks_when = "two callers want one account at the same time"

@@ -6,7 +6,7 @@
     B:                  UPDATE balance = 120 → error 1020 (record has changed since last read); starts again
 
 Guarantees   no lost update: the first updater wins, the second one hears of it, as on PostgreSQL.
-Breaks when  one session has not got the setting (it is per session, and off by default in 10.11); MySQL has not got
+Breaks when  one session lacks the setting (it is per session, and off by default in 10.11); MySQL has not got
              it at all; two transactions write different rows by a rule over both (write skew: `serializable`). Who
              used up the retries gets "busy".
 Costs        as `repeatable-read-innodb` for each attempt; on a hot account most attempts fail.
@@ -29,6 +29,6 @@ class RepeatableReadInnodbSnapshot(RepeatableReadInnodb):
     title = "REPEATABLE READ with retries (MariaDB, innodb_snapshot_isolation)"
     source = "MariaDB manual, innodb_snapshot_isolation=ON (F8)"
     guarantees = "no lost update: the second updater gets error 1020"
-    breaks_when = "one session has not got the setting; a rule spans two rows"
+    breaks_when = "one session lacks the setting; a rule spans two rows"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     snapshot_isolation = "ON"

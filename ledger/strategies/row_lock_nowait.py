@@ -7,8 +7,8 @@
 
 Guarantees   no lost update, as `select-for-update`; and no session of the database stands in a queue: a caller
              that does not get in can do something else, or say so.
-Breaks when  never for the money. Under a stampede the callers that come back lose their place each time: who
-             used up the retries gets "busy", certainly not applied. So does everyone while a holder is paused for
+Breaks when  no money is at risk. In a stampede, callers that come back lose their place each time. A caller that
+             has used up its retries gets "busy", certainly not applied. So does everyone while a holder is paused for
              longer than the retries last. The database's own queue is fair, this is not.
 Costs        5 round trips when it is free; 3 for each attempt that met a lock.
 Source       PostgreSQL, SELECT: "NOWAIT"; MariaDB likewise (error 1205); Django, `select_for_update(nowait=True)`.
@@ -31,7 +31,7 @@ class RowLockNowait(SelectForUpdate):
     title = "SELECT … FOR UPDATE NOWAIT, with retries"
     source = "PostgreSQL manual, NOWAIT (F3)"
     guarantees = "no lost update, and no session that queues in the database"
-    breaks_when = "never for the money; a stampede or a paused holder uses up retries"
+    breaks_when = "no money is at risk; a stampede or a paused holder uses up the retries"
     round_trips = "5, and 3 for each attempt that met a lock"
     withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.DEADLOCK}
     nowait = True

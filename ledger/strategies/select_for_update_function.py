@@ -48,7 +48,7 @@ class SelectForUpdateFunction(SqlStrategy):
     title = "SELECT … FOR UPDATE in a database function"
     source = "ours: A4 as one function in the database"
     guarantees = "no lost update, and no client between the lock and the commit"
-    breaks_when = "the decision needs what the database has not got"
+    breaks_when = "the decision needs something that the database lacks"
     round_trips = "1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)

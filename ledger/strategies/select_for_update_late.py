@@ -31,7 +31,7 @@ class SelectForUpdateLate(SqlStrategy):
     slug = "select-for-update-late"
     title = "SELECT … FOR UPDATE after the read"
     source = "A5: the common mistake"
-    guarantees = "nothing: the lock orders the writes, the balances in them are old"
+    guarantees = "nothing: the lock orders the writes, but the balances in them are stale"
     breaks_when = "two callers want one account at the same time"
     round_trips = "1 read, then 5 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()

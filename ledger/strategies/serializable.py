@@ -31,7 +31,7 @@ class Serializable(RepeatableRead):
     title = "SERIALIZABLE with retries"
     source = "PostgreSQL manual, Serializable (F3); Ports and Grittner 2012 (F9)"
     guarantees = "no lost update and no write skew"
-    breaks_when = "one writer uses a weaker level, or a retry keeps what it had read"
+    breaks_when = "one writer uses a weaker level, or a retry reuses what it had read"
     round_trips = "6 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres", "mariadb")

@@ -8,10 +8,10 @@ Guarantees   no lost update: one process at a time owns a book and applies its p
              arrive. Every group is committed under the owner's fencing number: an owner that was paused past its
              lease writes nothing after its successor took over. Each caller gets its own result. A request that an
              owner had committed and not answered is recognised by the ids that its caller gave its entries.
-Breaks when  never for the money. An owner that dies makes everyone wait for the rest of its lease, and then ask its
-             successor; who hears nothing in time does not know, and asks again with the same key. The rule must be
-             one that the owner knows (a sum, a floor): business that needs the balance would run in the owner,
-             one after the other. A posting over two books would need two owners.
+Breaks when  no money is at risk. When the owner dies, all callers wait for the rest of its lease, then ask its
+             successor. A caller that hears nothing in time does not know, and asks again with the same key. The
+             rule must be one that the owner knows (a sum, a floor): business that needs the balance would run in
+             the owner, one after the other. A posting over two books would need two owners.
 Costs        1 round trip for the caller, to a process and not to a server; for the owner 1 statement and 1 commit
              for all postings that came during the commit before. The only strategy that gets faster per posting
              when the account gets hotter.
@@ -43,7 +43,7 @@ class SingleWriter(SqlStrategy):
     title = "One writer, in the order of arrival, group commit"
     source = "A2: one system does the accounting; H-Store"
     guarantees = "no lost update: one process writes, in the order of arrival, under a fencing number"
-    breaks_when = "never for the money; a dead owner's lease makes everyone wait"
+    breaks_when = "no money is at risk; when the owner dies, everyone waits for the end of its lease"
     round_trips = "1 for the caller; 1 and a commit for a group of up to 512"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)

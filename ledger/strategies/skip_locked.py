@@ -8,7 +8,7 @@
 
 Guarantees   what `segmented-balance` guarantees, and nobody waits while a row is free. Where all are taken, the
              caller waits for one of them.
-Breaks when  it is used for a row that no other can replace: an empty answer means "locked" or "not there", and
+Breaks when  it is used for a row that no other row can replace: an empty answer means "locked" or "not there", and
              nobody can tell. It is for queues and for interchangeable rows, not for an account. As any row may
              take a posting, no constraint over one row sees a request that was sent twice: the entries' constraint
              is over the book and the key, and lets the second one wait for the first one's commit.
@@ -52,7 +52,7 @@ class SkipLocked(SegmentedBalance):
     title = "The first free one of 8 rows (SKIP LOCKED)"
     source = "PostgreSQL manual, SKIP LOCKED (F3)"
     guarantees = "as segmented-balance; nobody waits while a row is free"
-    breaks_when = "it is used for a row that no other can replace"
+    breaks_when = "it is used for a row that no other row can replace"
     round_trips = "1; near the floor 20 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)

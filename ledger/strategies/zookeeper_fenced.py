@@ -6,7 +6,7 @@
 
 Guarantees   what `fenced` guarantees: no lost update, whatever becomes of the lock. The number comes from the
              ensemble's transaction log: it is not lost with a server.
-Breaks when  one writer does not look at the number. An ensemble set up anew starts at low numbers: the ledger then
+Breaks when  one writer does not check the number. An ensemble set up anew starts at low numbers: the ledger then
              refuses everyone, until the accounts' numbers are reset by hand. No money is lost meanwhile.
 Costs        the lock's round trips, and the two transactions of `fenced`.
 Source       Hunt et al. 2010 (ZooKeeper); M. Kleppmann on fencing names the zxid.
@@ -29,8 +29,8 @@ class ZooKeeperFenced(Fenced):
     slug = "zookeeper-fenced"
     title = "ZooKeeper lock, and a ledger that checks its czxid"
     source = "Hunt et al. 2010 (F9); M. Kleppmann on fencing (F2)"
-    guarantees = "no lost update, whatever becomes of the lock"
-    breaks_when = "one writer does not look at the number"
+    guarantees = "no lost update, whatever happens to the lock"
+    breaks_when = "one writer does not check the number"
     round_trips = "4 + 8 + 1"
     withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE}
     factory: ClassVar[LockFactory] = ZooKeeperLock

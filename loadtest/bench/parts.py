@@ -83,8 +83,8 @@ YOURS = {"strategy": "a strategy", "lock": "your own lock"}
 
 PARTS = {
     "locks": Part(
-        about="what a lock costs, alone and contended, against its peers, the floor and the physical limit",
-        quick="at most 60 s, for a look",
+        about="what a lock costs, alone and contended, beside its peers and the physical limit",
+        quick="a short look: at most 60 s",
         plans=(locks.Plan(), locks.QUICK),
         run=locks.run,
         tables=locks_table.tables,
@@ -94,8 +94,8 @@ PARTS = {
         rounds=True,
     ),
     "strategies": Part(
-        about="what a posting costs by each strategy, beside pgbench with the same SQL; imports, reconcile",
-        quick="about 30 s, for a look",
+        about="what a posting costs under each strategy, beside pgbench with the same SQL; imports, reconcile",
+        quick="a short look: about 30 s",
         plans=(strategies.Plan(), strategies.QUICK),
         run=strategies.run,
         tables=strategies_table.tables,
@@ -105,7 +105,7 @@ PARTS = {
         drawn=growth.write,
     ),
     "explorer": Part(
-        about="schedules a second, what the reductions save, the same cases under frontrun",
+        about="the explorer's schedules a second, what its reductions save, the same cases under frontrun",
         quick="less time for frontrun and for the ledger's strategy (5 s); no search of a case is cut short",
         plans=(explorer.Plan(), explorer.QUICK),
         run=explorer.run,
@@ -114,7 +114,7 @@ PARTS = {
     ),
     "lock-tables": Part(
         about="the measurement of E11 and E13: one central row against a hundred, on MariaDB and PostgreSQL",
-        quick="one short round, for a look",
+        quick="a short look: one short round",
         plans=(lock_tables.Plan(), lock_tables.QUICK),
         run=lock_tables.run,
         tables=lambda rows: [strategies_table.lock_tables(rows)],

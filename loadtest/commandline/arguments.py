@@ -29,7 +29,7 @@ def whole_number(most: int, *, least: int = 1, why: str = "") -> Callable[[str],
     def within(text: str) -> int:
         if text.isdecimal() and len(text) < 20 and least <= int(text) <= most:
             return int(text)
-        told = f"{text!r} is no whole number from {least:,} to {most:,}"
+        told = f"{text!r} is not a whole number from {least:,} to {most:,}"
         raise ValueError(f"{told}: {why}" if why else told)
 
     return within
@@ -45,7 +45,7 @@ def writable_folder(text: str | Path) -> Path:
             pass
     except OSError as error:
         why = f"nothing can be written there ({error.strerror or error})"
-        raise ValueError(f"{folder}: {why}: give a folder, it is made if it is missing") from error
+        raise ValueError(f"{folder}: {why}: give a folder; it is created if it is missing") from error
     return folder
 
 

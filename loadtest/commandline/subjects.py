@@ -19,9 +19,9 @@ from loadtest.commandline.called_once import complaint
 from loadtest.verdict.claims import Exit
 
 EXIT_CODES = (
-    "Exit code 0: the evidence agrees with the claims (a lock of yours claims contention, and what it says in "
-    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive, if only on one "
-    "claim, or nothing of what was asked for could be run."
+    "Exit code 0: the evidence agrees with the claims (your own lock claims contention, and whatever is in its "
+    "`withstands`); 1: it does not; 2: bad usage, or a server is missing; 3: inconclusive on at least one claim, or "
+    "nothing that was asked for could run."
 )
 
 
@@ -60,7 +60,7 @@ def writable(folder: Path, option: str = "--output") -> None:
 def there(files: Sequence[Path], command: str) -> None:
     """See that the files which somebody names are there. Raises CommandError."""
     if missing := [str(each) for each in files if not each.is_file()]:
-        raise usage(f"there is no file {', '.join(missing)}: `python manage.py {command}` writes one")
+        raise usage(f"no file {', '.join(missing)}: `python manage.py {command}` writes one")
 
 
 def usage(message: object) -> CommandError:

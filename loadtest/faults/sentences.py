@@ -8,7 +8,7 @@ from loadtest.faults.hazards import HAZARDS
 from locks.hazards import Hazard
 
 #: the one that nobody does
-CONTENTION = "nothing fails: several workers merely want the same account at once."
+CONTENTION = "nothing fails: several workers want the same account at once."
 
 
 def about(hazard: Hazard) -> str:

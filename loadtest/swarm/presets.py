@@ -11,8 +11,8 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # row the window is a transaction wide, and the same ten workers lose nearly always: another experiment.
     "article": (
         "the experiment of the hot-account article (A9) as published: the balance in Redis, 10 workers, +1 each, "
-        "a random 1–100 ms before the read, the balance also looked at after 1 s; it rarely loses, "
-        "and is inconclusive then",
+        "a random 1–100 ms before the read, the balance also read after 1 s; it rarely loses, "
+        "and is then inconclusive",
         {
             "workload": "deposits",
             "store": "redis",
@@ -41,7 +41,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # does at least 5 postings however slow the machine is, and a waiting user looks again after 10 ms, so they
     # meet hundreds of times. The article's 500 ms lose too, but give a run of 2 s only some dozens of chances.
     "demo": (
-        "2 s each, 16 users on one account, a waiting lock looks again after 10 ms",
+        "2 s each, 16 users on one account, a waiting lock tries again after 10 ms",
         {"users": 16, "seconds": 2.0, "at_least": 5, "settings": {"poll": 0.01}},
     ),
 }

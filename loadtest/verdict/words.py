@@ -44,25 +44,25 @@ class Word(StrEnum):
 
 #: word → its letter, and what it says; by its text, as only one line of the lab makes a verdict of `Word.KEPT`
 SAYS = {
-    "created": ("C", "money appeared: an operation is on the chain twice, or one that failed is on it"),
+    "created": ("C", "money appeared: the chain holds an operation twice, or one that failed"),
     "lost": ("L", "an acknowledged operation is not in the balance"),
     "oversold": ("O", "the balance fell below its floor"),
     "stalled": ("S", "no progress by the deadline"),
     "refused": ("R", "unavailable, but right"),
-    "inconclusive": ("?", "the run proves nothing: the cause and the remedy are given"),
+    "inconclusive": ("?", "the run proves nothing; its cause and remedy are given"),
     "kept": (
         "k",
         "every acknowledged operation is in the balance exactly once, under contention that broke the control",
     ),
     "not-run": (
         "·",
-        "a server is missing, the hazard cannot touch the subject, or the run was stopped before",
+        "a server is missing, the hazard cannot touch the subject, or the run was stopped first",
     ),
 }
 LETTERS = {word: letter for word, (letter, _) in SAYS.items()}
 
 #: why something is `not-run` among the results of a run that did not come to its end
-STOPPED = "the run was stopped before it came to this"
+STOPPED = "the run was stopped before it reached this"
 
 
 def breaks(word: str) -> bool:

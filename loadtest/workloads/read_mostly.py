@@ -28,7 +28,7 @@ class ReadMostly(Workload):
 
     slug = "read-mostly"
     title = "Mostly reads"
-    law = "every acknowledged deposit is in the balance, once, and no reader sees an account go back"
+    law = "every acknowledged deposit is in the balance, once, and no reader sees an older state after a newer one"
     options = {"reads": "share of operations that only read (0.9)"}
 
     def __init__(self, accounts: int = 1, reads: float = 0.9) -> None:

@@ -38,7 +38,7 @@ class RunOnce(Workload):
         "days": "how many days there are (50)",
         "day": "length of a day in seconds (0.1)",
         "skew": "how far the clocks of two processes are apart at most, in seconds (0.02)",
-        "recorded": "is it written down that the job ran? (true)",
+        "recorded": "whether the job records that it ran (true)",
     }
     busy_is_an_answer = True
     processes = 4

@@ -43,7 +43,7 @@ class Stock(Workload):
 
     slug = "stock"
     title = "Stock deduction"
-    law = "no stock is below zero, neither in an entry nor by adding up what was promised"
+    law = "no stock is below zero, neither in an entry nor in the sum of what was promised"
     turns = Turns((Opening("A0001", 1, 0),), lambda index: (("A0001", -1),))
     options = {
         "stock": "pieces of each article at the opening (10)",

@@ -47,7 +47,7 @@ class Transfers(Workload):
 
     slug = "transfers"
     title = "Transfers"
-    law = "whoever looks, at any moment, sees the same total"
+    law = "every reader sees the same total at any moment"
     turns = Turns((Opening("A0001", 100), Opening("A0002", 100)), _opposite)
     options = {
         "opening": "balance of each account at the opening (10000)",

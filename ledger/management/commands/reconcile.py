@@ -25,15 +25,15 @@ NAMED = 10
 
 class Command(BaseCommand):
     help = (
-        "Walk the entries of one book (or of all) back from each balance, and name what was lost or created. "
-        "Exit code 0: the books balance and nothing is lost; 1: they do not, or something is; 2: bad usage."
+        "Walk the entries of one book (or all) back from each balance, and name what was lost or created. "
+        "Exit code 0: the books balance and nothing is lost; 1: they do not, or something is lost; 2: bad usage."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--book", metavar="ID", help="one book (default: all)")
         parser.add_argument("--account", metavar="NUMBER", help="one account of that book")
-        parser.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+        parser.add_argument("--json", action="store_true", help="print only JSON")
 
     def handle(self, *args: Any, book: str | None, account: str | None, **options: Any) -> None:
         try:
@@ -59,7 +59,7 @@ def _chosen(book: str | None, account: str | None) -> Iterable[Book]:
     if book is None:
         if account is not None:
             raise CommandError(
-                "--account needs --book: account numbers are unique in a book only", returncode=USAGE
+                "--account needs --book: account numbers are unique only within a book", returncode=USAGE
             )
         books = list(Book.objects.order_by("created"))
         if not books:

@@ -41,22 +41,22 @@ from loadtest.workloads.base import MOST_ACCOUNTS
 
 MOST_USERS = 1000
 MORE_USERS = (
-    f"the web server works on {WORKERS * THREADS} requests at once, and further callers only wait in line. For more "
-    "contention give a longer --think; for more load, machines of their own to Locust"
+    f"the web server handles {WORKERS * THREADS} requests at once, and further callers only queue. For more "
+    "contention, give a longer --think; for more load, run Locust on machines of its own"
 )
 #: as a workload: all of them
 EVERY = "all"
 #: settings of a strategy that are times: how each is written, and what it is
 TIMES = {
-    "think": (span, "the business's work between read and write, as 20ms or 1-100ms (0-5ms)"),
-    "before": (span, "work before the read, as 1-100ms (none)"),
-    "poll": (duration, "between two looks of a waiting lock, as 20ms (as published)"),
-    "lease": (duration, "a lock's lease, as 5s (as published)"),
+    "think": (span, "how long the business works between read and write, such as 20ms or 1-100ms (0-5ms)"),
+    "before": (span, "work before the read, such as 1-100ms (none)"),
+    "poll": (duration, "how often a waiting lock tries again, such as 20ms (as published)"),
+    "lease": (duration, "a lock's lease, such as 5s (as published)"),
 }
 
 
 class Command(BaseCommand):
-    help = "Run a swarm against each strategy and compare what is left of the money."
+    help = "Run a load test against each strategy and compare what is left of the money."
     requires_system_checks: list[str] = []
     kept = "No results are written."
     files: list[str]
@@ -69,26 +69,26 @@ class Command(BaseCommand):
             help="; ".join(f"{name}: {about}" for name, (about, _) in PRESETS.items()),
         )
         parser.add_argument(
-            "--all", action="store_true", help="every strategy there is, instead of the six of `make demo`"
+            "--all", action="store_true", help="every strategy, instead of the six of `make demo`"
         )
         parser.add_argument(
             "--workload",
             action="append",
             default=[],
             choices=(*WORKLOADS, EVERY),
-            help="what the users do (deposits); may be repeated, all: one after the other",
+            help="what the users do (deposits); may be repeated; all: all of them in turn",
         )
         parser.add_argument(
             "--option",
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="an option of the workload, as reads=0.95; may be repeated (docs/reference.md lists them)",
+            help="an option of the workload, such as reads=0.95; may be repeated (docs/reference.md lists them)",
         )
         parser.add_argument(
             "--unordered",
             action="store_true",
-            help="a posting's locks are taken in its own order, not in one order for everyone: transfers deadlock",
+            help="take a posting's locks in the order of its lines, not in one order for all: transfers deadlock",
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
         parser.add_argument(
@@ -98,12 +98,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--accounts",
             type=whole_number(MOST_ACCOUNTS),
-            help="1: all meet on one hot account; more: spread (1)",
+            help="how many accounts (1: all callers meet on one hot account)",
         )
         for name, (parse, about) in TIMES.items():
             parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
-        parser.add_argument("--host", metavar="URL", help="a running server on the same databases")
-        parser.add_argument("--history", type=Path, metavar="DIR", help="keep what the clients saw there")
+        parser.add_argument(
+            "--host", metavar="URL", help="use this running web server, on the same databases"
+        )
+        parser.add_argument("--history", type=Path, metavar="DIR", help="keep the clients' journals in DIR")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -215,8 +217,8 @@ def _plan(options: dict[str, Any]) -> Comparison:
     poll, seconds = settings.get("poll"), chosen.get("seconds", Comparison.seconds)
     if poll and seconds and poll >= seconds:
         raise ValueError(
-            f"--poll is {poll:g} s, and the run is over after {seconds:g} s (--seconds): a waiting lock "
-            f"would look once. For milliseconds write --poll {poll:g}ms"
+            f"--poll is {poll:g} s, but the run takes only {seconds:g} s (--seconds): a waiting lock "
+            f"would try once. For milliseconds write --poll {poll:g}ms"
         )
     everyone = tuple(STRATEGIES) if options["all"] else ()
     return Comparison(

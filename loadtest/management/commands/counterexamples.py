@@ -17,20 +17,23 @@ from loadtest.report.pages import measured
 
 class Command(BaseCommand):
     help = (
-        "Merge what `manage.py explore` found into docs/counterexamples.md, the smallest schedule that breaks each "
-        "strategy; without a file, write the page anew for the strategies that there are; or execute them again."
+        "Merge results of `manage.py explore` into docs/counterexamples.md, the smallest schedule that breaks each "
+        "strategy. Without a file, write the page anew for today's strategies. With --check, run its schedules again."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "files", type=Path, nargs="*", help="what `manage.py explore` has written; the later file counts"
+            "files",
+            type=Path,
+            nargs="*",
+            help="explore.json of `manage.py explore`; later files override earlier ones",
         )
         parser.add_argument(
             "--check",
             action="store_true",
-            help="write nothing; execute each schedule of the page on servers of its own; exit code 1 if the page does "
-            "not fit the code, or a schedule does not come to the same word again",
+            help="write nothing; run each schedule of the page on servers of its own; exit code 1 if the page does not "
+            "fit the code, or a schedule has another verdict",
         )
         parser.add_argument(
             "--shortest",
@@ -39,7 +42,7 @@ class Command(BaseCommand):
             help="with --check: only the N schedules with the fewest steps",
         )
         parser.add_argument(
-            "--lanes", type=whole_number(64), help="with --check: how many at once (all cores)"
+            "--lanes", type=whole_number(64), help="with --check: how many schedules at once (all cores)"
         )
 
     def handle(self, *args: Any, files: list[Path], check: bool, **options: Any) -> None:

@@ -36,7 +36,7 @@ MOST_LANES = 64
 
 
 class Command(BaseCommand):
-    help = "Explore every order of the commands of 2 or 3 workers, with faults as steps."
+    help = "Try every order of the commands of 2 or 3 workers, with faults as steps."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -46,55 +46,60 @@ class Command(BaseCommand):
             "--lanes",
             type=whole_number(MOST_LANES),
             default=None,
-            help="how many explorations at once (all cores)",
+            help="how many strategies to explore at once (all cores)",
         )
         parser.add_argument(
             "--gate",
             action="append",
             default=[],
             metavar="MODULE:CALLABLE",
-            help="the gate of another client library (docs/explorer.md); may be repeated, --replay needs it too",
+            help="the gate of another client library (docs/explorer.md); may be repeated; --replay needs it too",
         )
         parser.add_argument(
             "--require",
             type=typed(_hazards),
             default=(),
-            metavar="HAZARD_OF",
-            help="for example contention,crash-holding: exit code 1 unless each is kept, whatever is claimed",
+            metavar="HAZARDS",
+            help="such as contention,crash-holding: exit code 1 unless each is kept, whatever is claimed",
         )
         parser.add_argument(
-            "--replay", metavar="ID", help="repeat one schedule: exit code 0 if its verdict came again"
+            "--replay",
+            metavar="ID",
+            help="replay one schedule: exit code 0 if its verdict comes again, else 1",
         )
 
     @staticmethod
     def _add_bounds(parser: ArgumentParser) -> None:
         parser.add_argument("--workers", type=int, default=2, help="how many workers (2)")
-        parser.add_argument("--faults", type=int, default=1, help="at most so many faults in a schedule (1)")
+        parser.add_argument("--faults", type=int, default=1, help="the most faults in one schedule (1)")
         parser.add_argument(
             "--work",
             type=whole_number(DAY, least=0),
             default=0,
             metavar="MS",
-            help="the business's own work (0 ms)",
+            help="how long the business works between read and write (0)",
         )
         parser.add_argument(
             "--slack",
             type=whole_number(DAY, least=0),
             default=100,
             metavar="MS",
-            help="how late a worker may act without a fault (100)",
+            help="how late a worker may be without a fault (100)",
         )
         parser.add_argument(
             "--workload", choices=EXPLORED, default="deposits", help="what the workers do (deposits)"
         )
         parser.add_argument(
-            "--budget", type=typed(length), metavar="SECONDS", help="at most so long for each strategy (300)"
+            "--budget",
+            type=typed(length),
+            metavar="SECONDS",
+            help="the longest search for each strategy (300)",
         )
         parser.add_argument(
             "--until",
             choices=(DECIDED, EXHAUSTED),
-            help="decided: what a strategy does not claim to withstand is left at the first schedule that loses money "
-            "(usual where all strategies are explored); exhausted: every schedule (usual where some are named)",
+            help="decided: stop at the first schedule that loses money under a fault that is not claimed (the default "
+            "for all strategies); exhausted: search every schedule (the default with --strategy or --lock)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -14,14 +14,17 @@ from loadtest.report.pages import measured
 
 class Command(BaseCommand):
     help = (
-        "Merge what `manage.py faults` measured into the table of claims × evidence in docs/faults.md; without a file, "
-        "write it anew for the strategies and hazards that there are; or say where it does not fit the code."
+        "Merge results of `manage.py faults` into the table of claims × evidence in docs/faults.md. Without a file, "
+        "write the table anew for today's strategies and hazards. With --check, say where it does not fit the code."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "files", type=Path, nargs="*", help="what `manage.py faults` has written; the later file counts"
+            "files",
+            type=Path,
+            nargs="*",
+            help="faults.json of `manage.py faults`; later files override earlier ones",
         )
         parser.add_argument(
             "--check", action="store_true", help="write nothing; exit code 1 if it does not fit"

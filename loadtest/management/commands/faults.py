@@ -36,7 +36,9 @@ from loadtest.verdict.words import STOPPED
 
 
 class Command(BaseCommand):
-    help = "Do every hazard to every strategy, on servers of its own, and show what was left of the money."
+    help = (
+        "Inject every hazard under every strategy, on servers of its own, and show what is left of the money."
+    )
     requires_system_checks: list[str] = []
     files: list[str]
 
@@ -47,13 +49,13 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="NAME",
-            help=f"repeatable; of {', '.join(HAZARDS)}",
+            help=f"a hazard; may be repeated (all). One of: {', '.join(HAZARDS)}",
         )
-        parser.add_argument("--quick", action="store_true", help="the six strategies of `make demo` only")
+        parser.add_argument("--quick", action="store_true", help="only the six strategies of `make demo`")
         parser.add_argument(
             "--repeat", type=whole_number(1000), default=1, help="how often each cell is run (1)"
         )
-        parser.add_argument("--seed", type=int, help="of the amounts and pauses (random; it is recorded)")
+        parser.add_argument("--seed", type=int, help="seed of the amounts and pauses (random, and recorded)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         plan = _plan(options)

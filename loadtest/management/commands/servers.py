@@ -18,13 +18,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        up = actions.add_parser("up", help="start them, migrate, and return; they stay. May be called twice")
+        up = actions.add_parser(
+            "up", help="start them, migrate, and return; they keep running. May be called twice"
+        )
         for name in EXTRA:
-            up.add_argument(f"--{name}", action="store_true", help=f"{name} too (Debian's package)")
-        up.add_argument("--all", action="store_true", help="all of them that are installed")
-        down = actions.add_parser("down", help="end them, or when the run that uses them ends (exit code 1)")
-        down.add_argument("--force", action="store_true", help="also while a run uses them")
-        status = actions.add_parser("status", help="where they are; exit code 1 if none runs")
+            up.add_argument(f"--{name}", action="store_true", help=f"also {name} (needs Debian's package)")
+        up.add_argument("--all", action="store_true", help="all that are installed")
+        down = actions.add_parser("down", help="end them; if a run uses them, when it ends (exit code 1)")
+        down.add_argument("--force", action="store_true", help="end them even while a run uses them")
+        status = actions.add_parser("status", help="show where they are; exit code 1 if none runs")
         status.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:

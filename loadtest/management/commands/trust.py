@@ -39,28 +39,39 @@ GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
 
 class Command(BaseCommand):
     help = (
-        "Compare, explore and strike one lock, and say whether to trust it with money. Takes two to four minutes, and "
-        "up to ten where callers wait in vain."
+        "Put one lock through compare, explore and faults, and say whether to trust it with money. Takes two to four "
+        "minutes, and up to ten if callers wait in vain."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         subjects.add_arguments(parser)
         parser.add_argument(
-            "--seconds", type=typed(length), default=5.0, help="how long the swarm posts to each strategy (5)"
+            "--seconds",
+            type=typed(length),
+            default=5.0,
+            help="how long the load test runs for each strategy (5)",
         )
         parser.add_argument(
             "--budget",
             type=typed(length),
             default=60.0,
             metavar="SECONDS",
-            help="at most so long to explore each (60)",
+            help="the longest search for each strategy (60)",
         )
         parser.add_argument(
-            "--gate", action="append", default=[], metavar="MODULE:CALLABLE", help="as explore's; repeatable"
+            "--gate",
+            action="append",
+            default=[],
+            metavar="MODULE:CALLABLE",
+            help="as for explore; may be repeated",
         )
         parser.add_argument(
-            "--hazard", action="append", default=[], metavar="NAME", help="as faults'; repeatable (all)"
+            "--hazard",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="as for faults; may be repeated (all)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
