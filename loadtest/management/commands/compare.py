@@ -217,7 +217,7 @@ def _plan(options: dict[str, Any]) -> Comparison:
     poll, seconds = settings.get("poll"), chosen.get("seconds", Comparison.seconds)
     if poll and seconds and poll >= seconds:
         raise ValueError(
-            f"--poll is {poll:g} s, but the run takes only {seconds:g} s (--seconds): a waiting lock "
+            f"--poll is {poll:g} s, but the run is over after {seconds:g} s (--seconds): a waiting lock "
             f"would try once. For milliseconds write --poll {poll:g}ms"
         )
     everyone = tuple(STRATEGIES) if options["all"] else ()
