@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 FILE = re.compile(r"(?<![\w/.*-])(?:\w[\w/.-]*/)?[\w*-]+\.(?:py|lua|toml)\b")
 DECISION = re.compile(r"(?:docs/decisions/|decisions? )(\d{1,4})\b")
 #: files that a reader writes
-EXAMPLES = {"mylocks.py", "voucher.py", "test_voucher.py"}
+EXAMPLES = {"mylocks.py", "script.py", "voucher.py", "test_voucher.py"}
 
 LONGEST_LINE = 100
 
@@ -120,8 +120,8 @@ def test_a_file_that_is_gone_is_seen() -> None:
     assert unknown_files("docs/decisions/0002", known) == ["decision 0002"]
 
 
-#: a page, or the part of one between two marks, that a command writes: one line each is what its test reads back
-GENERATED = re.compile(r"<!-- \w+: begin -->.*?<!-- \w+: end -->", re.DOTALL)
+#: what a command prints, and the part of a page that a command writes: a test reads it back line by line
+GENERATED = re.compile(r"^```text$.*?^```$|<!-- \w+: begin -->.*?<!-- \w+: end -->", re.DOTALL | re.MULTILINE)
 GENERATED_PAGES = {"reference.md"}
 
 
@@ -152,3 +152,4 @@ def test_a_long_line_is_seen() -> None:
     assert long_lines(f"{'x' * LONGEST_LINE}\n{long}") == [long]
     assert long_lines(f"| {long} |") == []
     assert long_lines(f"<!-- it: begin -->\n{long}\n<!-- it: end -->\n{long}") == [long]
+    assert long_lines(f"```text\n{long}\n```\n{long}") == [long]
