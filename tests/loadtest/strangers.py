@@ -66,9 +66,18 @@ class WithoutExit:
 
 
 @contextmanager
-def failing_release(name: str) -> Any:
+def failing_release(name: str, redis: Any) -> Any:
+    redis.ping()  # a lock that has asked a server is judged by the rehearsal
     yield
     raise RuntimeError("boom in release")
+
+
+@contextmanager
+def raising_later(name: str, redis: Any) -> Any:
+    """Asks a server first, and then fails."""
+    redis.ping()
+    raise RuntimeError("boom in acquire")
+    yield
 
 
 def other_arguments(name: str, key: str) -> AbstractContextManager[Any]:
