@@ -15,7 +15,7 @@ from pathlib import Path
 from lost_update_lab.command.explore import explore
 from lost_update_lab.command.replay import replay
 from lost_update_lab.command.trust import trust
-from lost_update_lab.scenarios.reports import junit, markdown
+from lost_update_lab.scenarios.reports import junit, markdown, page
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import WORDS, Mistake
 
@@ -70,6 +70,9 @@ def _output(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.add_argument("--summary", metavar="FILE", help="write a summary in Markdown, for a pull request")
     command.add_argument("--junit", metavar="FILE", help="write JUnit XML, for CI")
+    command.add_argument(
+        "--page", metavar="FILE", help="write an HTML page to step through the smallest order"
+    )
 
 
 def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:
@@ -77,7 +80,7 @@ def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:
         print(json.dumps({"results": [result.to_json() for result in results]}, indent=2, default=str))
     else:
         print("\n\n".join(map(str, results)))
-    for path, write in ((given.summary, markdown), (given.junit, junit)):
+    for path, write in ((given.summary, markdown), (given.junit, junit), (given.page, page)):
         if path:
             Path(path).write_text(write(results), encoding="utf-8")
 

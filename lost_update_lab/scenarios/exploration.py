@@ -50,6 +50,8 @@ class Opened:
     judge: Judge
     #: columns that differ between two runs of the same order: the server's own clock, or chance, writes them
     left_out: Names = field(default_factory=frozenset)
+    #: the tables that the operations change, one after the other
+    touched: frozenset[str] = frozenset()
 
     @property
     def bounds(self) -> Bounds:
@@ -138,6 +140,7 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str 
             if differ := volatile(serial, opened.left_out):
                 opened.left_out = frozenset({*opened.left_out, *differ})
                 continue
+            opened.touched = frozenset(table.title for table in system.postgres.changed())
             examine(serial)
             if not opened.scenario.invariants:
                 serial.close()
@@ -167,11 +170,15 @@ def _replayed(stage: Stage, system: Operations, name: str) -> Finding:
     except ValueError as error:
         raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
     except Diverged as error:
-        raise Mistake(
+        raise Gone(
             f"there is no schedule {name} here: {error}. The code has changed: explore again"
         ) from None
     searched.schedules = 1
     return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)
+
+
+class Gone(Mistake):
+    """The schedule that is to be replayed does not exist in this code."""
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import psycopg
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
+from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.isolation import level_of
@@ -29,6 +30,7 @@ from lost_update_lab.scenarios.scenario import (
     invariants_of,
     workers_of,
 )
+from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.scenarios.servers import Servers, choose, known_by_environment, prepared
 from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
@@ -177,16 +179,19 @@ def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Ite
 
 
 def _notes(opened: Opened) -> Iterator[str]:
-    if opened.left_out:
-        names = ", ".join(sorted(f"{table}.{column}" for table, column in opened.left_out))
+    names = ", ".join(
+        sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
+    )
+    if names:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
 
 
 def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:
     scenario, searched, schedule = opened.scenario, finding.searched, finding.schedule
     verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
+    verdict = KEPT if verdict == UNBROKEN else verdict
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
-    if verdict == KEPT and not searched.overlapping:
+    if verdict == KEPT and not searched.overlapping and not finding.replayed:
         verdict, cause = (
             INCONCLUSIVE,
             "the operations never overlapped: fewer than two of them sent a command",
@@ -197,7 +202,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     return Result(
         name=scenario.name,
         verdict=verdict,
-        sentence=_sentence(verdict, scenario, schedule.sentences[0] if schedule else ""),
+        sentence=_sentence(verdict, schedule, finding.replayed),
         bounds=_bounds(scenario, searched, finding.seconds, finding.replayed),
         exhausted=searched.exhausted,
         schedule=schedule,
@@ -210,9 +215,12 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     )
 
 
-def _sentence(verdict: str, scenario: Scenario, first: str) -> str:
+def _sentence(verdict: str, schedule: Schedule | None, replayed: bool) -> str:
     if verdict == KEPT:
-        return "exhausted within these bounds: no order breaks it"
+        return (
+            "this order breaks nothing" if replayed else "exhausted within these bounds: no order breaks it"
+        )
+    first = schedule.sentences[0] if schedule and schedule.sentences else ""
     return first or "nothing was found, and the search did not come to its end"
 
 

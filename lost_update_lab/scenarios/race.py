@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import replaying, run
 from lost_update_lab.scenarios.operations import Framework
 from lost_update_lab.scenarios.result import Result
@@ -119,6 +121,10 @@ class Race:
         return result
 
     def replay(self, schedule: str, **options: Any) -> Result:
-        """Just this schedule, by its id. Raises NotKept: it still breaks."""
+        """Just this schedule, by its id. Raises NotKept: it still breaks. If it breaks nothing any more, or does not
+        exist in this code any more, every order has to be kept: as a test this one fails until the code is mended."""
         self._replay = schedule
+        with suppress(Gone):
+            self.explore(**options)
+        self._replay = ""
         return self.explore(**options)

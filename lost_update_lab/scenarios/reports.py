@@ -1,8 +1,10 @@
-"""Results for other programs: Markdown for a pull request, JUnit XML for CI."""
+"""Results elsewhere: Markdown for a pull request, JUnit XML for CI, a page to step through."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -21,6 +23,13 @@ def markdown(results: Iterable[Result]) -> str:
             lines += ["", f"<details><summary>{result.name}: {result.verdict}</summary>", "", "```"]
             lines += [str(result), "```", "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def page(results: Iterable[Result]) -> str:
+    """A self-contained page to step through: the first result that is not kept, else the first one."""
+    every = sorted(results, key=lambda result: result.kept)
+    told = json.dumps(every[0].to_json(), default=str).replace("<", "\\u003c")
+    return files(__package__).joinpath("page.html").read_text(encoding="utf-8").replace("RESULT", told, 1)
 
 
 def junit(results: Iterable[Result]) -> str:

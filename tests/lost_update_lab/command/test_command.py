@@ -24,14 +24,16 @@ def servers(explorer_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary, junit = tmp_path / "summary.md", tmp_path / "junit.xml"
-    reports = ["--summary", str(summary), "--junit", str(junit)]
+    summary, junit, page = (tmp_path / name for name in ("summary.md", "junit.xml", "page.html"))
+    reports = ["--summary", str(summary), "--junit", str(junit), "--page", str(page)]
     assert main(["explore", f"{HERE}:voucher", "--crashes", "1", "--json", *reports]) == 1
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert (result["verdict"], result["exhausted"], result["kept"]) == ("violated", True, False)
     assert result["again"] == f"lost-update-lab replay {HERE}:voucher/{result['id']} --crashes 1"
     assert result["schedule"]["moves"][0]["who"] == "Ann"
     assert f"| {HERE}:voucher | **violated** |" in summary.read_text()
+    assert '"who": "Ann"' in page.read_text()
+    assert "http" not in page.read_text()  # no request leaves it
     (case,) = ElementTree.fromstring(junit.read_text()).findall("testcase")
     assert case.find("failure") is not None
     assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1"]) == 0

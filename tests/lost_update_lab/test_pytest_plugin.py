@@ -1,0 +1,81 @@
+"""The fixture `race`, in this very test suite. The examples use it in projects of their own (test_package.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lost_update_lab.scenarios.explore import REPLAY
+from lost_update_lab.scenarios.race import NotKept, Race
+from lost_update_lab.scenarios.reports import markdown, write
+from lost_update_lab.scenarios.scenario import Mistake
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
+
+
+@pytest.fixture
+def servers(explorer_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    for name, value in zip(("DATABASE_URL", "REDIS_URL"), explorer_urls, strict=True):
+        monkeypatch.setenv(name, value)
+
+
+def two(race: Race, operation: object) -> None:
+    race.setup(one_voucher)
+    race.worker("Ann", operation, "XMAS", customer=1)  # type: ignore[arg-type]
+    race.worker("Bob", operation, "XMAS", customer=2)  # type: ignore[arg-type]
+
+
+def test_a_race_fails_with_the_smallest_order_and_replays_it(
+    servers: None, race: Race, tmp_path: Path
+) -> None:
+    two(race, redeem)
+    with pytest.raises(NotKept, match="the outcome is that of no serial order") as broken:
+        race.explore(disposable=True)
+    result = broken.value.result
+    assert result.again == f"lost-update-lab replay '{race.name}/{result.id}'"
+    with pytest.raises(NotKept) as again:
+        race.replay(result.id, disposable=True)
+    assert again.value.result.schedule
+    assert result.schedule
+    assert [move.command for move in again.value.result.schedule.moves] == [
+        move.command for move in result.schedule.moves
+    ]
+    write(str(tmp_path / "race.md"), race.results[:1], ["of another process"])
+    assert (tmp_path / "race.md").read_text().startswith("of another process\n| scenario | verdict |")
+    race.results.clear()  # this test has not failed
+
+
+def test_a_race_passes(servers: None, race: Race) -> None:
+    two(race, redeem_locked)
+    assert race.explore(crashes=1, disposable=True).exhausted
+    assert "| **kept** |" in markdown(race.results)
+
+
+@pytest.mark.parametrize("schedule", ["v/3a", "v/3z"])
+def test_a_replay_of_what_is_mended_has_to_keep_every_order(servers: None, race: Race, schedule: str) -> None:
+    two(race, redeem_locked)
+    result = race.replay(schedule, disposable=True)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_a_schedule_that_is_not_there(servers: None, race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
+    two(race, redeem_locked)
+    monkeypatch.setenv(REPLAY, "v/3z")
+    with pytest.raises(Mistake, match="there is no schedule v/3z here"):
+        race.explore(disposable=True)
+    monkeypatch.setenv(REPLAY, "v/3")
+    with pytest.raises(Mistake, match="is no id of a schedule"):
+        race.explore(disposable=True)
+
+
+@pytest.mark.django_db
+def test_a_django_test_that_is_rolled_back(race: Race) -> None:
+    two(race, redeem)
+    with pytest.raises(Mistake, match=r"Use @pytest.mark.django_db\(transaction=True\)"):
+        race.explore()
+
+
+def test_a_setup_that_is_none(race: Race) -> None:
+    with pytest.raises(Mistake, match="the setup is no callable, but str"):
+        race.setup("CREATE TABLE …")  # type: ignore[type-var]
