@@ -1,1 +1,1 @@
-"""The explorer on the ledger: strategies and locks as its subjects, campaigns over them, and their judge."""
+"""The explorer on the ledger: strategies and locks under test, searches side by side, and what they found."""

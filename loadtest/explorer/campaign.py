@@ -1,4 +1,4 @@
-"""All explorations of one command: in lanes side by side."""
+"""All searches of one command, in lanes side by side."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Campaign:
         self.jobs, self.lanes = list(jobs), lanes
 
     def run(self, tick: Callable[[dict[str, Any]], None] = lambda result: None) -> dict[str, Any]:
-        """Explore everything. Returns what explore.json is to hold.
+        """Explore everything. Return the contents of explore.json.
 
-        Ctrl-C keeps the results that there are; what it did not come to is `not-run` then, and `stopped` is true.
+        Ctrl-C keeps the results so far; the other searches are `not-run`, and `stopped` is true.
         """
         started = datetime.now(UTC)
         lacking = {job.strategy: why for job in self.jobs if (why := out_of_reach(job))}
@@ -51,7 +51,7 @@ class Campaign:
         }
 
     def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The results as they come, but none before the control's: nothing is judged without it."""
+        """Yield the results as they come, but none before the control's: nothing can be judged without it."""
         control: Word | None = None
         early = []
         with Lanes(min(self.lanes, max(len(jobs), 1))) as lanes:
@@ -68,14 +68,14 @@ class Campaign:
         yield from (_result(*each, control) for each in early)
 
     def replays(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Repeat the one schedule of each job. Yields the answers as they come (explore.py, `replay`)."""
+        """Repeat the one schedule of each job. Yield the answers as they come (explore.py, `replay`)."""
         with Lanes(min(self.lanes, max(len(self.jobs), 1))) as lanes:
             for job, answer in lanes.explore(self.jobs):
                 yield job, _replayed(answer)
 
 
 def _long_ones_first(job: Job) -> int:
-    """The control before all; then what has threads of its own, so that no lane begins it when the others are done."""
+    """Order the jobs: the control first, then locks with renewal threads, whose searches take longest."""
     lock = getattr(find(job.strategy), "factory", None)
     return 0 if job.strategy == CONTROL else 1 if getattr(lock, "renews", False) else 2
 

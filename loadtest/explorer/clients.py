@@ -1,4 +1,4 @@
-"""Each worker stands for a process: it has Redis clients of its own, and its own caches."""
+"""Each worker stands for a process, so each has Redis clients and caches of its own."""
 
 from __future__ import annotations
 

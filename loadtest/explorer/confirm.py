@@ -1,4 +1,4 @@
-"""WAIT and WAITAOF are answered by real replicas and a real disk. They are there only for locks that ask."""
+"""Give WAIT and WAITAOF a real replica and a real disk to wait for, but only to locks that use them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A lane keeps to one core: its process and its servers take turns, and whoever's turn comes on another core has to be
-woken up there first. Where the system cannot do that (macOS), nothing is done."""
+"""Pin a lane to one core. Its process and its servers take turns, and a turn that moves to another core pays for a
+wake-up there. Where the system cannot pin (macOS), nothing is done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 
 
 def core_of(lane: int) -> int | None:
-    """The core of lane number `lane`, of those that this process may use. None: nobody can say."""
+    """Return the core for lane number `lane`, of those that this process may use; None if the system cannot say."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     cores = sorted(os.sched_getaffinity(0))
@@ -22,7 +22,7 @@ def core_of(lane: int) -> int | None:
 
 
 def keep_to(core: int | None, pids: Iterable[int]) -> None:
-    """Processes that have ended are left out."""
+    """Pin these processes; those that have ended are left out."""
     if core is None:
         return
     for pid in pids:
@@ -31,7 +31,7 @@ def keep_to(core: int | None, pids: Iterable[int]) -> None:
 
 
 def keep_sessions_here() -> None:
-    """PostgreSQL's sessions of this process come to its core, if it keeps to one."""
+    """Pin this process's PostgreSQL sessions to its core, if it is pinned."""
     if hasattr(os, "sched_getaffinity") and len(cores := os.sched_getaffinity(0)) == 1:
         with connection.cursor() as cursor:
             cursor.execute(OURS)

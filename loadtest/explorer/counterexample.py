@@ -1,4 +1,4 @@
-"""Counterexamples: which ones are worth showing, shrunk, confirmed, and in all their forms."""
+"""Counterexamples: choosing, shrinking, confirming and showing them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def counterexamples(job: Job, stage: Stage, search: Search, gloss: Gloss) -> dic
 
 
 def _repeated(stage: Stage, waiters: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
-    """Return it made smaller, and how many of ten repetitions came out the same, all in the way of `--replay`. What
-    cannot be told any better is told as it was found."""
+    """Return the shrunk counterexample, and in how many of ten replays it came out the same. One that cannot be
+    repeated is returned as found."""
     try:
         if small := again(stage, waiters, found):
             small = shrink(stage, waiters, small, until)
@@ -56,7 +56,7 @@ def _worth_showing(result: Result) -> list[Found]:
     for fault in HAZARD_OF:
         word = result.under(fault)
         if fault and word == result.under(None):
-            continue  # it needs no fault
+            continue  # it happens without the fault
         if breaks(word) and (smallest := result.smallest(word, fault)):
             found.append(smallest)
     combined = result.combined()

@@ -1,4 +1,4 @@
-"""What a lane hands back of one search. It has no verdict: what the control came to is not known there."""
+"""What a lane returns of one search. It holds no verdict yet: the lane does not know the control's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locks.hazards import Hazard
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.runs.found import Result
 
-#: the explorer's fault → the word of claims and evidence
+#: the explorer's fault → the hazard, as claims and evidence name it
 HAZARD_OF: dict[Fault | None, Hazard] = {
     None: Hazard.CONTENTION,
     Fault.CRASH: Hazard.CRASH,
@@ -34,13 +34,13 @@ WHY_NOT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """Plain values: they cross processes.
+    """The result of a search, as plain values that can cross processes.
 
-    `settled`: the search came to its end; of hazards that are not claimed perhaps only to the first schedule that
-    loses money. `decided`: the hazards of which alone every schedule was executed, however the search ended.
-    `came_to`: for each hazard that fired alone, for contention, and for all ("") the gravest word of the
-    schedules, with its proof. `words`: how many schedules came to which. `acknowledged`: the most operations
-    that one schedule acknowledged. `overlapping`: schedules in which one worker came between another's steps.
+    `settled`: the search ended; but it may have left a hazard that is not claimed at the first schedule that loses
+    money. `decided`: hazards for which every schedule with that hazard alone was executed, however the search ended.
+    `came_to`: for each hazard that fired alone, for contention, and for all ("") the schedules' gravest word, with its
+    proof. `words`: word → number of schedules. `acknowledged`: the most operations acknowledged in one schedule.
+    `overlapping`: schedules in which one worker came between another's steps.
     """
 
     job: Job
@@ -60,7 +60,7 @@ class Explored:
 
     @property
     def ended(self) -> bool:
-        """Was it not cut short?"""
+        """Did the search end by itself, and not because it was cut short?"""
         return self.exhausted or self.settled
 
 

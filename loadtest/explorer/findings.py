@@ -1,4 +1,4 @@
-"""What a search says about a strategy, as evidence for the judge, and as the object of explore.json."""
+"""What a search found about a strategy: as evidence for the court, and as an object of explore.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loadtest.verdict.words import Word, breaks
 
 
 def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> Evidence:
-    """`hazard`: only of schedules with this one alone; "": of all. `control`: what no-lock came to."""
+    """`hazard`: only schedules with this hazard alone; "": all schedules. `control`: the control's verdict."""
     word, proof = explored.came_to[hazard]
     schedules, states = explored.figures["schedules"], explored.figures["states"]
     doubts = []
@@ -92,13 +92,13 @@ def _opinions(
 
 
 def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:
-    """Return the first that came to `word`, of those that can be repeated if there is one."""
+    """Return the first counterexample with this verdict; one that can be repeated, if there is any."""
     found = [each for each in examples if each["verdict"] == word]
     return next((each for each in found if each["id"]), found[0] if found else None)
 
 
 def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
-    """The object of what the explorer cannot touch, or what needs a server that is missing."""
+    """Return the object of a strategy that the explorer cannot touch, or whose server is missing."""
     return {
         "strategy": job.strategy,
         "title": find(job.strategy).title,

@@ -1,4 +1,4 @@
-"""One exploration as an order: what is explored, within which bounds. Plain values: it crosses processes."""
+"""A job: what to explore, within which bounds. Plain values, which can cross processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lost_update_lab.model.bounds import MS, Bounds
 from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
-#: of the words that a schedule can break a law by, in an id
+#: letter in a replay id → how the schedule breaks a law
 WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach}
 _BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
@@ -42,7 +42,7 @@ class Job:
         return Bounds(workers=self.workers, faults=self.faults, slack=self.slack * MS, budget=self.budget)
 
     def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
-        """A short text that repeats a schedule anywhere: only what is not the default is written down."""
+        """Return a short text that repeats a schedule anywhere. Only values other than the defaults are in it."""
         letter = Word(verdict).letter.lower()
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
@@ -51,7 +51,7 @@ class Job:
 
     @classmethod
     def of_replay_id(cls, text: str) -> Job:
-        """Raises ValueError that says what an id looks like."""
+        """Read a replay id. Raises ValueError that shows what one looks like."""
         strategy, _, rest = text.partition("/") if text.count("/") == 2 else ("", "", "")
         head, _, schedule = rest.partition("/")
         found = _BOUNDS.fullmatch(head)

@@ -1,7 +1,7 @@
-"""One lane of explorations: servers and a database of its own, and a process that explores one job after another.
+"""One lane: servers and a database of its own, and a process that explores one job after another.
 
-The process has Django's settings for these servers; it is another one than that of the command, so that lanes
-run side by side, and a subject that brings its process down brings down nothing else.
+The lane's process has Django settings for these servers. It is not the command's process, so lanes run side by side,
+and a subject that brings its process down brings down nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def main(pipe: Connection, environment: dict[str, str], path: list[str], core: int | None) -> None:
-    """Explore what comes through the pipe, until it closes."""
+    """Explore the jobs that come through the pipe, until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then ends this process
     os.environ.update(environment)
     sys.path[:] = path

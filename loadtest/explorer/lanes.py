@@ -1,4 +1,4 @@
-"""Lanes side by side: each with a Valkey and a database of its own, on one PostgreSQL that forgets on a crash."""
+"""Lanes side by side: each with a Valkey and a database of its own, on one PostgreSQL without durability."""
 
 from __future__ import annotations
 

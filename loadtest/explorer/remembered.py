@@ -1,4 +1,4 @@
-"""The books of contents that were read once: how a schedule's answers fit to them needs no server any more."""
+"""Contents that were read from a store once. Reconciling a schedule's answers with them needs no server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ledger.stores.segments import spread
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """All that `books_of` asks a store: the accounts with their entries, and what is wrong with the book as a whole."""
+    """All that `books_of` reads from a store: the accounts with their entries, and problems of the book as a whole."""
 
     accounts: Sequence[tuple[AccountRow, Sequence[EntryRow]]]
     forgotten: Sequence[str]

@@ -1,4 +1,4 @@
-"""The opening state, and the way back to it by cheap commands."""
+"""The opening state, and how to restore it cheaply before each schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lost_update_lab.servers.postgres.server import NAME
 
 #: what no strategy writes while it applies a posting
 _UNTOUCHED = ("ledger_book", "ledger_import")
-#: times of day and names of threads: told by clocks, no part of the books
+#: times of day and thread names: not part of the books
 _LEFT_OUT = {"read_at", "written_at", "created", "updated", "worker", "holder", "until"}
 VACUUM_EVERY = 300
 
@@ -44,7 +44,7 @@ def contents_sql() -> str:
 
 
 def empty(connection: Any, nodes: Mapping[str, redis.Redis]) -> None:
-    """Nothing is there any more."""
+    """Delete everything."""
     names = ", ".join(["ledger_book", *(model._meta.db_table for model in tables())])
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")

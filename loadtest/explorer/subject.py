@@ -1,4 +1,4 @@
-"""A strategy as a subject of the explorer: each worker calls `apply` once; the trial's own laws say what it came to."""
+"""A strategy as the explorer's system under test: each worker calls `apply` once, and the court judges the schedule."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ class LedgerSubject:
     ) -> None:
         self.name, self.turns, self.clients = strategy, turns, clients
         accounts = ((each.account, each.opening, each.floor) for each in turns.openings)
-        empty(connection, nodes)  # the subject before this one has left its last schedule there
+        empty(connection, nodes)  # the previous subject left its last schedule there
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
         self._central_rows()
         self.opening = Opening(connection, nodes)
-        #: the most operations that one schedule acknowledged: without any, nothing was tried
+        #: the most operations acknowledged in one schedule; 0: nothing was tried
         self.acknowledged = 0
         self._own = threading.local()
         self._judged: dict[Any, Judgement] = {}
         self._books: dict[Any, Books] = {}
-        #: by what the store that keeps the accounts held
+        #: contents of the accounts' store → the books read from it
         self._remembered: dict[bytes, Remembered] = {}
 
     def _central_rows(self) -> None:
-        """Those of the migration that this strategy's locks will look for: each one more would be looked at in each
-        state."""
+        """Create only the central rows that this strategy's locks will look for: every further row would be part of
+        every state."""
         table = LOCK_TABLES.get(self.name)
         if table and issubclass(table, CentreLock):
             names = {table(f"{self.book.pk}:{each.account}").centre for each in self.turns.openings}
@@ -93,7 +93,7 @@ class LedgerSubject:
         return find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def settle(self, index: int) -> None:
-        """Runs in the worker's thread: a block that was left halfway, or a lost connection, is no more."""
+        """In the worker's thread: end a transaction that was left halfway, and replace a lost connection."""
         connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
         connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
         if connection.connection is None or connection.connection.closed:
@@ -107,13 +107,13 @@ class LedgerSubject:
         connection.close()
         self.clients.close(index)
 
-    # -- what one schedule came to -------------------------------------------------------------------------------------
+    # -- judging one schedule -----------------------------------------------------------------------------------------
 
     def remembers(self, contents: Mapping[str, bytes]) -> bool:
         return self._accounts_in(contents) in self._remembered
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
-        """The same books and the same answers come to the same: it is worked out once."""
+        """Judge a schedule. Equal books with equal answers are judged once."""
         accounts = self._accounts_in(contents)
         key = (
             accounts,
@@ -128,7 +128,7 @@ class LedgerSubject:
         return contents[REDIS if self.book.store == "redis" else POSTGRES]
 
     def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
-        """For the books it does not matter who was struck, or why somebody was refused."""
+        """Return the books of these outcomes. Which worker a fault struck, or why one was refused, is no matter."""
         if accounts not in self._remembered:
             self._remembered[accounts] = Remembered.of(self.book)
         key = accounts, tuple(self._outcome(each)[0] for each in endings)
@@ -142,7 +142,7 @@ class LedgerSubject:
             return Judgement(UNBROKEN)
         if verdict.word is Word.REFUSED:
             return Judgement(str(verdict.word), (verdict.cause,))
-        # who was refused beside it is not why the law is broken
+        # a refusal beside it is not why the law is broken
         laws = [each.sentence for each in verdict.breaches if each.word is not Word.REFUSED]
         return Judgement(str(verdict.word), tuple(laws or (each.cause for each in verdict.doubts)))
 
@@ -196,12 +196,12 @@ class LedgerSubject:
 
 
 def _expected(error: BaseException) -> bool:
-    """Is it an answer that a caller knows what to do with?"""
+    """Is this an answer that a caller can handle?"""
     return isinstance(error, Refused | Busy)
 
 
 def _sqlstate(ending: Ending) -> str:
-    """The database's own word for why the worker failed."""
+    """Return the SQLSTATE with which the worker failed, or ""."""
     return getattr(ending.error.__cause__ if ending.error else None, "sqlstate", None) or ""
 
 

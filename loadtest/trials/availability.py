@@ -1,4 +1,4 @@
-"""What a trial needs and this machine has not: shown as `not-run` with its reason, never silently skipped."""
+"""What a trial needs and this machine lacks: shown as `not-run` with a reason, never silently skipped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ START = "`python manage.py servers up --all`"
 
 
 def missing(strategy: str, store: str, *, private: bool = False) -> tuple[str, str] | None:
-    """Return (reason, remedy) when `strategy` cannot be tried on `store` here, else None. `private`: the run starts
-    what is installed for itself and asks no other server, so that an address would be of no use.
+    """Return (reason, remedy) when `strategy` cannot be tried on `store` here, else None. `private`: the run
+    starts its own servers and uses no other, so a server's address would not help.
 
-    Raises LookupError and ValueError for names that nobody knows.
+    Raises LookupError or ValueError for unknown names.
     """
     found = find(strategy)
     if store not in STORES:

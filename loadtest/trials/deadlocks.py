@@ -1,4 +1,4 @@
-"""How many deadlocks the database has broken so far. The difference of two readings belongs to a trial."""
+"""How many deadlocks the database has broken so far. A trial's share is the difference of two readings."""
 
 from __future__ import annotations
 

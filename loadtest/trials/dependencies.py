@@ -1,4 +1,4 @@
-"""What a strategy depends on: read from its class and its lock's signature, so that strangers' locks are told too."""
+"""What a strategy depends on: read from its class and its lock's signature, so it is known of strangers' locks too."""
 
 from __future__ import annotations
 

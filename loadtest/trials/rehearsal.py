@@ -1,9 +1,9 @@
-"""A stranger's lock, taken and released once by one caller alone, before a run of minutes is spent on it.
+"""A rehearsal: one caller takes and releases a stranger's lock once, before a run of minutes is spent on it.
 
-    one caller:  lock("book:A0001") → acquired → released      whoever cannot do this fails in every trial the same way
+    one caller:  lock("book:A0001") → acquired → released      a lock that fails here fails in every trial
 
-In a trial such a lock comes to "no operation was acknowledged", behind HTTP and thousands of errors; here its own words
-are at hand. A lock that only waits (for longer than PATIENCE) is no error: the trial has a word for it.
+In a trial such a lock ends as "no operation was acknowledged", behind HTTP and thousands of errors. Here its own
+message is at hand. A lock that only waits (longer than PATIENCE) is not an error: the trial has a word for it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from loadtest.trials.availability import missing
 from loadtest.trials.trial import Trial
 
 ACCOUNT = "A0001"
-#: seconds until a lock that nobody holds is left to the trial
+#: seconds to wait for a lock that is free, before it is left to the trial
 PATIENCE = 10.0
 
 
 class NotTaken(Exception):
-    """The lock raised, though nobody else wanted it: in its own words."""
+    """The lock raised although no other caller wanted it. The message is its own."""
 
 
 def rehearse(trial: Trial) -> str:
-    """Take the lock of `trial` once, on a scratch book, with its settings, and let go of it. Returns what is to be told
-    of the release, which spoils no posting that is committed. Nothing to do for who is no stranger, or cannot be tried
-    here. Raises NotTaken."""
+    """Take and release the lock of `trial` once, on a scratch book, with the trial's settings. Return a warning if the
+    release fails (it spoils no committed posting), else "". Does nothing for the lab's own strategies, and for what
+    cannot be tried here. Raises NotTaken."""
     if ":" not in trial.strategy or missing(trial.strategy, trial.store):
         return ""
     book = open_book(

@@ -1,9 +1,10 @@
-"""The trial: one subject on one workload and store against one adversary. Everything that measures goes this way.
+"""The trial: one subject on one workload and store against one adversary. Every measurement takes this path.
 
     Trial(subject, workload, store, adversary) → callers → history → reconcile → verdict → result
 
-Presets of it (`compare`, `faults`, `explore`, the admin's comparisons) differ in the adversary and in who calls
-`strategy.apply(posting)`: the swarm over HTTP, worker processes, the explorer. What they share is here, once.
+The presets (`compare`, `faults`, the admin's comparisons) differ in the adversary and in the callers of
+`strategy.apply(posting)`: the swarm over HTTP, or worker processes. What they share is here. The explorer runs a
+trial thousands of times and asks the same court (loadtest/verdict/judge.py).
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from loadtest.workloads import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What is tried, and under which circumstances. `settings`: those of the book, in seconds."""
+    """What is tried, and how. `settings`: those of the book, in seconds."""
 
     strategy: str
     workload: Workload
     store: str = "postgres"
     adversary: str = "none"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: the hazards of the adversary, which must fire
+    #: the adversary's hazards, all of which must fire
     planned: frozenset[str] = frozenset()
 
     @property
@@ -48,11 +49,11 @@ class Trial:
 
     @property
     def floors(self) -> dict[str, int]:
-        """Account → the balance below which it must never be."""
+        """Account → the lowest balance that it may have."""
         return {each.account: each.floor for each in self.workload.openings() if each.floor is not None}
 
     def open(self) -> Book:
-        """Open a fresh book for it."""
+        """Open a fresh book for this trial."""
         accounts = ((each.account, each.opening, each.floor) for each in self.workload.openings())
         return open_book(
             self.strategy,
@@ -66,10 +67,10 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """What the callers bring home. The fields that the judge knows are explained in loadtest/verdict/evidence.py."""
+    """What the callers saw. loadtest/verdict/evidence.py explains the fields that the court reads."""
 
     history: History
-    #: keys of the calls that were answered before the hazard
+    #: keys of the calls answered before the hazard
     before: frozenset[str] = frozenset()
     fired: Mapping[str, str] = field(default_factory=dict)
     not_applicable: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One trial, judged. `books`, `witness`, `book` are None when it was not run."""
+    """A judged trial. `books`, `witness` and `book` are None if it was not run."""
 
     trial: Trial
     verdict: Verdict
@@ -100,11 +101,11 @@ class Result:
 
     @property
     def claimed(self) -> bool:
-        """Does the subject claim to come through this trial?"""
+        """Does the subject claim to keep its balance in this trial?"""
         return claims(self.trial.withstands, self.trial.planned)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result's object, with every field of the JSON files and the evidence behind them."""
+        """Return the JSON object of this result, with the numbers behind the verdict."""
         trial = self.trial
         return {
             "strategy": trial.strategy,
@@ -139,21 +140,21 @@ class Result:
 
 
 class Callers(Protocol):
-    """Who calls `strategy.apply`. On return nobody may be about to write to the book any more."""
+    """Calls `strategy.apply`. When it returns, no caller may still be about to write to the book."""
 
     def __call__(self, trial: Trial, book: Book) -> Witness: ...
 
 
 def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
-    """Run one trial. `control`: the verdict of the control in the same trial otherwise, which has to be run
-    first; for the control itself it is not asked for."""
+    """Run one trial. `control`: the control's verdict in the same trial, so the control runs first; None for the
+    control itself."""
     book = trial.open()
     before = deadlocks(trial.store)
     witness = callers(trial, book)
     broken = deadlocks(trial.store) - before
     calls, operations = witness.history.calls, witness.history.operations()
     books, observed = books_of(book, operations), Observed.of(operations)
-    # an account that is kept in several rows may take a posting apart: counted by rows, as the books do
+    # a strategy may split a posting over several rows of one account: count rows, as the books do
     rows = Observed.of(store_of(book).spread(operations))
     observed = replace(rows, overlaps=observed.overlaps)
     evidence = Evidence(
@@ -188,5 +189,5 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
 
 
 def skipped(trial: Trial, reason: str, remedy: str = "") -> Result:
-    """Return the result of a trial that cannot be run here, with the reason."""
+    """Return the result of a trial that cannot run here. `reason` says why."""
     return Result(trial=trial, verdict=not_run(reason, remedy))

@@ -1,1 +1,1 @@
-"""What a history is worth: the laws, the doubts, the words."""
+"""What a history proves: the laws, the doubts, the court and its words."""

@@ -1,12 +1,12 @@
-"""Claims beside evidence: does what a strategy claims to withstand agree with what the trial found?
+"""Claims and evidence: does what a strategy claims to withstand agree with what the trial found?
 
 | claimed | kept                     | created, lost, oversold, stalled, refused | inconclusive | not-run |
 |---------|--------------------------|-------------------------------------------|--------------|---------|
 | yes     | agrees                   | disagrees                                 | undecided    | –       |
 | no      | agrees (perhaps too shy) | agrees                                    | undecided    | –       |
 
-A strategy that keeps its balance where it does not claim to has promised too little, which costs nobody money,
-and a load test can never show that it cannot lose: that is no disagreement.
+A strategy that keeps its balance without claiming to has merely promised too little. That costs no money, and no load
+test can show that a strategy cannot lose. So it is not a disagreement.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Exit(IntEnum):
 
 
 def claims(withstands: Collection[str], hazards: Iterable[str] = ()) -> bool:
-    """Does somebody who `withstands` these claim to come through a trial with `hazards`, under contention?"""
+    """Does a strategy that `withstands` these claim to keep its balance under contention and `hazards`?"""
     return {Hazard.CONTENTION, *hazards} <= set(withstands)
 
 
 def agrees(claimed: bool, word: Word) -> bool | None:
-    """True or False; None when the evidence decides nothing."""
+    """Does the claim agree with the verdict? None if the evidence decides nothing."""
     if word in (Word.INCONCLUSIVE, Word.NOT_RUN):
         return None
     return word == Word.KEPT or not claimed
 
 
 def agreement(opinions: Iterable[tuple[bool, Word]], *, complete: bool = True) -> bool | None:
-    """Return whether all (claimed, word) of one subject agree. None: some of it is open, or not all was seen
-    (`complete`); one disagreement decides all the same."""
+    """Do all (claimed, word) pairs of one subject agree? A single disagreement decides. None: some pair is open, or
+    the search was not `complete`."""
     found = [agrees(claimed, word) for claimed, word in opinions]
     if False in found:
         return False
@@ -59,7 +59,7 @@ def undecided(result: Mapping[str, Any]) -> list[str]:
 
 
 def unanswered(results: Sequence[Mapping[str, Any]]) -> bool:
-    """Was nothing run of what was asked for? The control is run whoever asks: what it came to is no answer."""
+    """Was none of the requested strategies run? The control always runs, so its result answers no request."""
     asked = [each for each in results if each["strategy"] != CONTROL] or results
     return all(each["verdict"] == Word.NOT_RUN for each in asked)
 

@@ -1,4 +1,4 @@
-"""Everything that stands between a trial and `kept`: why it could not have told, and what to change."""
+"""The doubts: why a trial could not have shown a loss, and what to change so that it can."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from loadtest.verdict.evidence import Doubt, Evidence
 
 
 def doubts_about(evidence: Evidence) -> list[Doubt]:
-    """Everything that stands between this trial and `kept`."""
+    """Return every doubt about this trial. `kept` needs that there is none."""
     return [
         *doubts_within(evidence),
         *_operations(evidence),
@@ -16,7 +16,7 @@ def doubts_about(evidence: Evidence) -> list[Doubt]:
 
 
 def doubts_within(evidence: Evidence) -> list[Doubt]:
-    """Return what one run gives reason to doubt, whatever others of the trial have shown."""
+    """Return the doubts about a single run, whatever other runs of the trial have shown."""
     return [*evidence.doubts, *_books(evidence)]
 
 

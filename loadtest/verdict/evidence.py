@@ -1,4 +1,4 @@
-"""What a trial hands to the judge."""
+"""The evidence that a trial hands to the court."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from loadtest.verdict.words import Word
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a trial proves nothing, and what to change so that it does. `own`: False for what another trial lacks (the
-    control): to run this one again would change nothing."""
+    """Why a trial proves nothing, and what to change so that it does. `own`: False if another trial is at fault (the
+    control); repeating this one would change nothing."""
 
     cause: str
     remedy: str
@@ -23,7 +23,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Stall:
-    """Nobody got on: what stood still, in a sentence, for how many seconds, and whether it ended by itself."""
+    """No progress: what stood still (a sentence), for how many seconds, and whether it recovered by itself."""
 
     sentence: str
     seconds: float
@@ -32,16 +32,15 @@ class Stall:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All that a trial found out about its subject.
+    """Everything that a trial found out about its subject.
 
-    `books`: None for a workload without a ledger (run-once). `breaches`: from the laws of the workload beyond
-    the books (loadtest/verdict/laws.py). `planned`: the hazards of the trial; `fired`: hazard → the evidence that it
-    did; `not_applicable`: hazard → why it cannot touch the subject (a hazard without proof, or without a reason,
-    counts as one that did not fire). `control`: the control's verdict in the
-    same trial otherwise, None if there was none; `is_control`: the subject is the control itself. `answers`: what
-    those were told who asked, since the hazard if there was one. `unavailable`: a sentence, if the trial saw the
-    subject unavailable. `covered`: a sentence, if the trial was a search: what it went through.
-    `errors`: what the clients were told, with how often, the most frequent first.
+    `books`: None for a workload that keeps none (run-once). `breaches`: broken laws of the workload, beyond the books
+    (loadtest/verdict/laws.py). `planned`: the trial's hazards. `fired`: hazard → the proof that it fired.
+    `not_applicable`: hazard → why it cannot touch the subject. A hazard without a proof, or without a reason, counts as
+    one that did not fire. `control`: the control's verdict in the same trial, or None if no control ran; `is_control`:
+    the subject is the control. `answers`: the answers that clients got; after the hazard, if there was one.
+    `unavailable`: how the subject was unavailable, in a sentence. `covered`: what a search covered, in a sentence.
+    `errors`: error → how often clients saw it, most frequent first.
     """
 
     books: Books | None
@@ -62,11 +61,11 @@ class Evidence:
 
     @property
     def asleep(self) -> set[str]:
-        """Planned hazards that can touch the subject, for all that is known, and did not fire."""
+        """Planned hazards that did not fire, although nothing shows that they cannot touch the subject."""
         proved = {hazard for hazard, proof in self.fired.items() if proof}
         return set(self.planned) - proved - self.untouchable
 
     @property
     def untouchable(self) -> set[str]:
-        """Planned hazards that cannot touch the subject, with a reason."""
+        """Planned hazards that, for a stated reason, cannot touch the subject."""
         return {hazard for hazard, why in self.not_applicable.items() if why} & self.planned

@@ -1,19 +1,19 @@
-"""The court: the only place that says the word, for the swarm, the faults, the explorer and the admin.
+"""The court: it alone chooses the word, for the swarm, the faults, the explorer and the admin.
 
     judge(evidence)      a trial: a swarm, a cell of the fault matrix, a whole search
-    judge_run(evidence)  one run of many: a schedule of a search. The same laws in the same order; but what a schedule
-                         without a breach is worth, only the judge of the whole search can say
+    judge_run(evidence)  one run of many: a schedule of a search. The same laws, in the same order. A schedule without a
+                         breach proves nothing by itself: the search as a whole is judged by `judge`
 
-Only one code path may say `kept` (the last line of `judge`), and it needs all of these:
+Only one code path returns `kept` (the last line of `judge`). It requires all of these:
 
-    operations were acknowledged, and the books know each of them
+    operations were acknowledged, and each of them is in the books
     operations truly overlapped
-    every hazard of the trial that can touch the subject fired
+    every hazard of the trial that can touch the subject has fired
     the control, in the same trial otherwise, broke its workload's law
     the books balance, and no law is broken
     nothing else casts doubt on the trial (cut short, unfinished workers, …)
 
-Anything less is `inconclusive`, with cause and remedy: a run that could not have lost money has shown nothing.
+Anything less is `inconclusive`, with a cause and a remedy: a run that could not have lost money shows nothing.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Verdict:
 
 
 def not_run(reason: str, remedy: str = "") -> Verdict:
-    """No verdict: what is missing (and the command that installs it), or why the adversary cannot touch it."""
+    """No verdict. `reason`: which server is missing, or why the adversary cannot touch the subject."""
     if not reason:
         raise ValueError("not-run needs a reason: what is not shown must be explained")
     return Verdict(word=Word.NOT_RUN, cause=reason, remedy=remedy)
 
 
 def in_doubt(*doubts: Doubt) -> Verdict:
-    """It proves nothing: why, and what to change."""
+    """The trial proves nothing: why, and what to change."""
     causes = "; ".join(dict.fromkeys(each.cause for each in doubts))
     remedies = "; ".join(dict.fromkeys(each.remedy for each in doubts))
     return Verdict(word=Word.INCONCLUSIVE, cause=causes, remedy=remedies, doubts=doubts)
@@ -78,8 +78,8 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def judge_run(evidence: Evidence) -> Verdict | None:
-    """Return what one run says by itself: the gravest word that applies, or why it proves nothing. None: nothing
-    speaks against it."""
+    """Return the gravest word that applies to a single run, or `inconclusive` with its doubts; None if there is neither
+    a breach nor a doubt."""
     if broken := _broken(evidence):
         return broken
     doubts = doubts_within(evidence)
@@ -118,8 +118,8 @@ def _breaches(evidence: Evidence) -> list[Breach]:
 
 
 def _refusals(evidence: Evidence) -> list[Breach]:
-    """Unavailable, but right: so nothing of the kind is said of books that do not add up. After a hazard nobody needs
-    to have said no: it is enough that nobody was served."""
+    """`refused` means unavailable but right, so it never applies to books that do not add up. After a hazard no
+    explicit refusal is needed: it is enough that no client was served."""
     books, answers = evidence.books, evidence.answers
     if books is not None and (not books.balanced or books.drift or books.unreported):
         return []

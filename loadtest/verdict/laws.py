@@ -35,7 +35,7 @@ class Breach:
 
 
 def books_law(books: Books) -> list[Breach]:
-    """Nothing on the chain twice, nothing refused on it, nothing acknowledged off it, no posting torn."""
+    """No operation is on the chain twice, no refused one is on it, no acknowledged one off it, no posting is torn."""
     breaches = []
     if books.created_updates:
         first = f", first: {books.created[0]}" if books.created else ""

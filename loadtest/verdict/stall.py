@@ -1,7 +1,7 @@
-"""Did everything stand still? The longest time in which somebody waited and nobody was served.
+"""Did everything stand still? The longest time in which some client waited and none was served.
 
 served ······························ asked ──────────────── served
-       nobody asks: no standstill     └ the standstill, if any ┘
+       no client asks: no standstill     └ the standstill, if any ┘
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ledger.reconcile import Outcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Stall
 
-#: seconds without any answer of the business, though some were asked for, that count as a stall
+#: seconds that count as a stall: some client waits, and none gets an answer from the business
 STALLED_AFTER = 10.0
 
 
 def stalled_after(poll: float | None) -> float:
     """Return how many seconds count as a stall where a waiting lock looks every `poll` seconds (None: as published):
-    who looks as seldom as he was told to has not stood still."""
+    a lock that polls as rarely as configured has not stalled."""
     return max(STALLED_AFTER, 2 * (poll or 0.0))
 
 
 def longest_stall(
     calls: Sequence[Call], after: float = STALLED_AFTER, until: float | None = None
 ) -> Stall | None:
-    """Return the longest stand-still of at least `after` seconds, or None. It has recovered if somebody was served at
+    """Return the longest standstill of at least `after` seconds, or None. It has recovered if a client was served at
     its end. `until`: when the watch ended, if some still waited then."""
     if not calls:
         return None

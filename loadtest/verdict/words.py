@@ -17,7 +17,7 @@ class Word(StrEnum):
     OVERSOLD = "oversold"  # a balance below its floor
     STALLED = "stalled"  # no progress by the deadline, or a waiter gave up though no live worker was inside
     REFUSED = "refused"  # unavailable, but right
-    INCONCLUSIVE = "inconclusive"  # the trial could not have told
+    INCONCLUSIVE = "inconclusive"  # the trial could not have shown a loss
     KEPT = "kept"
     NOT_RUN = "not-run"  # a server is missing, or the adversary cannot touch the subject
 
@@ -33,7 +33,7 @@ class Word(StrEnum):
 
     @property
     def is_breach(self) -> bool:
-        """Was something broken? A doubt breaks nothing, nor does what was kept or not run."""
+        """Does this word mean that something was broken?"""
         return self.gravity <= Word.REFUSED.gravity
 
     @property
@@ -61,12 +61,12 @@ SAYS = {
 }
 LETTERS = {word: letter for word, (letter, _) in SAYS.items()}
 
-#: why something is `not-run` among the results of a run that did not come to its end
+#: the reason for `not-run` in the results of a run that was stopped early
 STOPPED = "the run was stopped before it reached this"
 
 
 def breaks(word: str) -> bool:
-    """Does it say that a law was broken? Also of words that are no verdict: what a schedule came to."""
+    """Does this word mean that a law was broken? Also accepts words that are not verdicts, such as `unbroken`."""
     return word in {each.value for each in Word if each.is_breach}
 
 
