@@ -25,9 +25,7 @@ from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they are asked: who fails at once is told at once
 COURTS = ("compare", "explore", "faults")
-AGAIN = (
-    "What decides nothing is no answer: give the explorer more time (--budget), or the hazard another run."
-)
+AGAIN = "That is no answer: give the explorer more time (--budget), or run the hazard again."
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,12 @@ class Card:
         idle = self.under(Word.STALLED, Word.REFUSED)
         if idle and not self.stuck:
             told.append(
-                f"It stands still, or refuses, under {_listed(idle)}: no money is lost, and none can be moved."
+                f"It stalls or refuses under {_listed(idle)}: no money is lost, but none can be moved."
             )
         if undecided := self.under(Word.INCONCLUSIVE):
             told.append(f"Undecided: {_listed(undecided)}. {AGAIN}")
         if not self.search.get("under") and (why := self.search.get("cause") or self.search.get("reason")):
-            told.append(f"The explorer came to nothing: {why}.")
+            told.append(f"The explorer decided nothing: {why}.")
         if broken := [row.hazard for row in self.rows if row.contradicts]:
             told.append(f"It claims to withstand {_listed(broken)}, and does not.")
         return told
@@ -94,7 +92,7 @@ class Card:
             return "No. Two callers at once are enough: it loses money and nothing has to fail."
         if self.stuck:
             also = f" And it loses money under {_listed(self.losing)}." if self.losing else ""
-            return f"No. It stands still though nothing fails: does each holder let go of it?{also}"
+            return f"No. It stalls although nothing fails: does each holder release it?{also}"
         if self.losing:
             return (
                 f"Not alone. It loses money under {_listed(self.losing)}. Let the store have the last word: "
@@ -102,10 +100,10 @@ class Card:
             )
         found = [row for row in self.rows if row.word is not None]
         if not found or all(row.word is Word.INCONCLUSIVE for row in found):
-            return "Nobody knows: nothing was decided."
-        search = f"{self.search['schedules']:,} schedules" if self.search.get("schedules") else "no schedule"
+            return "Unknown: nothing was decided."
+        search = f"{self.search['schedules']:,} schedules" if self.search.get("schedules") else "0 schedules"
         whole = ", all there are within the bounds" if self.search.get("exhausted") else ""
-        return f"Nothing took money from it: {search}{whole}, and {len(found)} hazards."
+        return f"It lost no money in {search}{whole}, and {len(found)} hazards."
 
     def schedule(self) -> list[str]:
         """Return the smallest schedule that breaks it, in sentences; none if none was found."""
@@ -183,7 +181,7 @@ def _listed(hazards: Sequence[str]) -> str:
 def table(card: Card) -> Table:
     """Return a row for each hazard that touches the lock: what it claims, what was found; `!` contradicts the claim."""
     drawn = Table(title=escape(f"Can I trust {card.strategy} with money?"), title_justify="left")
-    for heading in ("hazard", "claimed", "every order", "really done"):
+    for heading in ("hazard", "claimed", "explorer", "faults"):
         drawn.add_column(heading, no_wrap=True)
     for row in card.rows:
         mark = " [bold red]![/]" if row.contradicts else ""

@@ -83,7 +83,7 @@ def test_what_loses_without_a_fault_is_no_lock(word: str, court: str) -> None:
 def test_nothing_lost_is_said_with_what_was_tried() -> None:
     found = of({"contention": "kept"}, {"pause": "kept", "failover": "not-run"})
     assert found.answer() == [
-        "Nothing took money from it: 1,234 schedules, all there are within the bounds, and 2 hazards."
+        "It lost no money in 1,234 schedules, all there are within the bounds, and 2 hazards."
     ]
     assert [row.hazard for row in found.rows] == ["contention", "pause"], "what cannot touch it is no row"
 
@@ -93,7 +93,7 @@ def test_a_doubt_of_one_court_is_not_hidden_by_the_other() -> None:
     assert found.under("inconclusive") == ["pause"]
     assert found.answer()[1].startswith("Undecided: pause.")
     nothing = of({"contention": "inconclusive"}, {"pause": "not-run"}, swarm="inconclusive")
-    assert nothing.answer()[0] == "Nobody knows: nothing was decided."
+    assert nothing.answer()[0] == "Unknown: nothing was decided."
 
 
 def test_why_there_is_no_word_of_the_explorer_is_told() -> None:
@@ -101,14 +101,14 @@ def test_why_there_is_no_word_of_the_explorer_is_told() -> None:
     [search] = known["explore"]["results"]
     for why in ("cause", "reason"):
         known["explore"]["results"] = [{**search, "verdict": "inconclusive", why: "it waits in a file"}]
-        assert card(LOCK, known).answer()[-1] == "The explorer came to nothing: it waits in a file."
+        assert card(LOCK, known).answer()[-1] == "The explorer decided nothing: it waits in a file."
 
 
 def test_standing_still_though_nothing_fails_comes_first() -> None:
     """As a lock does whose release has a fault; its lease ends under a pause all the same."""
     found = of({"contention": "inconclusive", "pause": "lost"}, {"crash-holding": "stalled"}, swarm="stalled")
     assert found.answer() == [
-        "No. It stands still though nothing fails: does each holder let go of it? And it loses money under pause.",
+        "No. It stalls although nothing fails: does each holder release it? And it loses money under pause.",
         "It claims to withstand contention, and does not.",
     ]
 
@@ -127,7 +127,7 @@ def test_a_schedule_that_did_not_come_again_is_told_as_it_was_found() -> None:
 def test_standing_still_and_a_broken_claim_are_told() -> None:
     found = of({"contention": "kept"}, {"crash-holding": "stalled"}, claims=("contention", "crash-holding"))
     assert found.answer()[1:] == [
-        "It stands still, or refuses, under crash-holding: no money is lost, and none can be moved.",
+        "It stalls or refuses under crash-holding: no money is lost, but none can be moved.",
         "It claims to withstand crash-holding, and does not.",
     ]
 
