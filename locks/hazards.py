@@ -8,31 +8,32 @@ from enum import StrEnum
 
 
 class Hazard(StrEnum):
-    """One thing that goes wrong during a trial. The value is the word used in commands, JSON and screens."""
+    """One thing that goes wrong during a trial. The value is the word used in commands, JSON and screens; what does it
+    is in loadtest/faults/hazards/, in the file with the name."""
 
     CONTENTION = "contention"  # nothing fails: several workers merely want the same account at once
     CRASH = "crash-holding"
+    WORKER_CRASH = "worker-crash"
     PAUSE = "pause"
     OVERRUN = "overrun"
+    FOREIGN_RELEASE = "release-foreign"
     RENEWAL_DIES = "renewal-dies"
     RENEWAL_LIVES = "worker-dies-renewal-lives"
-    FOREIGN_RELEASE = "release-foreign"
     WAITER_INTERRUPTED = "waiter-interrupted"
     SERVER_RESTART = "server-restart"
     FAILOVER = "failover"
-    PARTITION = "partition"
     SPLIT_BRAIN = "split-brain"
+    PARTITION = "partition"
     LOST_REPLY = "lost-reply"
     CLOCK_JUMP = "clock-jump"
-    DATABASE_RESTART = "database-restart"
+    EVICTION = "eviction"
     SESSION_KILLED = "database-session-killed"
+    DATABASE_RESTART = "database-restart"
     REPLICA_LAG = "replica-lag"
     DEADLOCK = "deadlock"
-    WORKER_CRASH = "worker-crash"
     ZOOKEEPER_EXPIRY = "zookeeper-session-expiry"
-    STAMPEDE = "stampede"
     CONNECTIONS = "connection-exhaustion"
-    EVICTION = "eviction"
+    STAMPEDE = "stampede"
 
 
 # A claim is a set of hazards that somebody listed. Nobody subtracts from "all": a hazard that is added later would

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 
 from ledger.card import CARD
 from ledger.lock_tables import LOCK_TABLES
-from ledger.strategies.advisory_lock import AdvisoryLock
-from ledger.strategies.atomic_update import AtomicUpdate
 from ledger.strategies.base import Settings, Strategy
-from ledger.strategies.check_then_decrement import CheckThenDecrement
 from ledger.strategies.fenced import Fenced
-from ledger.strategies.fenced_at_write import FencedAtWrite
-from ledger.strategies.lock_around_transaction import LockAroundTransaction
-from ledger.strategies.lock_inside_transaction import LockInsideTransaction
 from ledger.strategies.locked import Locked, locked
 from ledger.strategies.no_lock import NoLock
-from ledger.strategies.optimistic_value import OptimisticValue
-from ledger.strategies.optimistic_version import OptimisticVersion
-from ledger.strategies.redis_atomic import RedisAtomic
-from ledger.strategies.redis_gate import RedisGate
-from ledger.strategies.redis_then_database import RedisThenDatabase
-from ledger.strategies.redis_watch import RedisWatch
-from ledger.strategies.repeatable_read import RepeatableRead
-from ledger.strategies.repeatable_read_innodb import RepeatableReadInnodb
-from ledger.strategies.repeatable_read_innodb_snapshot import RepeatableReadInnodbSnapshot
-from ledger.strategies.row_lock_nowait import RowLockNowait
-from ledger.strategies.save_all_fields import SaveAllFields
-from ledger.strategies.segmented_balance import SegmentedBalance
-from ledger.strategies.select_for_update import SelectForUpdate
-from ledger.strategies.select_for_update_function import SelectForUpdateFunction
-from ledger.strategies.select_for_update_late import SelectForUpdateLate
-from ledger.strategies.serializable import Serializable
-from ledger.strategies.single_writer import SingleWriter
-from ledger.strategies.skip_locked import SkipLocked
 from ledger.strategies.sql import SqlStrategy
-from ledger.strategies.zookeeper_fenced import ZooKeeperFenced
 from locks import ENTRY_POINTS as LOCK_ENTRY_POINTS
 from locks import LOCKS
 from locks import find as find_lock
@@ -58,41 +35,49 @@ __all__ = [
 
 ENTRY_POINTS = "lost_update_lab.strategies"
 
-#: The only list.
-_ALL: tuple[type[Strategy], ...] = (
-    NoLock,
-    *(locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug),
-    locked("fenced-unchecked", FencedLock),  # the lock alone: `fenced` is the lock and the ledger's check
-    *(locked(slug, lock) for slug, lock in LOCK_TABLES.items()),
-    FencedAtWrite,
-    Fenced,
-    locked(ZooKeeperLock.slug, ZooKeeperLock),
-    ZooKeeperFenced,
-    LockInsideTransaction,
-    LockAroundTransaction,
-    SaveAllFields,
-    SelectForUpdate,
-    SelectForUpdateLate,
-    SelectForUpdateFunction,
-    RowLockNowait,
-    AdvisoryLock,
-    AtomicUpdate,
-    CheckThenDecrement,
-    SegmentedBalance,
-    SkipLocked,
-    OptimisticVersion,
-    OptimisticValue,
-    RepeatableRead,
-    RepeatableReadInnodb,
-    RepeatableReadInnodbSnapshot,
-    Serializable,
-    RedisThenDatabase,
-    RedisGate,
-    SingleWriter,
-    RedisAtomic,
-    RedisWatch,
+#: The only list of those that somebody wrote: a strategy is its own file, and one line here (docs/CONTRIBUTING.md).
+WRITTEN = (
+    "ledger.strategies.fenced_at_write:FencedAtWrite",
+    "ledger.strategies.fenced:Fenced",
+    "ledger.strategies.zookeeper_fenced:ZooKeeperFenced",
+    "ledger.strategies.lock_inside_transaction:LockInsideTransaction",
+    "ledger.strategies.lock_around_transaction:LockAroundTransaction",
+    "ledger.strategies.save_all_fields:SaveAllFields",
+    "ledger.strategies.select_for_update:SelectForUpdate",
+    "ledger.strategies.select_for_update_late:SelectForUpdateLate",
+    "ledger.strategies.select_for_update_function:SelectForUpdateFunction",
+    "ledger.strategies.row_lock_nowait:RowLockNowait",
+    "ledger.strategies.advisory_lock:AdvisoryLock",
+    "ledger.strategies.atomic_update:AtomicUpdate",
+    "ledger.strategies.check_then_decrement:CheckThenDecrement",
+    "ledger.strategies.segmented_balance:SegmentedBalance",
+    "ledger.strategies.skip_locked:SkipLocked",
+    "ledger.strategies.optimistic_version:OptimisticVersion",
+    "ledger.strategies.optimistic_value:OptimisticValue",
+    "ledger.strategies.repeatable_read:RepeatableRead",
+    "ledger.strategies.repeatable_read_innodb:RepeatableReadInnodb",
+    "ledger.strategies.repeatable_read_innodb_snapshot:RepeatableReadInnodbSnapshot",
+    "ledger.strategies.serializable:Serializable",
+    "ledger.strategies.redis_then_database:RedisThenDatabase",
+    "ledger.strategies.redis_gate:RedisGate",
+    "ledger.strategies.single_writer:SingleWriter",
+    "ledger.strategies.redis_atomic:RedisAtomic",
+    "ledger.strategies.redis_watch:RedisWatch",
 )
-STRATEGIES = {strategy.slug: strategy for strategy in _ALL}
+
+
+def _made() -> Iterator[type[Strategy]]:
+    """Yield the strategies that are made of locks."""
+    yield from (locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug)
+    # the lock alone: `fenced` is the lock and the ledger's check
+    yield locked("fenced-unchecked", FencedLock)
+    yield from (locked(slug, lock) for slug, lock in LOCK_TABLES.items())
+    yield locked(ZooKeeperLock.slug, ZooKeeperLock)
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    strategy.slug: strategy for strategy in (NoLock, *_made(), *map(resolve_name, WRITTEN))
+}
 
 #: the unprotected strategy that every trial is judged against
 CONTROL = NoLock.slug

@@ -15,7 +15,7 @@ from typing import Any
 from ledger.strategies import CONTROL
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.hazards.crash_holding import CrashHolding
+from loadtest.faults.hazards.crash import CrashHolding
 from loadtest.faults.play import play
 from loadtest.faults.scene.site import Site
 from loadtest.faults.workers.crew import Pool

@@ -16,7 +16,7 @@ from ledger.strategies import find, segmented_balance, skip_locked
 from loadtest.history.calls import Call, History
 from loadtest.trials.trial import Trial, Witness, run
 from loadtest.verdict.words import Word
-from loadtest.workloads import Deposits
+from loadtest.workloads.deposits import Deposits
 from tests.ledger.history import History as Row
 
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO

@@ -1,67 +1,29 @@
-"""faults: real processes and servers, and each hazard really done to them. One hazard a file."""
+"""faults: real processes and servers, and each hazard really done to them. One hazard a file, its variants beside it.
+
+The list is the enum `locks.hazards.Hazard`: what does `Hazard.CLOCK_JUMP` is in clock_jump.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+
 from loadtest.faults.hazards.adversary import Adversary
-from loadtest.faults.hazards.clock_jump import ClockJump, ClockJumpBack, ClockJumpClient, ClockJumpClientBack
-from loadtest.faults.hazards.connection_exhaustion import ConnectionExhaustion
-from loadtest.faults.hazards.crash_holding import CrashHolding
-from loadtest.faults.hazards.database_restart import DatabaseRestart
-from loadtest.faults.hazards.deadlock import Deadlock
-from loadtest.faults.hazards.eviction import Eviction
-from loadtest.faults.hazards.failover import Failover, FailoverRelease
-from loadtest.faults.hazards.lost_reply import LostReply, LostReplyRetried
-from loadtest.faults.hazards.overrun import Overrun
-from loadtest.faults.hazards.partition import Partition, PartitionOneWay, SlowNetwork
-from loadtest.faults.hazards.pause import Pause
-from loadtest.faults.hazards.release_foreign import ReleaseForeign
-from loadtest.faults.hazards.renewal_dies import RenewalDies
-from loadtest.faults.hazards.renewal_lives import RenewalLives
-from loadtest.faults.hazards.replica_lag import ReplicaLag
-from loadtest.faults.hazards.server_restart import ServerRestart, ServerRestartAlways, ServerRestartEverysec
-from loadtest.faults.hazards.session_killed import SessionKilled
-from loadtest.faults.hazards.split_brain import SplitBrain
-from loadtest.faults.hazards.stampede import Stampede
-from loadtest.faults.hazards.waiter_interrupted import WaiterInterrupted
-from loadtest.faults.hazards.worker_crash import WorkerCrash
-from loadtest.faults.hazards.zookeeper_expiry import ZooKeeperExpiry
+from locks.hazards import Hazard
 
 __all__ = ["HAZARDS", "Adversary"]
 
-#: The only list.
+
+def _adversaries(word: Hazard) -> Iterator[type[Adversary]]:
+    """Yield what the file of a hazard offers: each class with a slug of its own, in the order of the file."""
+    module = import_module(f"{__name__}.{word.name.lower()}")
+    for each in vars(module).values():
+        ours = getattr(each, "__module__", "") == module.__name__
+        if ours and isinstance(each, type) and issubclass(each, Adversary) and "slug" in vars(each):
+            yield each
+
+
+#: slug → what does it. Contention is what every trial has, and nobody does it.
 HAZARDS: dict[str, type[Adversary]] = {
-    hazard.slug: hazard
-    for hazard in (
-        CrashHolding,
-        WorkerCrash,
-        Pause,
-        Overrun,
-        ReleaseForeign,
-        RenewalDies,
-        RenewalLives,
-        WaiterInterrupted,
-        ServerRestart,
-        ServerRestartEverysec,
-        ServerRestartAlways,
-        Failover,
-        FailoverRelease,
-        SplitBrain,
-        Partition,
-        PartitionOneWay,
-        SlowNetwork,
-        LostReply,
-        LostReplyRetried,
-        ClockJump,
-        ClockJumpBack,
-        ClockJumpClient,
-        ClockJumpClientBack,
-        Eviction,
-        SessionKilled,
-        DatabaseRestart,
-        ReplicaLag,
-        Deadlock,
-        ZooKeeperExpiry,
-        ConnectionExhaustion,
-        Stampede,
-    )
+    each.slug: each for word in Hazard if word is not Hazard.CONTENTION for each in _adversaries(word)
 }

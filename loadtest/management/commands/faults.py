@@ -19,7 +19,7 @@ from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.faults import chosen
 from loadtest.faults.cell import Cell, as_json
 from loadtest.faults.hazards import HAZARDS
-from loadtest.faults.hazards.crash_holding import CrashHolding
+from loadtest.faults.hazards.crash import CrashHolding
 from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.report.console import console, show, tell

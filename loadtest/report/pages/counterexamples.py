@@ -8,6 +8,7 @@ when an id is one of something else, or when a schedule contradicts a claim.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import relpath
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ def entry(result: Mapping[str, Any]) -> Entry:
 
 def _bounds(result: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from the usual bounds, which the page's head tells."""
-    usual = Job(strategy="").as_json()
+    usual = json.loads(json.dumps(Job(strategy="").as_json()))  # a tuple comes back from the file as a list
     given = {
         name: result.get(name, value) for name, value in usual.items() if name not in ("budget", "until")
     }

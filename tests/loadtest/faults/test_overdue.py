@@ -8,7 +8,7 @@ import pytest
 
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards.adversary import Adversary
-from loadtest.faults.hazards.connection_exhaustion import LEFT, ConnectionExhaustion
+from loadtest.faults.hazards.connections import LEFT, ConnectionExhaustion
 from loadtest.faults.play import play
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.scene.site import private_servers
