@@ -10,6 +10,7 @@ class Kind(StrEnum):
     STEP = "step"  # a task's pending command is executed
     TICK = "tick"  # time moves on to the next timer
     RESUME = "resume"  # a paused worker goes on
+    STOP = "stop"  # nobody can go on, and nothing more goes wrong: the schedule ends here
     VICTIM = "victim"  # the server ends a deadlock by aborting this task's command
     # faults
     PAUSE = "pause"  # these workers stand still, and time moves on past them
@@ -22,7 +23,7 @@ class Kind(StrEnum):
     CLOCK_JUMP = "clock-jump"
 
 
-FREE = frozenset({Kind.STEP, Kind.TICK, Kind.RESUME, Kind.VICTIM, Kind.FAILOVER})
+FREE = frozenset({Kind.STEP, Kind.TICK, Kind.STOP, Kind.RESUME, Kind.VICTIM, Kind.FAILOVER})
 #: options that execute a task's pending command
 STEPS = frozenset({Kind.STEP, Kind.LOST_REPLY, Kind.LAG})
 

@@ -27,7 +27,10 @@ def options(world: World) -> list[Option]:
             if faults.used(world) + len(lag) <= world.bounds.faults:
                 found.append(Option(Kind.PAUSE, "+".join(lag)))
     found += [Option(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
-    return found + faults.options(world, steppers)
+    found += faults.options(world, steppers)
+    if found and all(option.cost for option in found):  # a fault that may come need not come
+        found.insert(0, Option(Kind.STOP))
+    return found
 
 
 def late(world: World, until: int) -> list[str]:

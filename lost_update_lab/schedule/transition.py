@@ -22,6 +22,8 @@ def next_task(world: World) -> Task | None:
     while True:
         if world.error:
             raise world.error
+        if world.stuck:
+            return None
         virtual_time.look_who_is_free(world)
         for task in world.tasks:
             if task.state is State.RUN:
@@ -73,6 +75,8 @@ def apply(world: World, option: Option) -> Task | None:
         virtual_time.abort(world, world.task(option.who))
     elif option.kind is Kind.FAILOVER:
         faults.fail_over(world, option.who)
+    elif option.kind is Kind.STOP:
+        world.stuck = True
     elif option.kind in STEPS:
         return _step(world, world.task(option.who), option)
     return None
