@@ -61,7 +61,7 @@ def moment(world: World) -> Moment:
 
 def _server(server: Server, now: int) -> bytes:
     leases = sorted((key, end - now) for key, end in server.leases().items())
-    if not leases and not server.lags:
+    if not leases and not server.lags and not server.hidden():
         return _plain(server.contents())
     return digest(server.contents(), server.hidden(), repr((server.lags, leases)).encode())
 

@@ -29,6 +29,8 @@ class Gated:
     mode: bytes = b""
     #: subscribed in its handshake: as long as it lives, messages reach somebody
     listens: bool = False
+    #: what its MULTI has queued
+    batch: list[Op] = field(default_factory=list)
     #: the command that was sent last, as it was recorded
     recorded: Any = None
     #: fresh from the pool, nothing sent yet

@@ -20,7 +20,7 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out
 from lost_update_lab.servers.redis.memory import Answer, KnownRedis, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
-from lost_update_lab.servers.redis.wire import left
+from lost_update_lab.servers.redis.wire import TELLS, left
 
 #: a command that cannot block is answered; the watchdog of the run (run.py) is there for a server that hangs
 SURE_WITHIN = 60.0
@@ -89,8 +89,8 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
         gated.checked_out = False
-        sent = gated.server.clocked(words, raw.removeprefix(UNANSWERED), world.now)
-        _ask(world, gated, op, words, sent)
+        known, sent = gated.server.clocked(words, raw.removeprefix(UNANSWERED), world.now)
+        _ask(world, gated, op, words, known)
         redis_py.send(connection, [sent] if answered else [UNANSWERED, sent], check_health=False)
     except redis.RedisError as error:
         _broke(world, task, op, error)
@@ -100,10 +100,16 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
         return
     gated.op = op
     name = words[0].upper()
+    if name == b"MULTI":
+        gated.batch = []
+    elif gated.mode == b"MULTI":
+        gated.batch += [op] if op.local else []
     if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
         gated.mode = b"SUBSCRIBE" if name.endswith(b"SUBSCRIBE") else name
     elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
         gated.mode = b""
+    if name == b"WATCH" or not gated.mode:
+        gated.server.watches(gated.who, op, begins=name == b"WATCH")
     try:
         if gated.op.local or name not in gated.server.blocking:
             redis_py.answers_within(connection, SURE_WITHIN)
@@ -153,11 +159,7 @@ def receive(
     except redis.RedisError as error:
         _broke(world, task, op, error)
         raise
-    if isinstance(reply, int) and op.identity.startswith(_TTL):
-        reply = left(op.text, reply, gated.server.leases(), world.now)
-    if op.identity == b"TIME" and isinstance(reply, list):
-        clock = [str(each) for each in time_of_day(world.now + gated.server.ahead)]
-        reply = [word.encode() for word in clock] if isinstance(reply[0], bytes) else clock
+    reply = _in_virtual_time(world, gated, op, reply)
     exact, told = repr(reply).encode(), shown(reply)
     _learn(world, gated, op, exact, told)
     _told(world, task, op, told, exact)
@@ -167,6 +169,19 @@ def receive(
         connection.disconnect()
         _lose(world, task)
         raise redis.ConnectionError("Connection closed by server.")
+    return reply
+
+
+def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
+    """What the server says of its clock, and of leases. In the reply to EXEC, each of what its MULTI had queued."""
+    name = op.text.partition(" ")[0].encode()
+    if name == b"EXEC" and isinstance(reply, list) and len(reply) == len(gated.batch):
+        return [_in_virtual_time(world, gated, *each) for each in zip(gated.batch, reply, strict=True)]
+    if isinstance(reply, int) and name in TELLS:
+        return left(op.text, reply, gated.server.leases(), world.now)
+    if name == b"TIME" and isinstance(reply, list):
+        clock = [str(each) for each in time_of_day(world.now + gated.server.ahead)]
+        return [word.encode() for word in clock] if isinstance(reply[0], bytes) else clock
     return reply
 
 
@@ -198,8 +213,8 @@ def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes
     server = gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
     if world.learns and world.decisions > world.beaten and repeats:
-        if not op.reads and not server.just_pinned:
-            server.pin()
+        if not op.reads:
+            server.note()
         gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent)
     gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None
     if words[0].upper() == b"SELECT":

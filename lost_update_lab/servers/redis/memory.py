@@ -15,6 +15,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server_memory import Known, Seen, Who
 from lost_update_lab.servers.redis.commands import WAITS
+from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, what a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
@@ -32,8 +33,6 @@ _REPEATABLE = frozenset(
     b"TIME TTL TYPE UNLINK WAIT WAITAOF ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZPOPMAX ZPOPMIN ZRANGE "
     b"ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANK ZSCORE".split()
 )
-_CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
-_CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
 _CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
 
@@ -75,7 +74,8 @@ class Answers:
         name = words[0].upper()
         if queued is None or (name in self.blocking and (name not in WAITS or of.lags)):
             return None  # WAIT is answered at once while every replica follows
-        data, leases = (queued + sent).upper(), of.leases()
+        script, leases = script_of(words), of.leases()
+        data = (queued + (sent if script is None else script)).upper()
         timed = not (name in COUNTED and not queued) and any(word in data for word in _TIMED)
         left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
         clock = now + of.ahead if _CLOCK in data else 0
@@ -234,5 +234,5 @@ def repeatable(words: Sequence[bytes], script: bytes | None) -> bool:
         return True
     if script is None or _CHANCE.search(script):
         return False
-    called = _CALLED.findall(script)
-    return len(called) == len(_CALL.findall(script)) and all(each.upper() in _REPEATABLE for each in called)
+    names = called(script)
+    return names is not None and names <= _REPEATABLE

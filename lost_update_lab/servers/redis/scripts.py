@@ -1,57 +1,63 @@
-"""The server's clock as scripts see it: `TIME` and what is left of a lease are virtual, so a schedule repeats itself.
+"""The server's clock as workers see it: `TIME`, what is left of a lease, and its end are virtual, so a schedule repeats
+itself.
 
-A script that asks for them is sent with its own text behind a few lines that answer these two in the server's stead.
-All else it asks the server itself. A script that was loaded past the gates is sent as it is.
+A script is sent with its own text behind virtual.lua, which answers these in the server's stead, and gives leases as
+code (leases.py). All else it asks the server itself. A script that was loaded past the gates is sent as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.servers.redis.commands import packed
+from lost_update_lab.servers.redis.leases import GIVING, SERIALS, given
 
-_ASKS = (b"TIME", b"TTL")
-#: a lease that a script reads may have been counted down by the server since it was set to its virtual time
-NEAR_MS = 1_000
-
-_BEFORE = (
-    "local redis = (function(real) local left = {%s} local function gate(ask) return function(name, ...) "
-    "local word = string.upper(name) if word == 'TIME' then return {'%d', '%d'} end "
-    "local reply = ask(name, ...) if word ~= 'PTTL' then return reply end "
-    "local known = left[...] return known and reply <= known and reply > known - %d and known or reply end end "
-    "return setmetatable({call = gate(real.call), pcall = gate(real.pcall)}, {__index = real}) end)(redis) "
-)
+#: what a script asks the clock by, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT
+_ASKS = re.compile(rb"TIME|TTL|EXPIREAT|\b[PE]XAT\b|['\"][GL]T['\"]", re.IGNORECASE)
+_CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
+#: with the command's name as it stands there
+_CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
+_BEFORE = files(__package__).joinpath("virtual.lua").read_bytes().rstrip(b"\n")
+#: the first line of a script with flags
+_SHEBANG = re.compile(rb"#!.*\n?")
 
 #: by their SHA-1, in hexadecimal: what workers have sent
 _texts: dict[bytes, bytes] = {}
 
 
-def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int]) -> bytes:
+def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int], serial: int = 0) -> bytes:
     """Return what to send in the place of `raw`. `now`: µs of the server's clock since the start of the run; `left`:
-    milliseconds that each lease has left."""
+    milliseconds that each lease has left; `serial`: of the grant, if it gives a lease."""
     name = words[0].upper()
-    if name == b"EVAL" or (name == b"SCRIPT" and words[1].upper() == b"LOAD"):
-        text = words[1] if name == b"EVAL" else words[2]
+    if name in GIVING:
+        return packed(changed) if (changed := given(words, _clock(now), left, serial)) is not words else raw
+    if name in (b"EVAL", b"EVAL_RO") or (name == b"SCRIPT" and words[1].upper() == b"LOAD"):
+        text = words[2] if name == b"SCRIPT" else words[1]
         _texts[hashlib.sha1(text, usedforsecurity=False).hexdigest().encode()] = text
-    elif name != b"EVALSHA":
+    script = script_of(words)
+    if script is None:
         return raw
-    known = _texts.get(words[1].lower()) if name == b"EVALSHA" else words[1]
-    if (
-        name == b"SCRIPT"
-        or known is None
-        or known.startswith(b"#!")
-        or not any(ask in known for ask in _ASKS)
-    ):
-        return raw
-    return packed([b"EVAL", _before(now, left) + known, *words[2:]])
+    return packed(
+        [b"EVAL_RO" if name.endswith(b"_RO") else b"EVAL", _before(script, now, left, serial), *words[2:]]
+    )
 
 
 def script_of(words: Sequence[bytes]) -> bytes | None:
     """The text of the script that this command calls, if a gate has seen it."""
     name = words[0].upper()
-    return words[1] if name == b"EVAL" else _texts.get(words[1].lower()) if name == b"EVALSHA" else None
+    if name in (b"EVAL", b"EVAL_RO"):
+        return words[1]
+    return _texts.get(words[1].lower()) if name in (b"EVALSHA", b"EVALSHA_RO") else None
+
+
+def called(script: bytes) -> set[bytes] | None:
+    """The commands that a script calls. None: it works out which."""
+    found = _CALLED.findall(script)
+    return {name.upper() for name in found} if len(found) == len(_CALL.findall(script)) else None
 
 
 def time_of_day(now: int) -> tuple[int, int]:
@@ -59,10 +65,20 @@ def time_of_day(now: int) -> tuple[int, int]:
     return divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)
 
 
-def _before(now: int, left: Mapping[str, int]) -> bytes:
+def _clock(now: int) -> int:
+    """The time of day in ms."""
     seconds, micros = time_of_day(now)
-    table = ", ".join(f"[{_quoted(key)}] = {each}" for key, each in sorted(left.items()))
-    return (_BEFORE % (table, seconds, micros, NEAR_MS)).encode()
+    return seconds * 1000 + micros // 1000
+
+
+def _before(script: bytes, now: int, left: Mapping[str, int], serial: int) -> bytes:
+    """The script as it is sent: the same, whatever the time, if it does not ask for it."""
+    first = found[0] if (found := _SHEBANG.match(script)) else b""
+    asks = _ASKS.search(script) or called(script) is None
+    seconds, micros = time_of_day(now) if asks else (0, 0)
+    table = ", ".join(f"[{_quoted(key)}] = {each}" for key, each in sorted(left.items()) if asks)
+    told = f"{{{table}}}, '{seconds}', '{micros}', {serial % SERIALS}) local server = redis "
+    return first + _BEFORE + told.encode() + script[len(first) :]
 
 
 def _quoted(key: str) -> str:

@@ -1,8 +1,7 @@
 """A Redis or Valkey server, as the scheduler sees it: its contents, and leases that end in virtual time.
 
-A lease's end is noted when its key is first seen with a new PEXPIRETIME. Before a worker's command is executed,
-`pin.lua` gives every key the time that it has left by the virtual clock; when that is over, the server itself
-removes the key (PEXPIRE with 0).
+The server never ends a lease by itself (leases.py). When a key is first seen with a new PEXPIRETIME, the end of its
+lease is noted in virtual time; when that has come, the server is told to remove the key (PEXPIRE with 0).
 """
 
 from __future__ import annotations
@@ -18,12 +17,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.digest import digest
 from lost_update_lab.model.server_defaults import Plain
-from lost_update_lab.model.server_memory import Seen
+from lost_update_lab.model.server_memory import Seen, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import beside
 from lost_update_lab.servers.redis.bypass import Strangers
 from lost_update_lab.servers.redis.commands import for_ever, shown
+from lost_update_lab.servers.redis.leases import coded, decoded
 from lost_update_lab.servers.redis.memory import Answers, KnownRedis, name_of
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import virtual
@@ -41,7 +42,7 @@ class RedisServer(Plain):
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
         self._strangers = Strangers(self.ask, name, self.address)
-        texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua")}
+        texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua", "times.lua")}
         self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
         self.reading, self.blocking = kinds(self.ask("COMMAND"))
         self.answers = Answers(self.reading, self.blocking)
@@ -53,10 +54,13 @@ class RedisServer(Plain):
         self._contents = b""
         #: the leases that came, or were renewed, since the look before; None: what an earlier run has seen
         self.granted: set[str] | None = None
-        self._now, self._pinned, self._ask = 0, (0, 0.0), True
-        self.just_pinned = False  # for the command that is about to be sent
+        self._now, self._ask = 0, True
+        self._serial = 0  # of what is written: a lease that is given twice in a millisecond is told apart
         self.ahead = 0  # how far this server's clock was moved
         self._stepped: float | None = None  # when the first step after the last look began
+        #: of each session that watches keys: what was there then, and what was written since, in its order. Its EXEC
+        #: may fail by that, so it is a part of the state
+        self.watching: dict[Who, bytes] = {}
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over, self.learns = True, False
@@ -75,6 +79,7 @@ class RedisServer(Plain):
         self._seen |= {each.version: self.answers.look(each) for each in (seen.all() if seen else ())}
         self.version, self._looked, self._lasting = 0, -1, True
         self._now, self._ask, self.changed, self.ahead, self._stepped = 0, True, False, 0, None
+        self.watching, self._serial = {}, 0
         self.replica.begin()
 
     def known(self) -> KnownRedis:
@@ -88,14 +93,14 @@ class RedisServer(Plain):
         self._ask = True
         if self.lags and not op.reads:
             self.replica.lost.append(op.text)
+        if not op.reads:
+            self._serial += 1
+            self.watching = {who: digest(since, op.identity) for who, since in self.watching.items()}
         self.leases()
         if self._stepped is None:
             self._stepped = _perf()
-        new = not self._lasting and any(self.version + ahead not in self._seen for ahead in (1, 2, 3))
-        late = self._pinned[0] != self._now or _perf() - self._pinned[1] > 0.02 or "TTL" in op.text
-        self.just_pinned = False
-        if new or late:
-            self.pin()
+        if any(self.version + ahead not in self._seen for ahead in (1, 2, 3)):
+            self.note()
 
     def contents(self) -> bytes:
         self._look()
@@ -129,44 +134,62 @@ class RedisServer(Plain):
         passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
         self._stepped = None
         leases, expire_at, self.granted = {}, {}, set()
+        here = {name_of(row[0]) for row in rows}
+        before = {(k, at): self._leases[k] for k, at in self._expire_at.items() if k in self._leases}
+        renamed = {at: end for (key, at), end in before.items() if key not in here}
+        bare = []  # given past the gates: the server would end them
         for row in rows:
             key, left, at = name_of(row[0]), row[3], row[4]
-            if left >= 0:
-                same = key in self._leases and self._expire_at.get(key) == at
-                leases[key] = self._leases[key] if same else self._now + lease(left, passed) * 1000
-                expire_at[key] = at
-                self.granted |= set() if same else {key}
-        self._leases, self._expire_at = leases, expire_at
+            if left < 0:
+                continue
+            expire_at[key] = at
+            if end := before.get((key, at)) or renamed.get(at):
+                leases[key] = end
+                if (key, at) not in before:
+                    self.granted.add(key)
+                continue
+            length = decoded(left)
+            bare += [] if length else [key]
+            leases[key] = self._now + (length or lease(left, passed)) * 1000
+            self.granted.add(key)
+        self._leases, self._expire_at, self._lasting = leases, expire_at, True
+        if bare:
+            self._set({key: leases[key] for key in bare})
         self._rows = rows
         there = [row[:3] for row in rows if row[3] != -2]
         self._contents = repr(there).encode()
         self.answers.rows(self._contents, there)
         self._seen[self.version] = rows, dict(leases), self._contents
 
-    def pin(self) -> None:
-        """Write the leases' virtual time to the server, a millisecond less: so one that is granted anew shows."""
-        if not self._leases:
-            return
-        left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
-        wanted = [word for key, ms in left.items() for word in (key, max(ms - 1, 1) if ms > 0 else ms)]
-        times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted)
-        self._expire_at = dict(zip(self._leases, times, strict=True))
-        self._pinned, self._lasting, self.just_pinned = (self._now, _perf()), True, True
+    def note(self) -> None:
+        """Ask when the leases end on the server, where that is not known: so one that is given again shows."""
+        if not self._lasting:
+            times = self.ask("EVALSHA", self._scripts["times.lua"], 0, *self._leases) if self._leases else ()
+            self._expire_at, self._lasting = dict(zip(self._leases, times, strict=True)), True
 
-    def clocked(self, words: list[bytes], raw: bytes, now: int) -> bytes:
-        """A command as it is to be sent: its time-out, and what a script in it asks of this server's clock, are
-        virtual."""
-        left = {key: (end - self._now) // 1000 for key, end in self._leases.items()}
-        return virtual(words, for_ever(words, raw), now + self.ahead, left)
+    def _set(self, ends: Mapping[str, int]) -> None:
+        """Give these leases to the server: what they have left, as code; or take their keys away."""
+        left = {key: (end - self._now) // 1000 for key, end in ends.items()}
+        wanted = [word for key, ms in left.items() for word in (key, coded(ms) if ms > 0 else 0)]
+        times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted) if wanted else ()
+        self._expire_at |= dict(zip(ends, times, strict=True))
+
+    def clocked(self, words: list[bytes], raw: bytes, now: int) -> tuple[bytes, bytes]:
+        """A command as it is to be known, and as it is to be sent: its time-out, its leases, and what a script in it
+        asks of this server's clock, are virtual."""
+        left = {key: (end - self._now) // 1000 for key, end in self.leases().items()}
+        known, now = for_ever(words, raw), now + self.ahead
+        return virtual(words, known, now, left), virtual(words, known, now, left, self._serial)
 
     def advance(self, now: int) -> list[str]:
         self._now = now
-        gone = [key for key, end in self.leases().items() if end <= now]
+        gone = {key: end for key, end in self.leases().items() if end <= now}
         if gone:
-            self.pin()
+            self.note()
+            self._set(gone)
             self.touched()
             self._ask = True
-        return gone
+        return list(gone)
 
     def watch(self) -> None:
         self._strangers.watch()
@@ -221,23 +244,31 @@ class RedisServer(Plain):
 
     def fail_over(self) -> str:
         self._leases, self._contents = self.replica.take_over(self._now)
-        self.changed = self._ask = True
-        self.pin()
+        self.changed = self._ask = self._lasting = True
+        self._set(self._leases)
         self.touched()
         return ", ".join(self.replica.lost) or "nothing"
 
     def jump(self, ahead: int) -> str:
         gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
-        for key in self._leases:
-            self._leases[key] -= ahead
+        self._leases = {key: end - ahead for key, end in self._leases.items()}
         self.ahead += ahead
-        self.pin()
+        self.note()
+        self._set({key: self._leases[key] for key in gone})
         self.touched()
         self._ask = True
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.replica.hidden(self._now)
+        watching = repr(sorted(self.watching.items())).encode() if self.watching else b""
+        return self.replica.hidden(self._now) + watching
+
+    def watches(self, who: Who, op: Op, begins: bool) -> None:
+        """A session has sent WATCH, or (not `begins`) what ends it."""
+        if begins:
+            self.watching[who] = digest(self.watching.get(who, b""), self.contents(), op.identity)
+        else:
+            self.watching.pop(who, None)
 
     def close(self) -> None:
         self._connection.disconnect()

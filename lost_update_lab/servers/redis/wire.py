@@ -8,6 +8,7 @@ from typing import Any
 import redis
 
 from lost_update_lab.adapters import redis_py
+from lost_update_lab.model.bounds import EPOCH
 
 
 def address(connection: Any) -> str:
@@ -33,14 +34,19 @@ def lease(left: int, passed: int) -> int:
     return -(-left // grain) * grain
 
 
+#: what tells of a lease
+TELLS = frozenset({b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME"})
+
+
 def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
-    """What a lease has left, as PTTL or TTL tell it, in virtual time: whatever the server has counted down since.
-    `told`: what it says; `leases`: their ends, in µs."""
+    """What a lease has left, or when it ends, as these commands tell it, in virtual time. `told`: what the server says;
+    `leases`: their ends, in µs, as `now`."""
     name, _, key = command.partition(" ")
     if told < 0 or key not in leases:
         return told
-    milliseconds = (leases[key] - now) // 1000
-    return milliseconds if name == "PTTL" else (milliseconds + 500) // 1000
+    milliseconds = (leases[key] - (0 if name.endswith("TIME") else now)) // 1000
+    milliseconds += round(EPOCH) * 1000 if name.endswith("TIME") else 0
+    return milliseconds if name.startswith("P") else (milliseconds + 500) // 1000
 
 
 def kinds(commands: Any) -> tuple[set[bytes], set[bytes]]:

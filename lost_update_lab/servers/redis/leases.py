@@ -1,0 +1,82 @@
+"""Leases that are virtual from the command that gives them: a server's own clock never ends one.
+
+    the worker sends      SET lock a7f3 NX PX 5
+    the server is asked   SET lock a7f3 NX PX 1099516346368        2⁴⁰ + 4½ · 2²⁰ ms: 35 years, and in it the 5 ms
+    a look sees           PTTL 1099516346361                       however slow the machine is, that says 5 ms
+
+The explorer notes the lease's end in virtual time, and takes the key away when it has come. Nothing has to be written
+to the server meanwhile, so nobody's WATCH breaks. What a worker asks of its leases (TTL, EXPIRE … GT) is answered in
+virtual time too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+#: ms on the server for a lease of no length, and for each ms of it (half of it, 8 minutes, is for a machine that stands
+#: still); in virtual.lua too
+BASE, SLOT = 1 << 40, 1 << 20
+#: ms: the longest lease that has a code, 50 days
+MOST = (1 << 32) - 1
+
+_UNIT = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
+_EXPIRE = {b"EXPIRE": b"EX", b"PEXPIRE": b"PX", b"EXPIREAT": b"EXAT", b"PEXPIREAT": b"PXAT"}
+#: commands that may give a lease
+GIVING = frozenset({b"SET", b"GETEX", b"SETEX", b"PSETEX", *_EXPIRE})
+#: a command that answers 0 and does nothing
+_NOTHING = [b"EXISTS", b""]
+
+
+#: so many grants can be told apart: a lease that is given again in the same millisecond must not look the same
+SERIALS = 1 << 10
+
+
+def coded(ms: int, serial: int = 0) -> int:
+    return BASE + min(ms, MOST) * SLOT - SLOT // 2 + serial % SERIALS
+
+
+def decoded(left: int) -> int | None:
+    """The length, in ms, of a lease that has so many ms left on the server. None: it was given past the gates."""
+    return -(-(left - BASE) // SLOT) if left > BASE // 2 else None
+
+
+def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: int = 0) -> Sequence[bytes]:
+    """What to ask the server in the place of a command that may give a lease. `clock`: the time of day, in ms; `left`:
+    the ms that each lease has left; `serial`: of this grant."""
+    name = words[0].upper()
+    if name in (b"SETEX", b"PSETEX"):
+        ms = _length(b"EX" if name == b"SETEX" else b"PX", words[2], clock)
+        return [b"PSETEX", words[1], b"%d" % coded(ms, serial), *words[3:]] if ms else words
+    if name in _EXPIRE:
+        return (
+            _expire(words, _length(_EXPIRE[name], words[2], clock), left, serial) if len(words) > 2 else words
+        )
+    first = 3 if name == b"SET" else 2
+    for at in range(first, len(words) - 1):
+        if (unit := words[at].upper()) in _UNIT:
+            ms = _length(unit, words[at + 1], clock)
+            return [*words[:at], b"PX", b"%d" % coded(ms, serial), *words[at + 2 :]] if ms else words
+    return words
+
+
+def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], serial: int) -> Sequence[bytes]:
+    if ms is None:  # it takes the key away at once, or is no number
+        return words
+    options = [word for word in words[3:] if word.upper() not in (b"GT", b"LT")]
+    now = left.get(words[1].decode(errors="backslashreplace"))
+    for only in (word.upper() for word in words[3:]):
+        if only == b"GT" and (now is None or ms <= now):
+            return _NOTHING
+        if only == b"LT" and now is not None and ms >= now:
+            return _NOTHING
+    return [b"PEXPIRE", words[1], b"%d" % coded(ms, serial), *options]
+
+
+def _length(unit: bytes, value: bytes, clock: int) -> int | None:
+    """In ms. None: it is over at once, or no number."""
+    try:
+        ms = int(value) * _UNIT[unit]
+    except ValueError:
+        return None
+    ms -= clock if unit.endswith(b"AT") else 0
+    return ms if ms > 0 else None

@@ -1,0 +1,64 @@
+-- The server's clock and its leases as a script sees them, put before the text of a worker's script (leases.py, scripts.py).
+-- No KEYS, no ARGV. What follows: the leases that are there, {key = milliseconds left}, the time of day, 's', 'µs',
+-- and the number of this grant.
+local redis = (function(real, left, seconds, micros, serial)
+  local BASE, SLOT, MOST = 2^40, 2^20, 2^32 - 1
+  local UNIT = {EX = 1000, PX = 1, EXAT = 1000, PXAT = 1}
+  local EXPIRE = {EXPIRE = 'EX', PEXPIRE = 'PX', EXPIREAT = 'EXAT', PEXPIREAT = 'PXAT'}
+  local LOOK = {TTL = 1000, PTTL = 1, EXPIRETIME = 1000, PEXPIRETIME = 1}
+  local clock = seconds * 1000 + math.floor(micros / 1000)
+  local given = {}
+  local function length(unit, value)
+    local ms = tonumber(value)
+    if not ms then return nil end
+    ms = ms * UNIT[unit] - (#unit == 4 and clock or 0)
+    return ms > 0 and math.min(ms, MOST) or nil
+  end
+  local function coded(ms) return string.format('%.0f', BASE + ms * SLOT - SLOT / 2 + serial) end
+  local function remaining(key, ms)
+    if ms < BASE / 2 then return ms end
+    return not given[key] and left[key] or math.ceil((ms - BASE) / SLOT)
+  end
+  local function gate(ask)
+    return function(name, ...)
+      local word, a = string.upper(name), {...}
+      if word == 'TIME' then return {seconds, micros} end
+      if LOOK[word] then
+        local ms = ask('PTTL', a[1])
+        if type(ms) ~= 'number' or ms < 0 then return ms end
+        ms = remaining(a[1], ms) + (#word > 5 and clock or 0)
+        return LOOK[word] == 1 and ms or math.floor((ms + 500) / 1000)
+      end
+      local ms
+      if word == 'SETEX' or word == 'PSETEX' then
+        ms = length(word == 'SETEX' and 'EX' or 'PX', a[2])
+        if ms then word, a[2] = 'PSETEX', coded(ms) end
+      elseif word == 'SET' or word == 'GETEX' then
+        for i = word == 'SET' and 3 or 2, #a - 1 do
+          local unit = string.upper(tostring(a[i]))
+          if UNIT[unit] and not ms then
+            ms = length(unit, a[i + 1])
+            if ms then a[i], a[i + 1] = 'PX', coded(ms) end
+          end
+        end
+      elseif EXPIRE[word] then
+        ms = length(EXPIRE[word], a[2])
+        local only = string.upper(tostring(a[3] or ''))
+        if ms then
+          if only == 'GT' or only == 'LT' then
+            local now = ask('PTTL', a[1])
+            now = type(now) == 'number' and now >= 0 and remaining(a[1], now) or 1 / 0
+            if (only == 'GT' and ms <= now) or (only == 'LT' and ms >= now) then return 0 end
+            a[3] = nil
+          end
+          word, a[2] = 'PEXPIRE', coded(ms)
+        end
+      end
+      if not ms then return ask(name, ...) end
+      local reply = ask(word, unpack(a))
+      if reply and reply ~= 0 then given[a[1]] = true end
+      return reply
+    end
+  end
+  return setmetatable({call = gate(real.call), pcall = gate(real.pcall)}, {__index = real})
+end)(redis, 

@@ -1,0 +1,159 @@
+"""Leases are virtual from the command that gives them: no wall clock ends one, and nothing is written to the server
+meanwhile that a WATCH would see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from redis import WatchError
+
+from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.replay.schedule_id import exactly
+from lost_update_lab.runs.found import Result
+from lost_update_lab.servers.redis.leases import coded, decoded, given
+from tests.lost_update_lab.bank import Bank, locked_by
+
+Explore = Callable[..., Result]
+
+
+@pytest.mark.parametrize("ms", [1, 5, 999, 30_000, 86_400_000, 1 << 31])
+@pytest.mark.parametrize("passed", [-1023, 0, 1, 1000, 500_000])
+def test_a_code_says_how_long_it_was_however_late_somebody_looks(ms: int, passed: int) -> None:
+    assert decoded(coded(ms) - passed) == ms
+
+
+def test_what_is_no_code_was_given_past_the_gates() -> None:
+    assert decoded(5_000) is None
+
+
+NOW = 1_900_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("SET k v NX PX 5", f"SET k v NX PX {coded(5)}"),
+        ("SET k v EX 5 NX", f"SET k v PX {coded(5000)} NX"),
+        ("SET k v PXAT 1900000000007", f"SET k v PX {coded(7)}"),
+        ("SET k PX", "SET k PX"),
+        ("SET k v EX 0", "SET k v EX 0"),
+        ("SETEX k 5 v", f"PSETEX k {coded(5000)} v"),
+        ("EXPIRE k 5", f"PEXPIRE k {coded(5000)}"),
+        ("EXPIREAT k 1900000001 NX", f"PEXPIRE k {coded(1000)} NX"),
+        ("PEXPIRE k -1", "PEXPIRE k -1"),
+        ("PEXPIRE held 600 GT", f"PEXPIRE held {coded(600)}"),
+        ("PEXPIRE held 400 GT", "EXISTS "),
+        ("PEXPIRE held 600 LT", "EXISTS "),
+        ("PEXPIRE k 600 GT", "EXISTS "),
+        ("PEXPIRE k 600 LT", f"PEXPIRE k {coded(600)}"),
+        ("GETEX k EX 5", f"GETEX k PX {coded(5000)}"),
+        ("GETEX k PERSIST", "GETEX k PERSIST"),
+    ],
+)
+def test_what_the_server_is_asked(command: str, asked: str) -> None:
+    assert list(given(command.encode().split(), NOW, {"held": 500})) == asked.encode().split(b" ")
+
+
+SCRIPT = """
+redis.call('SET', KEYS[1], 'x', 'PX', ARGV[1])
+local first = redis.call('PTTL', KEYS[1])
+redis.call('pexpire', KEYS[1], 200)
+return {first, redis.call('PTTL', KEYS[1]), redis.call('PEXPIRE', KEYS[1], 100, 'GT'),
+    redis.call('EXPIRE', KEYS[1], 1, 'GT'), redis.call('TTL', KEYS[1]), redis.call('PTTL', 'other'),
+    redis.call('EXPIRETIME', KEYS[1])}
+"""
+
+
+def test_a_worker_sees_its_leases_in_virtual_time(stage: Callable[..., Any]) -> None:
+    told: list[Any] = []
+
+    def asks(bank: Bank, amount: int) -> str:
+        client = bank.redis
+        client.set("other", "x", px=7)
+        told.append(client.pttl("other"))
+        told.append(client.eval(SCRIPT, 1, "own", 50))
+        time.sleep(0.5)
+        with client.pipeline() as together:
+            told.append(together.pttl("own").ttl("own").exists("other").time().execute())
+        told.append(client.expiretime("own"))
+        return "ok"
+
+    stage(asks, workers=1).run(exactly(()), {})
+    epoch = round(EPOCH)
+    assert told == [
+        7,
+        [50, 200, 0, 1, 1, 7, epoch + 1],
+        [500, 1, 0, (epoch, 500_000)],
+        epoch + 1,
+    ]  # fmt: skip
+
+
+@contextmanager
+def watched(bank: Bank) -> Iterator[None]:
+    """WATCH, GET, compare, MULTI, DEL, EXEC: the commonest release without Lua."""
+    me = str(bank.own).encode()
+    while not bank.redis.set("lock", me, nx=True, px=30_000):
+        time.sleep(1)
+    yield
+    with bank.redis.pipeline() as release:
+        release.watch("lock")
+        if release.get("lock") == me:
+            release.multi()
+            release.delete("lock")
+            release.execute()
+
+
+def test_a_watch_breaks_by_what_workers_write_and_by_nothing_else(explore: Explore) -> None:
+    result = explore(locked_by(watched))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, "unbroken")
+
+
+def counts(bank: Bank, amount: int) -> str:
+    """Two transactions that watch: one of them finds that the other one was there, and begins again."""
+    while True:
+        with bank.redis.pipeline() as change:
+            change.watch("balance")
+            balance = int(change.get("balance") or 0)
+            change.multi()
+            change.set("balance", balance + amount)
+            try:
+                change.execute()
+            except WatchError:
+                continue
+            return "ok"
+
+
+def test_whether_a_watch_is_broken_is_a_part_of_the_state(explore: Explore) -> None:
+    finals = [explore(counts, reduction=reduction).finals for reduction in ("full", "none")]
+    assert finals[0] == finals[1]
+    assert all(b"30" in final for final in finals[0])
+
+
+def test_a_lease_of_milliseconds_ends_in_virtual_time(explore: Explore) -> None:
+    @contextmanager
+    def short(bank: Bank) -> Iterator[None]:
+        while not bank.redis.set("lock", "x", nx=True, px=5):
+            time.sleep(0.05)
+        yield
+        bank.redis.delete("lock")
+
+    result = explore(locked_by(short))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, "lost")
+
+
+def test_a_lease_that_is_longer_than_the_work_is_not_lost(explore: Explore) -> None:
+    """However long the machine takes."""
+
+    @contextmanager
+    def short(bank: Bank) -> Iterator[None]:
+        while not bank.redis.set("lock", "x", nx=True, px=500):
+            time.sleep(1)
+        yield
+        bank.redis.delete("lock")
+
+    result = explore(locked_by(short))
+    assert (result.cause, result.worst) == ("", "unbroken")
