@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, threads
+from lost_update_lab.gates import clocks, outside, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -25,10 +27,11 @@ from lost_update_lab.model.subject import Judgement, Subject, ending_of, told_of
 from lost_update_lab.model.transitions import Option
 from lost_update_lab.model.workers import Halt, State, Task, Worker
 from lost_update_lab.runs import garbage
+from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
 from lost_update_lab.runs.in_memory_run import Composed
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
-from lost_update_lab.runs.worker_thread import END_WITHIN, Hand
+from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, Hand
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
@@ -41,7 +44,9 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     psycopg.install,
     redis.install,
     clock.install,
+    outside.install,
 )
+_now = time.perf_counter  # the real one: workers see another
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 
 
@@ -83,7 +88,7 @@ class Stage:
         self.patches.undo()
         for index, hand in enumerate(self.hands):
             hand.give(lambda index=index: self.subject.leave(index))  # type: ignore[misc]
-            hand.finish()
+            hand.finish(END_WITHIN)
             hand.give(None)
             hand.thread.join(END_WITHIN)  # what is its own goes with it
 
@@ -219,16 +224,12 @@ class Stage:
     def _end(self, run: Run) -> None:
         """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
         run.ending = True
-        for task in run.tasks:
-            if task.steps:
-                task.steps.close()
-                continue
-            if task.state is not State.DONE:
-                task.go.release()
-            if task.main:
-                self.hands[task.worker.index].finish()
-            elif task.thread:
-                task.thread.join(END_WITHIN)
+        logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
+        try:
+            for task in run.tasks:
+                self._end_thread(run, task)
+        finally:
+            logging.root.manager.disable = logs
         used: dict[str, list[Any]] = {}
         for worker in run.workers:
             if self.recording and run.recorder:
@@ -244,6 +245,28 @@ class Stage:
             if not worker.main.steps and (worker.halted or worker.error or worker.struck):
                 hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
                 hand.finish()
+        if lost := next((task for task in run.tasks if task.swallows), None):
+            raise swallows(lost)
+
+    def _end_thread(self, run: Run, task: Task) -> None:
+        """One that does not come to its end is left where it is; another one takes its place from now on."""
+        if task.steps:
+            task.steps.close()
+            return
+        hangs = run.hung is task
+        if task.state is not State.DONE and not hangs:
+            task.go.release()
+        within = HUNG_WITHIN if hangs else END_WITHIN
+        if not task.main:
+            until = _now() + within
+            while task.thread and task.thread.is_alive() and not task.swallows and _now() < until:
+                task.thread.join(LOOK_EVERY)
+            Hand.left += bool(task.thread and task.thread.is_alive())
+        elif not self.hands[task.worker.index].finish(within, task):
+            Hand.left += 1
+            self.hands[task.worker.index] = Hand(task.worker.name)
+            if not (hangs or task.swallows):
+                raise hang(task)
 
 
 def _settle(server: Server, sessions: Sequence[Any]) -> None:

@@ -83,11 +83,13 @@ def _long_ones_first(job: Job) -> int:
 def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str, Any]:
     if "result" in answer:
         return finding(answer["result"], control)
-    return in_error(job, answer["error"], answer.get("trace", ""))
+    if "elsewhere" in answer:
+        return not_run(job, *answer["elsewhere"])
+    return in_error(job, answer["error"], answer.get("trace", ""), answer.get("remedy", ""))
 
 
 def _replayed(answer: dict[str, Any]) -> dict[str, Any]:
-    if "error" in answer:
-        return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": answer["error"]}
+    if cause := answer.get("error") or answer.get("elsewhere", ("",))[0]:
+        return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": cause}
     found: dict[str, Any] = answer["result"]
     return found

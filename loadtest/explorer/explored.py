@@ -49,6 +49,8 @@ class Explored:
     decided: frozenset[str]
     cause: str
     remedy: str
+    #: where somebody hung, or what somebody raised, as Python tells it
+    trace: str = ""
     figures: Mapping[str, Any]
     overlapping: int
     acknowledged: int
@@ -77,6 +79,7 @@ def explored(
         ),
         cause=result.cause,
         remedy=result.remedy,
+        trace=result.trace,
         figures={
             "schedules": result.schedules,
             "played": result.played,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ledger.strategies import CONTROL, find
@@ -46,7 +47,13 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
 
 
 def verdict_on(explored: Explored, control: Word | None, hazard: str = "") -> Verdict:
-    return judge(evidence_of(explored, control, hazard))
+    evidence = evidence_of(explored, control, hazard)
+    verdict = judge(evidence)
+    if verdict.word != Word.INCONCLUSIVE or not evidence.doubts:
+        return verdict
+    # what the search says of itself is the cause; that little overlapped, or fired, is what came of it
+    told = in_doubt(*evidence.doubts)
+    return replace(told, fired=verdict.fired, not_applicable=verdict.not_applicable)
 
 
 def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
@@ -64,6 +71,7 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         **job.as_json(),
         "exhausted": explored.exhausted,
         "cut_short": "" if explored.ended else explored.cause,
+        "trace": explored.trace,
         **explored.figures,
         "words": dict(explored.words),
         "under": under,
@@ -122,9 +130,11 @@ def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
     }
 
 
-def in_error(job: Job, error: str, trace: str) -> dict[str, Any]:
+def in_error(job: Job, error: str, trace: str, remedy: str = "") -> dict[str, Any]:
     """The object of a search that raised `error`."""
-    verdict = in_doubt(Doubt(error, "look at the trace: it is a fault of the subject or of the explorer"))
+    verdict = in_doubt(
+        Doubt(error, remedy or "look at the trace: it is a fault of the subject or of the explorer")
+    )
     return {
         **not_run(job, ""),
         "verdict": str(verdict.word),

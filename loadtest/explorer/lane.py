@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,6 +26,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, replay
     from loadtest.trials.environment import environment as measured
+    from lost_update_lab.runs.worker_thread import Hand
 
     gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it
     measured_at = measured()
@@ -39,13 +41,23 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         gc.unfreeze()  # what the search has learned
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         gc.freeze()
-        pipe.send({**answer, "environment": measured_at})
+        pipe.send({**answer, "environment": measured_at, "last": Hand.left > 0})
+        if Hand.left:  # a thread hangs in here: another process goes on
+            return
 
 
 def _answer(do: Any, job: Any) -> dict[str, Any]:
     try:
         return {"result": do(job)}
     except Exception as error:  # noqa: BLE001  (told to the command: a subject may raise anything)
-        import traceback
+        return _told(error)
 
-        return {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+
+def _told(error: Exception) -> dict[str, Any]:
+    from lost_update_lab.model.errors import Broken, Elsewhere
+
+    if isinstance(error, Elsewhere):
+        return {"elsewhere": (str(error), error.remedy)}
+    if isinstance(error, Broken):
+        return {"error": str(error), "remedy": error.remedy, "trace": error.trace}
+    return {"error": f"{type(error).__name__}: {error}", "trace": "".join(traceback.format_exception(error))}

@@ -37,7 +37,8 @@ SETTINGS = {
 NODES = 3
 #: of the lanes' database, as long as this process migrates it
 ALIAS = "lanes"
-MARGIN = 120.0  # seconds beyond the budget before a lane is given up
+#: seconds beyond the budget before a lane is given up: as many again, but no fewer, and no more
+LEAST_MARGIN, MOST_MARGIN = 40.0, 120.0
 
 
 class Lanes:
@@ -114,7 +115,7 @@ class _Lane:
 
     def begin(self, job: Job) -> None:
         self.job = job
-        self.until = monotonic() + job.budget + MARGIN if job.budget else inf
+        self.until = monotonic() + job.budget + _margin(job.budget) if job.budget else inf
         self.pipe.send(job)
 
     def answer(self) -> dict[str, Any]:
@@ -122,9 +123,13 @@ class _Lane:
         if not self.pipe.poll():
             self.end()
             self._start()
-            return {"error": f"no answer {MARGIN:g} s after its budget had ended", "environment": {}}
+            late = _margin(self.job.budget or 0) if self.job else 0
+            return {"error": f"no answer {late:g} s after its budget had ended", "environment": {}}
         try:
             answer: dict[str, Any] = self.pipe.recv()
+            if answer.pop("last", False):
+                self.end()
+                self._start()
         except (EOFError, OSError):
             self.end()
             answer = {"error": f"its process ended with code {self.process.exitcode}", "environment": {}}
@@ -137,6 +142,10 @@ class _Lane:
         if self.process.is_alive():
             self.process.terminate()
         self.process.join(10)
+
+
+def _margin(budget: float) -> float:
+    return min(max(budget, LEAST_MARGIN), MOST_MARGIN)
 
 
 def _migrate(url: str) -> None:

@@ -130,6 +130,8 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
             told.append(f"{name}: {why}." + (f" Remedy: {result['remedy']}." if result.get("remedy") else ""))
         elif result["cut_short"] and "budget" not in result["cut_short"]:
             told.append(f"{name}: the search was cut short: {result['cut_short']}.")
+        if trace := result.get("trace"):
+            told.append("\n".join(f"    {line}" for line in trace.rstrip().splitlines()))
         if example := result["counterexample"]:
             under = f" under {' and '.join(example['faults'])} together" if len(example["faults"]) > 1 else ""
             told.append(f"{name}: {result['verdict']}{under}; {how_again(example, result.get('gates', ()))}")

@@ -5,15 +5,28 @@ from __future__ import annotations
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
+ON_ONE_HOST = (
+    "put it on trial where workers are processes of one machine: manage.py compare, manage.py faults"
+)
+SWALLOWS = "write `except Exception` there: what is no Exception is for whoever ends the thread"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 
 class Broken(Exception):
-    """The explorer cannot vouch for this run. The message says why, `remedy` what to do."""
+    """The explorer cannot vouch for this run. The message says why, `remedy` what to do; `trace`: where somebody
+    hangs, as Python tells it."""
 
-    def __init__(self, cause: str, remedy: str = GATE_IT) -> None:
+    def __init__(self, cause: str, remedy: str = GATE_IT, trace: str = "") -> None:
         super().__init__(cause)
-        self.remedy = remedy
+        self.remedy, self.trace = remedy, trace
+
+
+class Elsewhere(Broken):
+    """What is explored uses something that workers on machines of their own do not share: a file, a lock of this
+    process. The explorer cannot touch it."""
+
+    def __init__(self, cause: str, remedy: str = ON_ONE_HOST, trace: str = "") -> None:
+        super().__init__(cause, remedy, trace)
 
 
 class NotTheSame(Broken):

@@ -90,6 +90,8 @@ class Result:
     settled: bool = False
     cause: str = ""
     remedy: str = ""
+    #: where somebody hung, as Python tells it
+    trace: str = ""
     schedules: int = 0
     #: of them those in which no worker's code had to run again (recording.py)
     played: int = 0

@@ -7,24 +7,25 @@ There is no thread of a scheduler: a worker that goes on costs no switch.
 
 from __future__ import annotations
 
-import sys
 import threading
-import traceback
+import time
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from lost_update_lab.memo.events import Begins, Ended, Waiting
 from lost_update_lab.memo.recording import Event, Recorder, Recording
-from lost_update_lab.model.bounds import SECOND, Bounds
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.workers import Halt, Standing, Task, Worker
+from lost_update_lab.model.workers import Halt, Standing, Task, Worker, halt
+from lost_update_lab.runs.hang import Watchdog
 from lost_update_lab.schedule import pending, transition
 from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
-#: seconds without any news, in which every step would be done many times over
-NEWS_WITHIN = 20
+_now = time.perf_counter  # the real one: workers see another
+#: seconds between two looks at threads from which nothing is heard
+LOOK_EVERY = 0.5
 
 
 class Run(World):
@@ -39,6 +40,8 @@ class Run(World):
         super().__init__(workers, servers, bounds, choose)
         self._over = threading.Lock()
         self._over.acquire()
+        self._turn: Task | None = None  # whose thread runs
+        self.hung: Task | None = None  # it does not come to a gate any more
         self._news = 0  # grows with every decision: the watchdog's sign of life
 
     # -- the scheduler --------------------------------------------------------------------------------------------
@@ -46,11 +49,15 @@ class Run(World):
     def begin(self) -> None:
         """Hand the turn to the first worker. Returns when the run is over, its threads still standing."""
         self._pass_on(None)
-        seen = -1
-        while not self._over.acquire(timeout=NEWS_WITHIN):
-            if self._news == seen:
-                raise Broken(self._whereabouts())
-            seen = self._news
+        watchdog = Watchdog()
+        while not self._over.acquire(timeout=LOOK_EVERY):
+            now = _now()
+            broken = watchdog.look(self._news, self._turn, now)
+            if broken is None and now > self.until + LOOK_EVERY:
+                broken = Broken(f"the budget of {self.bounds.budget:g} s ended", MORE_TIME)
+            if broken:
+                self.hung = self._turn
+                raise broken
 
     def play(self) -> None:
         """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
@@ -74,7 +81,7 @@ class Run(World):
         if not self._pass_on(task):
             task.go.acquire()
         if self.ending or not task.alive:
-            raise Halt
+            halt(task)
 
     def _pass_on(self, me: Task | None) -> bool:
         """Choose who runs next. → is it `me`?"""
@@ -86,6 +93,7 @@ class Run(World):
                 self._played(chosen)
         except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
             self.error, chosen = error, None
+        self._turn = chosen
         if chosen is None:
             self._over.release()
         elif chosen is me:
@@ -101,21 +109,6 @@ class Run(World):
             next(task.steps)
         except StopIteration:
             pending.end(self, task)
-
-    def _whereabouts(self) -> str:
-        """Where each thread stands, when nothing was heard for too long."""
-        frames = sys._current_frames()
-        lines = []
-        for task in self.tasks:
-            frame = frames.get(task.thread.ident or 0) if task.thread else None
-            where = traceback.extract_stack(frame)[-1] if frame else None
-            place = f"{where.filename}:{where.lineno} {where.name}" if where else "?"
-            lines.append(f"{task.name} {task.state.value} at {place}")
-        return (
-            "a worker waits in something that the explorer does not see (no gate): "
-            + "; ".join(lines)
-            + f". Virtual time {self.now / SECOND:g} s. Gate that client (docs/explorer.md)"
-        )
 
     # -- what the gates call --------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.workers import Halt, Standing, State, Task
+from lost_update_lab.model.workers import Standing, State, Task, halt
 from lost_update_lab.schedule import polls, retries, virtual_time
 from lost_update_lab.schedule.world import World
 
@@ -22,7 +22,7 @@ def standing(world: World, task: Task, op: Op) -> Standing:
 
 def stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
-        raise Halt
+        halt(task)
     task.op, task.state, task.fresh = op, State.READY, True
 
 
@@ -35,7 +35,7 @@ def waiting(world: World, task: Task, key: object, seconds: float | None, text: 
 
 def wait(world: World, task: Task, key: object, seconds: float | None, text: str) -> None:
     if world.ending:
-        raise Halt
+        halt(task)
     task.op = Op("", text, text.encode())
     task.key, task.notified, task.state, task.fresh = key, False, State.WAIT, True
     polls.close(world, task, seconds)

@@ -10,7 +10,7 @@ from math import inf
 from lost_update_lab.harness import Stage
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, NotTheSame, Unknown
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, Elsewhere, NotTheSame, Unknown
 from lost_update_lab.model.subject import told_of
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, Result
@@ -75,7 +75,9 @@ class Search(Choosing):
         except Broken as error:
             if isinstance(error, NotTheSame) and self.stage.recording and self.stage.recording.merges:
                 raise
-            result.cause, result.remedy = str(error), error.remedy
+            if isinstance(error, Elsewhere):
+                raise
+            result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:
                 result.decided = self.postponed.decided() if self.full else set()
                 self._scout(begun + budget)

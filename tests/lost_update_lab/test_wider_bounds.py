@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import GRAVITY
+from lost_update_lab.model.subject import UNBROKEN
 from lost_update_lab.runs.found import Result
 from tests.lost_update_lab.bank import Bank, GaveUp, locked_by
 
@@ -90,5 +90,7 @@ def test_two_faults_find_what_one_finds(explore: Explore) -> None:
     one, two = (explore(lock, faults=faults, kinds=frozenset({Fault.CRASH})) for faults in (1, 2))
     assert one.found.keys() <= two.found.keys()
     for fault in (None, Fault.CRASH):
-        assert GRAVITY.index(two.under(fault)) <= GRAVITY.index(one.under(fault))
+        assert [*two.gravity, UNBROKEN].index(two.under(fault)) <= [*one.gravity, UNBROKEN].index(
+            one.under(fault)
+        )
     assert one.under(None) == "stalled"

@@ -14,7 +14,7 @@ from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import beyond, describe, how_to_send, sending
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.workers import Halt, Task
+from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
@@ -35,7 +35,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     server = place.run.servers[NAME]
     assert isinstance(server, PostgresServer)
     if place.run.ending:
-        return _unwind(server, connection, gen, name)
+        return _unwind(place.task, server, connection, gen, name)
     given = driver.given_to(gen)
     if error := beyond(name, given):
         place.run.error = error
@@ -89,13 +89,15 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
     return task.number, used.index(connection)
 
 
-def _unwind(server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str) -> Any:
+def _unwind(
+    task: Task, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str
+) -> Any:
     """The run is over: nothing passes but a client's own cleaning up."""
     server.end_sessions([connection])
     if name in (driver.ROLLBACK, driver.EXIT):
         return driver.wait(connection, gen)
     gen.close()
-    raise Halt
+    return halt(task)
 
 
 def install(patches: Patches) -> None:

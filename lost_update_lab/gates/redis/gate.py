@@ -24,7 +24,7 @@ from lost_update_lab.gates.redis.connections import (
 from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.workers import Halt
+from lost_update_lab.model.workers import halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
 from lost_update_lab.servers.redis.commands import UNANSWERED, split
 from lost_update_lab.servers.redis.wire import readable
@@ -39,7 +39,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         redis_py.send(connection, command, check_health)
         return
     if place.run.ending:
-        raise Halt
+        halt(place.task)
     gated = gate_of(place.run, place.task, connection)
     if check_health:
         connection.check_health()

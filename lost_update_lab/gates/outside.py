@@ -1,0 +1,93 @@
+"""What a worker uses outside of the servers: files, other programs, addresses that the explorer was not given.
+
+Workers stand for machines of their own, so a file that two of them lock is not one file. Python tells of each file that
+is opened for writing, of each lock on one, of each address (sys.addaudithook): at the first one the search ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from typing import Any
+
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.model.errors import GATE_IT, Broken, Elsewhere
+from lost_update_lab.model.workers import halt
+from lost_update_lab.runs.place import Here, here
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+_CALLS = frozenset({"fcntl.flock", "fcntl.lockf"})
+_PATHS = frozenset({"os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.rename", "os.remove"})
+_PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"})
+_LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
+#: not what a lock is made of: devices, and what Python keeps of modules
+_NEVER = ("/dev/", "/proc/")
+MACHINES = "workers stand for machines of their own"
+
+
+class _Hook:
+    """An audit hook cannot be taken away, so there is one, and it sleeps outside of explorations."""
+
+    added = active = False
+
+    @classmethod
+    def heard(cls, event: str, args: tuple[Any, ...]) -> None:
+        place = here() if cls.active else None
+        if place and not place.run.ending and (found := _used(place, event, args)):
+            place.run.error = found
+            halt(place.task)
+
+
+def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
+    if event == "open" and isinstance(args[0], str | bytes | os.PathLike) and args[2] & _WRITES:
+        return _file("opens", args[0], "for writing")
+    if event in _CALLS or (event == "fcntl.fcntl" and args[1] in _LOCKS):
+        return Elsewhere(f"it locks a file ({event}): {MACHINES}, and a file is on one machine")
+    if event in _PATHS and not (event == "os.mkdir" and os.path.exists(args[0])):
+        return _file(f"changes ({event})", args[0])
+    if event in _PROGRAMS:
+        return Elsewhere(f"it starts a program ({event} {args[0]!s:.60}), which passes no gate")
+    if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
+        return Elsewhere(f"it talks to {where}, and the explorer was given no server there", GATE_IT)
+    return None
+
+
+def _file(verb: str, path: Any, what: str = "") -> Broken | None:
+    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
+    if name.startswith(_NEVER) or "__pycache__" in name or ".pyc" in name or _logs():
+        return None
+    told = f"it {verb} the file {name} {what}".rstrip()
+    return Elsewhere(f"{told}: {MACHINES}, and a file is on one machine")
+
+
+def _logs() -> bool:
+    frame = sys._getframe(1)
+    while frame and frame.f_back:
+        if frame.f_globals.get("__name__") == "logging":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _address(address: Any) -> str:
+    if isinstance(address, tuple):
+        return f"{address[0]}:{address[1]}"
+    return os.fsdecode(address) if isinstance(address, bytes) else str(address)
+
+
+def _known(place: Here) -> set[str]:
+    found = set()
+    for server in place.run.servers.values():
+        found.add(str(getattr(server, "address", "")))
+        info = getattr(getattr(server, "admin", None), "info", None)
+        if info is not None and hasattr(info, "host"):  # PostgreSQL's, for clients that speak it
+            found |= {f"{info.host}:{info.port}", f"{info.host}/.s.PGSQL.{info.port}"}
+    return found | {each.replace("localhost:", "127.0.0.1:") for each in found}
+
+
+def install(patches: Patches) -> None:
+    if not _Hook.added:
+        sys.addaudithook(_Hook.heard)
+        _Hook.added = True
+    patches.method(_Hook, "active", True)

@@ -1,0 +1,117 @@
+"""A thread whose turn it is, and from which nothing is heard: where it stands, and what it waits for.
+
+A thread that waits for its server stands in a gate, and has time: the machine may be busy. One that stands still in its
+own code, and uses no processor, waits for something that no gate sees.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, SWALLOWS, Broken, Elsewhere
+from lost_update_lab.model.workers import Task
+
+#: seconds without news: of a thread in a gate, or at work; and of one that stands still in its own code
+NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
+#: … and of one that is known to hang, when its run is over
+HUNG_WITHIN = 0.2
+#: frames of its traceback that are told
+SHOWN = 8
+CLIENTS = "redis" + os.sep, "psycopg" + os.sep, "psycopg_pool" + os.sep, "django" + os.sep
+_HERE = str(Path(__file__).parents[1])
+_STANDARD = sysconfig.get_paths()["stdlib"]
+LET_GO = (
+    "let it wait by time.sleep, by threading, or in a client with a gate (docs/explorer.md, 'Other clients')"
+)
+PROCESSES = (
+    "it waits for a lock inside of this process ({place}): workers stand for processes, which share none"
+)
+
+
+class Watchdog:
+    """Asked again and again while nothing is heard."""
+
+    def __init__(self) -> None:
+        self.news, self.since, self.used = -1, 0.0, 0.0
+
+    def look(self, news: int, task: Task | None, now: float) -> Broken | None:
+        """What is wrong, when it is sure. `news`: it has grown if something was heard; `task`: whose turn it is."""
+        thread = task.thread if task else None
+        used = _used(thread) if thread else 0.0
+        if news != self.news:
+            self.news, self.since, self.used = news, now, used
+            return None
+        stands = thread is not None and used - self.used < 0.01 and not _in_a_gate(thread)
+        if now - self.since < (STANDS_WITHIN if stands else NEWS_WITHIN):
+            return None
+        return hang(task)
+
+
+def hang(task: Task | None) -> Broken:
+    """The error to tell, with the traceback of whoever hangs."""
+    frames = _frames(task.thread) if task else []
+    if task is None or not frames:
+        return Broken("nothing is heard of any worker", MORE_TIME)
+    inner, own = frames[-1], _own(frames)
+    place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
+    trace = "".join(traceback.format_list(frames[-SHOWN:]))
+    if _waits_for_a_lock(task.thread) and inner is own:
+        return Elsewhere(PROCESSES.format(place=place), trace=trace)
+    inside = "" if inner is own else f", in {inner.name} of {Path(inner.filename).name}"
+    remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
+    told = f"{task.name} waits in something that the explorer does not see: {place}{inside}"
+    return Broken(told, remedy, trace=trace)
+
+
+def swallows(task: Task) -> Broken:
+    """The error to tell of a thread that goes on when it is told to end."""
+    own = _own(_frames(task.thread))
+    place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
+    told = f"{task.name} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
+    return Broken(told, SWALLOWS)
+
+
+def _frames(thread: threading.Thread | None) -> list[traceback.FrameSummary]:
+    frame = sys._current_frames().get(thread.ident or 0) if thread else None
+    frames = list(traceback.extract_stack(frame)) if frame else []
+    first = next((n for n, f in enumerate(frames) if not f.filename.startswith((_HERE, _STANDARD))), 0)
+    return frames[first:]
+
+
+def _own(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary:
+    """The innermost that is neither Python's, nor the explorer's, nor of a client with a gate."""
+    theirs = [f for f in frames if not f.filename.startswith(_HERE) and not _of_others(f.filename)]
+    return theirs[-1] if theirs else frames[-1]
+
+
+def _of_others(name: str) -> bool:
+    standard, _, package = name.partition("-packages" + os.sep)
+    return package.startswith(CLIENTS) if package else standard.startswith(_STANDARD)
+
+
+def _in_a_gate(thread: threading.Thread | None) -> bool:
+    return any(frame.filename.startswith(os.path.join(_HERE, "gates")) for frame in _frames(thread))
+
+
+def _used(thread: threading.Thread) -> float:
+    """Seconds of processor time."""
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
+    except (OSError, AttributeError):  # it has ended; a system without such clocks
+        return time.perf_counter()
+
+
+def _waits_for_a_lock(thread: threading.Thread | None) -> bool:
+    """Does it wait for a lock of its own process? Linux says so."""
+    number = getattr(thread, "native_id", 0)
+    try:
+        return "futex" in Path(f"/proc/self/task/{number}/wchan").read_text()
+    except OSError:
+        return False

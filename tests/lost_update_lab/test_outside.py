@@ -1,0 +1,150 @@
+"""What a worker uses outside of the servers, and what hangs: noticed, told with its cause, and never a verdict."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, SWALLOWS, Elsewhere
+from lost_update_lab.runs import hang
+from lost_update_lab.runs.found import Result
+from tests.lost_update_lab.bank import Bank, locked_by
+
+Explore = Callable[..., Result]
+_mutex = threading.Lock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of_a_library(bank: Bank) -> Any:
+    return FileLock("x.lock")
+
+
+@contextmanager
+def of_a_file(bank: Bank) -> Iterator[None]:
+    with open("x.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def of_a_folder(bank: Bank) -> Iterator[None]:
+    while True:
+        try:
+            os.mkdir("x.lock")
+            break
+        except FileExistsError:
+            time.sleep(1)
+    yield
+    os.rmdir("x.lock")
+
+
+@contextmanager
+def of_another_server(bank: Bank) -> Iterator[None]:
+    with socket.create_connection(("127.0.0.1", 9)):
+        yield
+
+
+@contextmanager
+def of_this_process(bank: Bank) -> Iterator[None]:
+    with _mutex:
+        yield
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("lock", "told"),
+    [
+        (of_a_library, "x.lock"),
+        (of_a_file, "it opens the file x.lock for writing"),
+        (of_a_folder, "it changes (os.mkdir) the file x.lock"),
+        (of_another_server, "it talks to 127.0.0.1:9"),
+        (of_this_process, "it waits for a lock inside of this process (test_outside.py, line "),
+    ],
+)
+def test_what_workers_do_not_share_is_no_verdict(
+    lock: Callable[[Bank], Any], told: str, explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hang, "STANDS_WITHIN", 1.0)
+    with pytest.raises(Elsewhere) as error:
+        explore(locked_by(lock))
+    assert told in str(error.value)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_that_is_only_read_or_logged_to_is_no_lock(explore: Explore) -> None:
+    Path("settings").write_text("1")
+    log = logging.getLogger(__name__)
+    handler = logging.FileHandler("log", delay=True)
+    log.addHandler(handler)
+
+    def reads(bank: Bank, amount: int) -> str:
+        log.warning(Path("settings").read_text())
+        with open(os.devnull, "w") as nothing:
+            nothing.write("x")
+        return "ok"
+
+    try:
+        assert explore(reads).cause == ""
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+def test_who_hangs_is_told_with_its_traceback(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hang, "STANDS_WITHIN", 1.0)
+
+    def hangs(bank: Bank, amount: int) -> str:
+        ours, _theirs = socket.socketpair()
+        ours.recv(1)
+        return "ok"
+
+    result = explore(hangs)
+    assert "A waits in something that the explorer does not see: test_outside.py" in result.cause
+    assert "ours.recv(1)" in result.trace
+    assert result.remedy != GATE_IT  # there is no client
+
+
+def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) -> None:
+    until, over = time.monotonic() + 20, list[bool]()
+
+    def busy(bank: Bank, amount: int) -> str:
+        while not over:
+            sum(range(1000))
+        return "ok"
+
+    result = explore(busy, budget=2)
+    over.append(True)
+    assert result.remedy == MORE_TIME
+    assert time.monotonic() < until
+
+
+def test_who_swallows_its_end_is_told_in_a_line(explore: Explore, caplog: pytest.LogCaptureFixture) -> None:
+    def swallows(bank: Bank, amount: int) -> str:
+        while True:
+            try:
+                if bank.redis.set("lock", "x", nx=True):
+                    return "ok"
+                time.sleep(1)
+            except BaseException:
+                logging.getLogger(__name__).exception("not yet")
+
+    result = explore(swallows)
+    assert "catches BaseException and goes on (test_outside.py, line " in result.cause
+    assert result.remedy == SWALLOWS
+    assert caplog.text == ""
