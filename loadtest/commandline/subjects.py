@@ -43,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def add_output(parser: ArgumentParser) -> None:
-    """Add --output; who takes it asks `writable` before the work begins."""
+    """Add --output. A command that takes it calls `writable` before the work begins."""
     parser.add_argument(
         "--output", type=Path, default=Path("report"), metavar="DIR", help="where the results go (report/)"
     )

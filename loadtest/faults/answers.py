@@ -1,4 +1,4 @@
-"""What the workers' journals say against a cell: it decides nothing if the judge was late, or if nobody was asked."""
+"""Doubts from the workers' journals: a cell decides nothing if the judge was late, or if no other worker was served."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from loadtest.verdict.evidence import Doubt
 
 
 def overdue(calls: Iterable[Call]) -> list[Doubt]:
-    """Return a doubt for each worker that had to leave without a write: the judge let it on too late."""
+    """Return a doubt for each worker that left without a write because the judge released it too late."""
     told = "{0.worker} stood inside for as long as its lease, because of us ({0.error})"
     late = (each for each in calls if each.error.startswith(Overdue.__name__))
     return [Doubt(told.format(each), "run it again on a quieter machine") for each in late]
 
 
 def unserved(calls: Iterable[Call], before: Collection[str], inside: Collection[str]) -> list[Doubt]:
-    """Return a doubt if since the hazard (without the keys `before`) nobody had a yes or a no but the workers that had
-    been `inside`: what the crowd was told earlier shows nothing of the hazard."""
+    """Return a doubt if, since the hazard (without the keys `before`), only the workers that had been `inside` got a
+    yes or a no. The crowd's earlier answers show nothing about the hazard."""
     others = (each for each in calls if each.key not in before and each.worker not in inside)
     if any(each.outcome is not Outcome.INFO for each in others):
         return []

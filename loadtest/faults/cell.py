@@ -1,4 +1,4 @@
-"""One cell of the matrix: one strategy against one hazard, as callers of a trial (loadtest/trials/trial.py)."""
+"""One cell of the matrix: one strategy against one hazard, as the callers of a trial (loadtest/trials/trial.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
 
-#: where a cell that is run again leaves its results: those of the whole matrix stay
+#: where a repeated cell leaves its results, so that the whole matrix's stay
 AGAIN = "report/again"
 #: processes that want a core, for each core there is; the matrix by itself makes two or three
 STARVED = 8
@@ -69,7 +69,7 @@ class Cell:
         return "python manage.py faults " + shlex.join(words)
 
     def lacks(self) -> tuple[str, str] | None:
-        """Return (reason, remedy) when it is not run: a server is missing, or the hazard cannot touch it."""
+        """Return (reason, remedy) if the cell cannot run: no server, or the hazard cannot touch the strategy."""
         adversary = self.hazard()
         if lacking := missing(self.strategy, self.store, private=True) or (
             adversary.missing() if self.strikes else None
@@ -107,14 +107,14 @@ class Cell:
 
 @dataclass
 class Callers:
-    """Who posts, and what happens to them."""
+    """The workers of the cell, and the hazard that strikes them."""
 
     cell: Cell
     adversary: Adversary
     site: Site
     pool: Pool
     folder: Path
-    #: does nobody wait for this cell any more?
+    #: has this cell left its event, so that no other cell waits for it?
     left: bool = False
 
     def __call__(self, trial: Trial, book: Book) -> Witness:
@@ -172,7 +172,7 @@ class Callers:
 
 
 def as_stated(stall: Stall, trial: Trial) -> bool:
-    """Is it what the strategy's page tells of: under contention alone, which it does not claim to withstand?"""
+    """Is this the stall that the strategy's page describes: under contention alone, which it does not claim?"""
     return stall.sentence == STUCK and str(Hazard.CONTENTION) not in trial.withstands
 
 
@@ -183,14 +183,14 @@ def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
 
 
 def weighed(stall: Stall | None, trial: Trial) -> tuple[Stall | None, tuple[Doubt, ...]]:
-    """Return the stall, or the doubt about it: on a machine that is too busy every deadline passes."""
+    """Return the stall, or a doubt about it: on an overloaded machine every deadline passes."""
     if stall is None or as_stated(stall, trial) or not (why := starved()):
         return stall, ()
     return None, (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),)
 
 
 def starved() -> str:
-    """Return why a deadline that passed says nothing here; "" if the machine was not that busy."""
+    """Return why a missed deadline proves nothing here; "" if the machine was not overloaded."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return f"the load is {load:.0f} on {cores} cores" if load > STARVED * cores else ""
 

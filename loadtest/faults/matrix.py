@@ -1,5 +1,5 @@
 """The whole matrix. The cells of one event together, several events at a time, those that strike shared servers alone;
-the controls and what lasts longest first. Who needs the control of its hazard waits for it."""
+the controls and the longest first. A cell that needs its hazard's control waits for it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Matrix:
     _due: dict[tuple[str, str], Event] = field(default_factory=dict)
 
     def run(self) -> Iterator[dict[str, Any]]:
-        """Yield the object of each cell as it comes."""
+        """Yield the JSON object of each cell as it comes."""
         cells = self.plan.cells()
         first = [each for each in cells if each.strategy == CONTROL]
         rest = [each for each in cells if each.strategy != CONTROL]

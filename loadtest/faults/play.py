@@ -1,4 +1,4 @@
-"""Playing cells: those that one event strikes together, each until its hazard fired or the bound is reached."""
+"""Run the cells that one event strikes together; repeat each until its hazard has fired, up to a bound."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def play(
 
 
 def again(tries: Tries) -> bool:
-    """Is it to be run again? What lost money has done so. But a deadline also passes on a machine that stands still:
-    against a claim that has to happen twice, before the hazard fired as often as in what decides nothing."""
+    """Does the cell need another try? A loss counts at once. A missed deadline may be the machine's fault: against a
+    claim it must be missed twice; before the hazard fired, it is retried like any try that decides nothing."""
     last = tries[-1]
     late = last.word in (Word.STALLED, Word.REFUSED)
     fired = last.witness is not None and bool(last.witness.fired)
     stall = last.witness.stall if late and last.witness else None
     if stall and as_stated(stall, last.trial):
-        return False  # the hazard finds nobody inside, however often it comes
+        return False  # the hazard finds no worker inside, however often it is tried
     doubted = any(each.own for each in last.verdict.doubts)  # the control was tried again itself
     if doubted or (late and not fired):
         return len(tries) < ATTEMPTS
@@ -87,7 +87,7 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
                 return run(cell.trial(), callers, control)
             finally:
                 callers.leave()  # also if its book could not be opened: the others need not wait
-    except Exception as error:  # noqa: BLE001  (nobody thought of it: it decides nothing)
+    except Exception as error:  # noqa: BLE001  (unforeseen: it decides nothing)
         return _broken(cell, error)
     finally:
         connections.close_all()

@@ -7,7 +7,7 @@ import sys
 from loadtest.faults.hazards import HAZARDS
 from locks.hazards import Hazard
 
-#: the one that nobody does
+#: the hazard that needs no adversary
 CONTENTION = "nothing fails: several workers want the same account at once."
 
 

@@ -1,6 +1,6 @@
-"""withdrawals: what the workers of a cell do whose strategy asks its server for those alone who take something.
+"""withdrawals: the workload of a cell whose strategy asks its server for withdrawals only.
 
-Law: what was acknowledged is in the balance. There is enough for everybody: nobody is turned away who is in the right.
+Law: every acknowledged withdrawal is in the balance. The balances are large enough for every withdrawal.
 """
 
 from __future__ import annotations

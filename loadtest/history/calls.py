@@ -75,7 +75,7 @@ class History:
         }
 
     def answers(self, before: Collection[str] = (), *, busy_is_an_answer: bool = False) -> Answers:
-        """Return what was told to those who got an answer, without the keys `before`."""
+        """Return the answers that clients got, without those of the keys `before`."""
         told: Counter[str] = Counter()
         for call in self.postings:
             if call.answered and call.key not in before:
@@ -84,7 +84,7 @@ class History:
         return Answers(**told)
 
     def errors(self) -> dict[str, int]:
-        """Return what the clients were told, most frequent first, with how often."""
+        """Return error → how often clients saw it, most frequent first."""
         seen = Counter(call.error for call in self.calls if call.error)
         return dict(seen.most_common(ERRORS_KEPT))
 
@@ -147,7 +147,7 @@ def _calls(events: Iterable[dict[str, Any]]) -> Iterator[Call]:
             begun[event["key"]] = event
         else:
             yield _call(begun.pop(event["key"]), event)
-    for invoked in begun.values():  # nobody lived to see the answer: it may come at any time
+    for invoked in begun.values():  # its client died before the answer, which may come at any time
         yield _call(invoked, {"event": Outcome.INFO, "at": float("inf")})
 
 

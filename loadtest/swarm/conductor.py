@@ -116,7 +116,7 @@ class Conductor:
             gevent.spawn_later(self.run_time + patience, self._finish, options.opened_book)
 
     def _look(self, seconds: float) -> None:
-        """The balance as somebody sees it who looks after a fixed time, as the article did."""
+        """Look at the balance after a fixed time, as the article did."""
         try:
             balance = self.bank.balance(self.environment.parsed_options.opened_book)
         except BankError as error:

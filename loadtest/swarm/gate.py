@@ -1,4 +1,4 @@
-"""The barrier, as each process of users knows it: nobody posts before the master's word, then all at once."""
+"""The start barrier in each process of users: no user posts before the master's message, then all do at once."""
 
 from __future__ import annotations
 

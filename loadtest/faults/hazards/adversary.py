@@ -27,11 +27,12 @@ PARTY_ENTERS = 6.0
 
 
 class Adversary(ABC):
-    """One thing that goes wrong. An object lives for the cells that one event strikes: one, or a `party`."""
+    """Does one hazard to real processes and servers. An object lives for the cells that one event strikes: one, or a
+    `party`."""
 
     #: the name in commands, JSON and the matrix
     slug: ClassVar[str]
-    #: the claim that it puts to the test
+    #: the hazard, as claims name it
     word: ClassVar[Hazard]
     #: how many cells at most one event strikes together
     party: ClassVar[int] = 1
@@ -54,7 +55,7 @@ class Adversary(ABC):
         self.occasion = Occasion(cells)
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        """Return why it cannot touch `strategy` with its balances on `store`, or None if it can."""
+        """Return why the hazard cannot touch `strategy` with its balances on `store`; None if it can."""
         return dependencies.no_valkey(strategy, store) if self.own_valkey else None
 
     def lease_of(self, strategy: str) -> float:
@@ -66,7 +67,7 @@ class Adversary(ABC):
         return self.settings
 
     def missing(self) -> tuple[str, str] | None:
-        """Return (reason, remedy) when this machine has not what it needs, else None."""
+        """Return (reason, remedy) if this machine lacks what the hazard needs, else None."""
         return None
 
     @contextmanager
@@ -76,7 +77,7 @@ class Adversary(ABC):
 
     @abstractmethod
     def strike(self, scene: Scene) -> None:
-        """Do it to real processes and servers, and say by `scene.prove` what was seen of it."""
+        """Do the hazard, and record the proof with `scene.prove`."""
 
 
 class Party(Adversary):

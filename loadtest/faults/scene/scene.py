@@ -55,11 +55,11 @@ class Scene(Record):
     withdraws: bool = False
     stall: Stall | None = None
     deadline: float = PATIENCE
-    #: how many leases may end, one after the other, before everybody must get on
+    #: how many leases may end, one after the other, before every worker must make progress
     leases: int = 2
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
-    #: who stood between read and write
+    #: workers that stood between read and write
     inside: set[str] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
     #: keys of the calls that were answered before the hazard
@@ -101,7 +101,7 @@ class Scene(Record):
         return worker
 
     def crowd(self, postings: int = POSTINGS) -> None:
-        """Everybody wants the account at once; nothing goes wrong but that."""
+        """Let all workers want the account at once; nothing else goes wrong."""
         with self.pool.turn:  # this needs the processor; what comes later mostly waits
             while len(self.rivals) < CROWD:
                 self.rivals.append(self.hire())
@@ -190,7 +190,7 @@ class Scene(Record):
             worker.tells("go", *(() if limit is None else (limit,)))
 
     def settle(self) -> None:
-        """Everybody who lives has until the deadline; then they are ended."""
+        """Give every live worker until the deadline; then end them."""
         begin = time.monotonic()
         until = begin + self.enough
         late = [each for each in self.workers if each.busy and not each.finishes(until)]
@@ -214,7 +214,7 @@ class Scene(Record):
         return sight.keys(self.site, str(self.book.pk), balances)
 
     def held(self, worker: Worker) -> str:
-        """Return what the worker is seen to hold."""
+        """Return what the servers show that the worker holds."""
         return sight.held(self.site, str(self.book.pk), (worker.inside or {}).get("session"))
 
     def deadlocks(self) -> int:
@@ -227,7 +227,7 @@ class Scene(Record):
         return max([self.lease, *(min(each, LONGEST_LEASE) for each in seen)])
 
     def standstill(self) -> Stall | None:
-        """Return the longest time since the hazard in which somebody who lives waited and nobody was served."""
+        """Return the longest time since the hazard in which a live worker waited and none was served."""
         since = (each for each in history.read(self.folder).calls if each.key not in self.before)
         calls = [each for each in since if each.answered or each.worker in self.waiting]
         return longest_stall(calls, 0.0, self.settled if self.waiting else None)

@@ -1,4 +1,4 @@
-"""What hazards ask a worker to do beyond posting, by ("call", name, …)."""
+"""What hazards order a worker to do besides posting: ("call", name, …)."""
 
 from __future__ import annotations
 

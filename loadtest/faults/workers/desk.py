@@ -1,4 +1,4 @@
-"""What a worker works with: its book, its journal, its pipe to the judge; and how it stands between read and write."""
+"""A worker's desk: its book, its journal, its pipe to the judge, and how it waits between read and write."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Legs = tuple[tuple[str, int], ...]
 
 
 class Overdue(BaseException):
-    """Whoever stood inside was let on when its lease may have been over. No `except Exception` of a strategy or of a
-    stranger's lock goes on in its place."""
+    """The judge released the worker when its lease may have ended. A BaseException, so that no `except Exception` of a
+    strategy or of a stranger's lock catches it."""
 
 
 class Desk:
