@@ -18,6 +18,7 @@ from lost_update_lab.replay.schedule_id import Diverged, decode
 from lost_update_lab.replay.shrink import again, confirmed, shrink
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.found import Result as Searched
+from lost_update_lab.scenarios import modules
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
 from lost_update_lab.scenarios.isolation import Isolated
@@ -52,6 +53,8 @@ class Opened:
     left_out: Names = field(default_factory=frozenset)
     #: the tables that the operations change, one after the other
     touched: frozenset[str] = frozenset()
+    #: globals of the user's modules that are not the same after each schedule
+    remembered: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> Bounds:
@@ -140,6 +143,7 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str 
             if differ := volatile(serial, opened.left_out):
                 opened.left_out = frozenset({*opened.left_out, *differ})
                 continue
+            opened.remembered = tuple(serial.remembered)
             opened.touched = frozenset(table.title for table in system.postgres.changed())
             examine(serial)
             if not opened.scenario.invariants:
@@ -208,16 +212,18 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
     serial.run(order)  # clients connect, caches are filled
-    first, one = serial.run(order), _rows(system)
+    first, one, held = serial.run(order), _rows(system), modules.state()
     second, other = serial.run(order), _rows(system)
+    serial.remembered = modules.changed(held, modules.state())
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
         before, after = next(pair for pair in pairs if pair[0] != pair[1])
+        names = ", ".join(serial.remembered) or "a global of a module, a file, a cache"
         raise Mistake(
             "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
-            f"{before!r} and then {after!r}. Something outside of the servers survives: a global of a module, a file, "
-            "a cache. Let the operations make it anew each time"
+            f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
+            "Let the operations make it anew each time"
         )
     return set(_different(one, other)) - set(known)
 

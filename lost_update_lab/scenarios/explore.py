@@ -179,6 +179,9 @@ def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Ite
 
 
 def _notes(opened: Opened) -> Iterator[str]:
+    if opened.remembered:
+        held = ", ".join(opened.remembered)
+        yield f"{held} is not the same after each schedule: a worker stands for a process that has just begun"
     names = ", ".join(
         sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
     )

@@ -89,6 +89,8 @@ class SerialOrders:
         self.operations = [len(each.operations) for each in system.scenario.workers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
         self.closed = False
+        #: globals of modules that a second run of the same order has changed (modules.py)
+        self.remembered: list[str] = []
 
     def close(self) -> None:
         """Run all that may be asked for."""
