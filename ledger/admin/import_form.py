@@ -15,6 +15,7 @@ from unfold.widgets import (
 
 from ledger.imports.samples import sample_files
 from ledger.imports.upload import Upload
+from ledger.imports.ways import Way, fitting
 from ledger.models import Book
 from ledger.posting import NotConfigured
 from ledger.stores import STORES, store_of
@@ -22,6 +23,8 @@ from ledger.strategies import CARD, known
 
 RECENT_BOOKS = 50
 MAX_WORKERS = 16
+#: of a fresh book for a set-based import, where nobody chose one
+SHARING = "select-for-update"
 
 
 class FilesInput(forms.ClearableFileInput):
@@ -80,6 +83,16 @@ class ImportForm(forms.Form):
         widget=UnfoldAdminSelectWidget,
         help_text="Protects the accounts of a new book.",
     )
+    way = forms.ChoiceField(
+        label="Way",
+        choices=[
+            (Way.LINE_BY_LINE, "Line by line, under the book's strategy"),
+            (Way.SET_BASED, "Set-based: many lines in one transaction"),
+        ],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Set-based locks the accounts once for up to 10,000 lines and writes them as one stream.",
+    )
     workers = number("Parallel workers", 4, 1, MAX_WORKERS, "How many chunks are worked on at the same time.")
     scan = switch(
         "Scheduled scan", "Charges the busiest accounts every 2 seconds during the import.", initial=True
@@ -105,6 +118,10 @@ class ImportForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
+        cleaned["way"] = cleaned.get("way") or Way.LINE_BY_LINE
+        chosen = cleaned.get("book") or cleaned.get("strategy") or "strategy" not in self.fields
+        if cleaned["way"] == Way.SET_BASED and not chosen:
+            cleaned["strategy"] = SHARING
         cleaned["uploads"] = cleaned.get("files") or []
         if "samples" in self.data:
             cleaned["uploads"] = [Upload(name, content) for name, content in sample_files().items()]
@@ -114,6 +131,7 @@ class ImportForm(forms.Form):
             self.add_error("strategy", "Choose a strategy for the new book.")
         elif "strategy" in self.fields and not cleaned.get("book"):
             self._fits(cleaned["strategy"], cleaned.get("store"))
+            self._fits_the_way(cleaned["way"], cleaned["strategy"])
         return cleaned
 
     def _fits(self, strategy: str, store: str | None) -> None:
@@ -121,6 +139,11 @@ class ImportForm(forms.Form):
         stores = known()[strategy].stores
         if store and store not in stores:
             self.add_error("store", f"{strategy} stores accounts on {' or '.join(stores)}: choose that here.")
+
+    def _fits_the_way(self, way: str, strategy: str) -> None:
+        if way == Way.SET_BASED and strategy not in fitting():
+            told = f"a set-based import locks rows, and that does not keep {strategy} out: choose one of "
+            self.add_error("strategy", told + ", ".join(fitting()))
 
     def book_settings(self) -> dict[str, Any]:
         """Return the fresh book's settings, in seconds."""

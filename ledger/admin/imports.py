@@ -30,7 +30,7 @@ PROBLEMS_SHOWN = 50
 
 @admin.register(ImportRun)
 class ImportRunAdmin(ReadOnlyAdmin):
-    list_display = ("__str__", "strategy", "files", "workers", "started_by", "created", "finished")
+    list_display = ("__str__", "strategy", "way", "files", "workers", "started_by", "created", "finished")
     list_filter = ("book__strategy",)
     list_select_related = ("book", "started_by")
 
@@ -92,6 +92,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
             book,
             chosen["uploads"],
             workers=chosen["workers"],
+            way=chosen["way"],
             all_or_nothing=chosen["all_or_nothing"],
             scan=chosen["scan"],
             user=request.user,

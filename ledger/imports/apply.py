@@ -1,4 +1,5 @@
-"""Working off a chunk: each line through the book's strategy, once for its key, with what came of it."""
+"""Working off a chunk, line by line through the book's strategy or set-based: each line once for its key, with what
+came of it."""
 
 from __future__ import annotations
 
@@ -6,15 +7,15 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from ledger.books import KeyReused, post
 from ledger.imports.chunks import claimed, kept, renew
+from ledger.imports.ways import post_set_based
 from ledger.models import ImportChunk, ImportLine
 from ledger.posting import BIGINT, Busy, Line, Posting, Refused, worker
 from ledger.reconcile.rows import account_of
@@ -23,6 +24,14 @@ log = logging.getLogger(__name__)
 State = ImportLine.State
 #: a line that finds its account busy, or gets an error, is tried this often, then left to "try again"
 MAX_ATTEMPTS = 5
+#: one statement for thousands of lines: bulk_update writes a CASE for each of them and each field
+POSTED = """
+UPDATE ledger_importline AS line SET state = 'posted', problem = p.problem, attempts = p.attempts, doubt = p.doubt,
+    entry = p.entry, worker = p.worker, started = p.started, ended = p.ended
+FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::bool[], %s::uuid[], %s::text[], %s::timestamptz[],
+    %s::timestamptz[]) AS p (id, problem, attempts, doubt, entry, worker, started, ended)
+WHERE line.id = p.id AND line.state <> 'posted'
+"""
 REPORT_EVERY = 0.5  # seconds
 RESULT_FIELDS = ("state", "problem", "attempts", "doubt", "entry", "worker", "started", "ended")
 IN_DOUBT = "an earlier request may yet be applied; the last answer was: "
@@ -31,11 +40,12 @@ IN_DOUBT = "an earlier request may yet be applied; the last answer was: "
 def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
     """Post the chunk's waiting lines. True: some still wait (busy accounts, `stop`, or the lease was lost)."""
     lines = list(chunk.lines.filter(state=State.WAITING).order_by("number"))
-    if chunk.batch.posting_key:
+    if chunk.batch.posting_key or chunk.batch.set_based:
         with kept(chunk):
-            _post_together(chunk, lines)
-            report(chunk, lines)
-        return any(line.state == State.WAITING for line in lines)
+            answered = _post_together(chunk, lines) if chunk.batch.posting_key else _post_set(chunk, lines)
+            if answered:
+                report(chunk, lines)
+                return any(line.state == State.WAITING for line in lines)
     tried: list[ImportLine] = []
     reported = time.monotonic()
     for line in lines:
@@ -52,35 +62,72 @@ def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
     return any(line.state == State.WAITING for line in lines)
 
 
-def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> None:
+def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
     """All or nothing: the file is one posting, with the sum of its lines for each account.
 
     The strategy applies a posting whole or not at all, so no crash and no refusal leaves half a file. Without lines
     nothing is posted: a worker that was killed had reported them all, and the file's key must stay free.
     """
-    if not lines:
-        return
-    sums: dict[str, int] = defaultdict(int)
-    for line in lines:
-        sums[line.account] += line.amount or 0
-    _post(chunk, lines, chunk.batch.posting_key, dict(sums))
+    if lines:
+        sums: dict[str, int] = defaultdict(int)
+        for line in lines:
+            sums[line.account] += line.amount or 0
+        _post(chunk, lines, chunk.batch.posting_key, dict(sums))
+    return True
+
+
+def _post_set(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
+    """Post the lines in one transaction. False: one of them is refused, so that none is posted, and each has to be
+    asked for by itself to learn which. Under all or nothing that is the answer to all of them."""
+    refused: list[Refused | KeyReused] = []
+
+    def ask() -> Callable[[ImportLine], UUID | None]:
+        try:
+            entries = post_set_based(chunk.batch.book, lines)
+        except (Refused, KeyReused) as error:
+            refused.append(error)
+            raise Refused(f"all or nothing: {error}") from error
+        return lambda line: entries[line.key].pk
+
+    began = [(line.attempts, line.doubt) for line in lines]
+    _answer(chunk, lines, f"{len(lines)} lines", ask)
+    if not refused or chunk.batch.run.all_or_nothing:
+        return True
+    for line, (attempts, doubt) in zip(lines, began, strict=True):
+        line.state, line.problem, line.attempts, line.doubt = State.WAITING, "", attempts, doubt
+    return False
 
 
 def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[str, int]) -> None:
-    """Ask the ledger for one posting, and write on each of `lines` what came of it.
+    """Ask the ledger for one posting, and write on each of `lines` what came of it."""
+
+    def ask() -> Callable[[ImportLine], UUID | None]:
+        if any(abs(amount) > BIGINT for amount in amounts.values()):
+            raise Refused("the sum of an account's lines leaves the range of BIGINT")
+        done = post(chunk.batch.book, Posting(key, tuple(Line(*each) for each in amounts.items())))
+        entries = {account_of(entry.account): entry.entry for entry in done.entries}
+        return lambda line: entries.get(line.account)
+
+    _answer(chunk, lines, key, ask)
+
+
+def _answer(
+    chunk: ImportChunk,
+    lines: list[ImportLine],
+    key: str,
+    ask: Callable[[], Callable[[ImportLine], UUID | None]],
+) -> None:
+    """`ask` for the lines, and write on each of them what came of it. `ask` returns where a line's entry is.
 
     "Refused" and "busy" say that this request is certainly not applied. Of a line in doubt (an earlier request for it
     was never answered, and may still be on its way) they leave it unknown. But a key that is another posting's can
     never become this one's.
     """
-    asked: dict[str, Any] = {"started": timezone.now(), "worker": worker()}
-    entries: dict[str, UUID] = {}
+    started, me = timezone.now(), worker()
+    entry_of: Callable[[ImportLine], UUID | None] = lambda _: None  # noqa: E731
     state, problem, certain = State.POSTED, "", False
     try:
-        if any(abs(amount) > BIGINT for amount in amounts.values()):
-            raise Refused("the sum of an account's lines leaves the range of BIGINT")
-        done = post(chunk.batch.book, Posting(key, tuple(Line(*each) for each in amounts.items())))
-        entries = {account_of(entry.account): entry.entry for entry in done.entries}
+        entry_of = ask()
     except KeyReused as error:
         state, problem, certain = State.REFUSED, str(error), True
     except Refused as error:
@@ -97,8 +144,8 @@ def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[s
         line.doubt |= state == State.UNKNOWN
         line.state = State.WAITING if again else State.UNKNOWN if doubted else state
         line.problem = (f"{IN_DOUBT}{problem}" if doubted else problem).replace("\0", "")[:300]
-        line.entry, line.ended = entries.get(line.account), timezone.now()
-        line.started, line.worker = asked["started"], asked["worker"]
+        line.entry, line.ended = entry_of(line), timezone.now()
+        line.started, line.worker = started, me
 
 
 def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
@@ -111,9 +158,18 @@ def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
     posted = [line for line in lines if line.state == State.POSTED]
     others = [line for line in lines if line.state != State.POSTED]
     if posted:
-        ImportLine.objects.exclude(state=State.POSTED).bulk_update(posted, RESULT_FIELDS, batch_size=500)
+        _note_posted(posted)
     if others:
         with transaction.atomic():
             if claimed(chunk):
                 mine = ImportLine.objects.filter(state=State.WAITING)
                 mine.bulk_update(others, RESULT_FIELDS, batch_size=500)
+
+
+def _note_posted(lines: list[ImportLine]) -> None:
+    rows = [
+        (each.pk, each.problem, each.attempts, each.doubt, each.entry, each.worker, each.started, each.ended)
+        for each in lines
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(POSTED, [list(column) for column in zip(*rows, strict=True)])

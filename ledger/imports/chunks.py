@@ -52,7 +52,7 @@ def claim(run_id: int, lane: int) -> ImportChunk | None:
         )
         if held.exists():
             return None
-        free = open_chunks(run_id, lane).select_related("batch__book")
+        free = open_chunks(run_id, lane).select_related("batch__book", "batch__run")
         chunk = free.select_for_update(skip_locked=True, of=("self",)).first()
         if chunk is None:
             return None

@@ -24,7 +24,8 @@ def try_again(run: ImportRun) -> int:
         ).exclude(pk=OuterRef("pk"))
         retriable = ImportLine.objects.filter(state__in=ImportLine.RETRIABLE)
         lost = retriable.filter(Exists(owner), batch=OuterRef("batch"))
-        lines = retriable.filter(~Exists(owner), Q(batch__posting_key="") | ~Exists(lost), batch__run=run)
+        whole = Q(batch__run__all_or_nothing=True, batch__kind=ImportBatch.Kind.FILE)
+        lines = retriable.filter(~Exists(owner), ~whole | ~Exists(lost), batch__run=run)
         chosen = list(lines.values_list("pk", "chunk", "batch"))
         ids, in_chunks, in_batches = (
             (set(each) for each in zip(*chosen, strict=True)) if chosen else ((),) * 3

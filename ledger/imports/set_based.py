@@ -1,7 +1,7 @@
 """Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
-For programs that load in bulk; side_by_side.py does it by several sessions at once. A file that is uploaded goes line
-by line instead (apply.py): each line by its book's strategy, under a key and with an outcome of its own.
+One of the two ways to import a file (ways.py); the other is line by line, by the book's strategy (apply.py). Programs
+that load in bulk call it themselves, or side_by_side.py, which does it by several sessions at once.
 
     SELECT accounts FOR UPDATE; are keys known?; draw numbers
     COPY entries (balances run along here); UPDATE accounts; COMMIT

@@ -16,6 +16,7 @@ from ledger.books import open_book
 from ledger.imports.csvfile import UNSEEN, Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
+from ledger.imports.ways import SET_BASED_LINES, Way, check
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
 from ledger.stores import store_of
 
@@ -70,15 +71,18 @@ def start_import(
     uploads: Iterable[Upload],
     *,
     workers: int = 4,
+    way: str = Way.LINE_BY_LINE,
     all_or_nothing: bool = False,
     scan: bool = True,
     user: Any = None,
 ) -> ImportRun:
-    """Store the files' lines and put the run's jobs into the queue: all of it or nothing."""
+    """Store the files' lines and put the run's jobs into the queue: all of it or nothing. Raises ValueError when the
+    book does not take this way."""
+    check(way, book)
     with transaction.atomic():
         Book.objects.select_for_update().get(pk=book.pk)  # one upload at a time: a line's key has one owner
         run = ImportRun.objects.create(
-            book=book, workers=workers, all_or_nothing=all_or_nothing, scan=scan, started_by=user
+            book=book, workers=workers, way=way, all_or_nothing=all_or_nothing, scan=scan, started_by=user
         )
         accounts = {row.number for row in store_of(book).whole_accounts()}
         for upload in uploads:
@@ -111,7 +115,7 @@ def _store(run: ImportRun, upload: Upload, accounts: set[str]) -> None:
     if batch.problem:
         batch.state = ImportBatch.State.REJECTED
         lines = [line for line in lines if not line.waits]
-    elif run.all_or_nothing:
+    elif run.all_or_nothing and not batch.set_based:
         batch.posting_key = f"import-file/{file.sha256[:40]}"
     batch.save()
     _save(batch, lines)
@@ -136,7 +140,8 @@ def _spoiled(run: ImportRun, lines: list[Line]) -> str:
 def _save(batch: ImportBatch, lines: list[Line]) -> None:
     """Store the lines; those that wait are dealt out to chunks."""
     waiting = [line for line in lines if line.waits]
-    size = len(waiting) if batch.posting_key else settings.IMPORT_CHUNK_LINES
+    usual = SET_BASED_LINES if batch.set_based else settings.IMPORT_CHUNK_LINES
+    size = len(waiting) if batch.run.all_or_nothing else usual
     starts = range(0, len(waiting), max(size, 1))
     chunks = ImportChunk.objects.bulk_create(
         ImportChunk(batch=batch, number=number) for number, _ in enumerate(starts, start=1)

@@ -32,8 +32,15 @@ class ImportFile(models.Model):
 class ImportRun(models.Model):
     """One press of "Import concurrently": several files into one book by `workers` parallel workers."""
 
+    class Way(models.TextChoices):
+        LINE_BY_LINE = "line-by-line", "line by line, under the strategy"
+        SET_BASED = "set-based", "set-based"
+
     book = models.ForeignKey(Book, on_delete=models.PROTECT, related_name="import_runs")
     workers = models.PositiveSmallIntegerField(default=4, help_text="chunks worked on at the same time")
+    way = models.CharField(
+        max_length=12, choices=Way, default=Way.LINE_BY_LINE, help_text="how lines are posted"
+    )
     all_or_nothing = models.BooleanField(default=False, help_text="a file with one bad line posts nothing")
     scan = models.BooleanField(
         default=True, help_text="the scheduled scan charges the same accounts meanwhile"
@@ -105,6 +112,11 @@ class ImportBatch(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def set_based(self) -> bool:
+        """Are its chunks one transaction each? The scheduled scan's lines always go through the strategy."""
+        return self.kind == self.Kind.FILE and self.run.way == ImportRun.Way.SET_BASED
 
 
 class ImportChunk(models.Model):

@@ -64,6 +64,7 @@ class AtomicUpdate(SqlStrategy):
     """Add in the database, and write the entry in the same statement (PostgreSQL 18) or transaction."""
 
     slug = "atomic-update"
+    row_lock_excludes = True
     title = "UPDATE balance = balance + amount"
     source = "Django manual, F() expressions (F4)"
     guarantees = "no lost update: the database adds, on a locked row"

@@ -112,6 +112,9 @@ class Strategy(ABC):
     talks_by: ClassVar[str] = ""
     #: the claim; the lab measures it
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
+    #: an account is one row, and whoever holds its lock keeps this strategy's writers out: a set-based import can
+    #: post to its books. Never inherited (ledger/imports/ways.py): a strategy that builds on another says it anew
+    row_lock_excludes: ClassVar[bool] = False
     #: where it can keep a balance
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 

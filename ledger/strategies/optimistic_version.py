@@ -33,6 +33,7 @@ class OptimisticVersion(SqlStrategy):
     """Compare the version in the UPDATE itself, and retry with jitter."""
 
     slug = "optimistic-version"
+    row_lock_excludes = True
     title = "Optimistic version column"
     source = "A6: the optimistic lock; Kung and Robinson 1981 (F9)"
     guarantees = "no lost update: a write on a stale read changes no row"

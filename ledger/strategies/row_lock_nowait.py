@@ -28,6 +28,7 @@ class RowLockNowait(SelectForUpdate):
     """`select-for-update` that never waits in the database."""
 
     slug = "row-lock-nowait"
+    row_lock_excludes = True
     title = "SELECT … FOR UPDATE NOWAIT, with retries"
     source = "PostgreSQL manual, NOWAIT (F3)"
     guarantees = "no lost update, and no session that queues in the database"

@@ -32,6 +32,7 @@ class SelectForUpdate(SqlStrategy):
     """Lock the rows inside the transaction that writes them."""
 
     slug = "select-for-update"
+    row_lock_excludes = True
     title = "SELECT … FOR UPDATE"
     source = "A4: the pessimistic lock; PostgreSQL manual, explicit locking (F3)"
     guarantees = "no lost update; the lock ends with its transaction, whoever dies"

@@ -45,6 +45,7 @@ class SelectForUpdateFunction(SqlStrategy):
     """One call of a function that locks, reads, checks, writes."""
 
     slug = "select-for-update-function"
+    row_lock_excludes = True
     title = "SELECT … FOR UPDATE in a database function"
     source = "ours: A4 as one function in the database"
     guarantees = "no lost update, and no client between the lock and the commit"
