@@ -1,4 +1,4 @@
-"""The stage: gates installed, servers known, one thread kept for each worker. Runs schedules one after another."""
+"""The harness: gates installed, servers known, one thread kept for each worker. Runs schedules one after another."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
 from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
-from lost_update_lab.memo.events import player
+from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.errors import Broken, Unanswered
+from lost_update_lab.model.memoised_server import MemoisedServer, Seen
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.server_memory import Known, Seen
-from lost_update_lab.model.subject import Judgement, Subject, ending_of, told_of, words_of
-from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.system import Judgement, SystemUnderTest, ending_of, told_of, words_of
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.model.workers import Halt, State, Task, Worker
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
-from lost_update_lab.runs.in_memory_run import Composed
+from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
-from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, Hand
+from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, WorkerThread
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
@@ -50,29 +50,29 @@ _now = time.perf_counter  # the real one: workers see another
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 
 
-class Stage:
+class Harness:
     """A context manager. `servers`: real ones, used by nobody else meanwhile."""
 
     def __init__(
         self,
-        subject: Subject,
+        system: SystemUnderTest,
         servers: Sequence[Server],
         bounds: Bounds,
         gates: Sequence[Callable[[Patches], None]] = (),
     ) -> None:
-        self.subject, self.bounds, self.gates = subject, bounds, gates
+        self.system, self.bounds, self.gates = system, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until, self.runs = inf, 0
         self.keeps = False  # a search is under way, and what is there stays until its end (garbage.py)
-        #: found out before a search (poll_watch.py): does a worker look at a wall clock? The longest lease, in µs
+        #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.recording = Recording() if bounds.recorded else None
         #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
         self.learns = False
-        self._opening: dict[str, Known] = {}
+        self._opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
-        self.hands = [Hand(chr(ord("A") + index)) for index in range(bounds.workers)]
+        self.threads = [WorkerThread(chr(ord("A") + index)) for index in range(bounds.workers)]
 
     def __enter__(self) -> Self:
         look_around()
@@ -86,11 +86,11 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.patches.undo()
-        for index, hand in enumerate(self.hands):
-            hand.give(lambda index=index: self.subject.leave(index))  # type: ignore[misc]
-            hand.finish(END_WITHIN)
-            hand.give(None)
-            hand.thread.join(END_WITHIN)  # what is its own goes with it
+        for index, thread in enumerate(self.threads):
+            thread.give(lambda index=index: self.system.leave(index))  # type: ignore[misc]
+            thread.finish(END_WITHIN)
+            thread.give(None)
+            thread.thread.join(END_WITHIN)  # what is its own goes with it
 
     def run(
         self,
@@ -100,19 +100,19 @@ class Stage:
         known: Mapping[str, int] = MappingProxyType({}),
         seen: Mapping[str, Seen] = MappingProxyType({}),
         real: Collection[int] | None = None,
-        beaten: tuple[int, Callable[[World], Option]] | None = None,
+        beaten: tuple[int, Callable[[World], Transition]] | None = None,
     ) -> Run:
         """Execute one schedule. Afterwards every thread has ended its work, every session is idle.
         `known`: up to which version of its contents each server is as it was in the run before; `seen`: what it will
         hold, as far as that is known. `real`: the workers that run their real code (None: all); the others' commands
         come from the recording. Raises Unknown where it ends. `beaten`: how many decisions were taken before, and who
         says what they were."""
-        self.subject.reset({name for name, server in self.servers.items() if server.changed})
+        self.system.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
             server.begin(known.get(server.name, -1), seen.get(server.name))
             server.learns = self.learns
         if self.learns and not self._opening:
-            self._opening = {name: server.known() for name, server in self.servers.items()}
+            self._opening = {name: server.memoised() for name, server in self.servers.items()}
         workers = [self._worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose)
         run.watched, run.trace, run.learns = watched, trace, self.learns
@@ -129,12 +129,12 @@ class Stage:
                     self._end(run)
         finally:
             self.runs += 1
-            if self.runs % COLLECT_EVERY == 0 or run.cold:
+            if self.runs % COLLECT_EVERY == 0 or run.warming_up:
                 garbage.collect(keep=self.keeps)
         if run.error:
             raise run.error
-        if run.around:
-            raise Broken(run.around)
+        if run.bypassed:
+            raise Broken(run.bypassed)
         return run
 
     @contextmanager
@@ -147,12 +147,12 @@ class Stage:
         finally:
             self.recording, self.learns = recording, learns
 
-    def composed(self, choose: Chooser) -> Composed | None:
+    def in_memory_run(self, choose: Chooser) -> InMemoryRun | None:
         """A run at its beginning, of which nothing is executed. None: too little is known for that."""
         if not self._opening or not self.recording or self.recording.useless:
             return None
         workers = [self._worker(index) for index in range(self.bounds.workers)]
-        run = Composed(workers, self._opening, self.bounds, self.recording, choose)
+        run = InMemoryRun(workers, self._opening, self.bounds, self.recording, choose)
         self._know(run)
         return run.copy()
 
@@ -160,7 +160,7 @@ class Stage:
         run.until, run.looks = self.until, self.looks
         run.longest, run.recording = self.longest, self.recording
 
-    def compose_end(self, run: Composed) -> None:
+    def end_in_memory(self, run: InMemoryRun) -> None:
         """It is over. Raises Unanswered if it has to be executed to be judged."""
         run.endings = [ending_of(worker) for worker in run.workers]
         if not run.cut:
@@ -174,21 +174,21 @@ class Stage:
         found = self._judged.get(key := (run.shared(), run.stuck, endings))
         if found is None:
             contents = {name: server.contents() for name, server in run.servers.items()}
-            if isinstance(run, Composed) and not self.subject.remembers(contents):
+            if isinstance(run, InMemoryRun) and not self.system.remembers(contents):
                 raise Unanswered
-            found = self._judged[key] = self.subject.judge(run.endings, run.stuck, contents)
+            found = self._judged[key] = self.system.judge(run.endings, run.stuck, contents)
         return found
 
     def _begin(self, run: Run, real: Collection[int] | None) -> None:
         """The workers in `real` (None: all) run their real code, each in its thread. What the others do is known."""
         if real != () and self.recording and not self.recording.useless:
             run.recorder = Recorder(self.recording, run)
-        for worker, hand in zip(run.workers, self.hands, strict=True):
+        for worker, thread in zip(run.workers, self.threads, strict=True):
             if real is None or worker.index in real:
-                hand.prepare(self._job(run, worker))
+                thread.prepare(self._job(run, worker))
             else:
                 assert self.recording
-                worker.main.steps = player(run, worker.main, self.recording)
+                worker.main.steps = replayed(run, worker.main, self.recording)
         attach(Here(run, run.workers[0].main, inside=1))  # this thread is no stranger to the servers
         try:
             run.play() if real == () else run.begin()
@@ -197,8 +197,8 @@ class Stage:
 
     def _worker(self, index: int) -> Worker:
         worker = Worker(chr(ord("A") + index), index)
-        hand = self.hands[index]
-        worker.tasks.append(Task(worker.name, worker, main=True, thread=hand.thread, go=hand.begin))
+        thread = self.threads[index]
+        worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker
 
     def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
@@ -207,7 +207,7 @@ class Stage:
             try:
                 if not run.ending:
                     pending.hear(run, worker.main, worker.main.heard)
-                    worker.result = self.subject.work(worker.index)
+                    worker.result = self.system.work(worker.index)
             except Halt:
                 worker.halted = True
             except BaseException as error:  # noqa: BLE001  (what a worker raises is its answer)
@@ -241,10 +241,10 @@ class Stage:
                 task.uses.clear()
         for name, all_of_them in used.items():
             _settle(self.servers[name], all_of_them)
-        for worker, hand in zip(run.workers, self.hands, strict=True):
+        for worker, thread in zip(run.workers, self.threads, strict=True):
             if not worker.main.steps and (worker.halted or worker.error or worker.struck):
-                hand.give(lambda index=worker.index: self.subject.settle(index))  # type: ignore[misc]
-                hand.finish()
+                thread.give(lambda index=worker.index: self.system.settle(index))  # type: ignore[misc]
+                thread.finish()
         if lost := next((task for task in run.tasks if task.swallows), None):
             raise swallows(lost)
 
@@ -261,10 +261,10 @@ class Stage:
             until = _now() + within
             while task.thread and task.thread.is_alive() and not task.swallows and _now() < until:
                 task.thread.join(LOOK_EVERY)
-            Hand.left += bool(task.thread and task.thread.is_alive())
-        elif not self.hands[task.worker.index].finish(within, task):
-            Hand.left += 1
-            self.hands[task.worker.index] = Hand(task.worker.name)
+            WorkerThread.left += bool(task.thread and task.thread.is_alive())
+        elif not self.threads[task.worker.index].finish(within, task):
+            WorkerThread.left += 1
+            self.threads[task.worker.index] = WorkerThread(task.worker.name)
             if not (hangs or task.swallows):
                 raise hang(task)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from loadtest.servers import Valkey
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 
@@ -14,10 +14,10 @@ REPLICA = {"repl-ping-replica-period": 1}
 
 
 @contextmanager
-def confirming(stage: Stage, port: int) -> Iterator[None]:
+def confirming(harness: Harness, port: int) -> Iterator[None]:
     """Try one schedule; if it waits for a replica or for the disk, give the primary at `port` what it needs."""
-    stage.run(exactly(()), {})
-    primary = next(s for s in stage.servers.values() if isinstance(s, RedisServer))
+    harness.run(exactly(()), {})
+    primary = next(s for s in harness.servers.values() if isinstance(s, RedisServer))
     with ExitStack() as stack:
         if "WAITAOF" in primary.confirming:
             primary.ask("CONFIG", "SET", "appendfsync", "always")

@@ -10,7 +10,7 @@ from loadtest.explorer.explored import HAZARD_OF
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.job import Job
 from loadtest.verdict.words import breaks
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged
@@ -25,26 +25,26 @@ SHRINK_WITHIN = 15.0
 log = logging.getLogger(__name__)
 
 
-def counterexamples(job: Job, stage: Stage, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
+def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
     """Hazard (or hazards) → the smallest schedule with it alone that breaks a law, repeated ten times."""
     shown, until = {}, _now() + SHRINK_WITHIN
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
-        small, times = _repeated(stage, search.waiters, found, until)
+        small, times = _repeated(harness, search.calibrated, found, until)
         # no id for what has not come out the same in every repetition
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""
         shown[faults] = counterexample(name, small, times, gloss)
     return shown
 
 
-def _repeated(stage: Stage, waiters: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
+def _repeated(harness: Harness, waiters: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
     """Return the shrunk counterexample, and in how many of ten replays it came out the same. One that cannot be
     repeated is returned as found."""
     try:
-        if small := again(stage, waiters, found):
-            small = shrink(stage, waiters, small, until)
-            times = confirmed(stage, waiters, small)
-            return witnessed(stage, waiters, small), times
+        if small := again(harness, waiters, found):
+            small = shrink(harness, waiters, small, until)
+            times = confirmed(harness, waiters, small)
+            return witnessed(harness, waiters, small), times
     except (Broken, Diverged, RuntimeError) as error:
         log.warning("a counterexample could not be repeated: %s", error)
     return found, 0

@@ -22,15 +22,15 @@ from loadtest.explorer.explored import HAZARD_OF, Explored, explored
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.job import EXHAUSTED, Job
 from loadtest.explorer.restore import contents_sql
-from loadtest.explorer.subject import LedgerSubject
+from loadtest.explorer.system import LedgerSystem
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word, breaks
 from loadtest.workloads import EXPLORED, Turns
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged, exactly, play
-from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -44,11 +44,11 @@ LOOKS, LOOKS_OF_MORE = 10, 1
 
 
 def explore(job: Job) -> Explored:
-    with stage_of(job) as stage:
-        search = Search(stage, _unclaimed(job))
+    with stage_of(job) as harness:
+        search = Search(harness, _unclaimed(job))
         result = search.explore()
-        shown = counterexamples(job, stage, search, _gloss(stage))
-        return explored(job, result, _subject(stage).acknowledged, shown)
+        shown = counterexamples(job, harness, search, _gloss(harness))
+        return explored(job, result, _subject(harness).acknowledged, shown)
 
 
 def _unclaimed(job: Job) -> frozenset[Fault]:
@@ -60,16 +60,16 @@ def _unclaimed(job: Job) -> frozenset[Fault]:
 
 def replay(job: Job) -> dict[str, Any]:
     """Repeat the job's schedule: `{"verdict", "counterexample", "reproduced"}`."""
-    with stage_of(job) as stage:
+    with stage_of(job) as harness:
         try:
-            watched = watch_waiters(stage)
-            found, _ = play(stage, watched, exactly(job.choices or ()))
-            found = witnessed(stage, watched, found)
+            watched = calibrate_polls(harness)
+            found, _ = play(harness, watched, exactly(job.choices or ()))
+            found = witnessed(harness, watched, found)
         except Diverged as error:
             return _not_the_same(f"another schedule here: {error}")
         broken = breaks(found.word)
         name = job.replay_id(found.word, found.choices) if broken else ""
-        shown = counterexample(name, found, 1, _gloss(stage))
+        shown = counterexample(name, found, 1, _gloss(harness))
         if not broken:
             return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
         return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
@@ -79,13 +79,13 @@ def _not_the_same(cause: str) -> dict[str, Any]:
     return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": cause}
 
 
-def _subject(stage: Stage) -> LedgerSubject:
-    assert isinstance(stage.subject, LedgerSubject)
-    return stage.subject
+def _subject(harness: Harness) -> LedgerSystem:
+    assert isinstance(harness.system, LedgerSystem)
+    return harness.system
 
 
-def _gloss(stage: Stage) -> Gloss:
-    return Gloss(str(_subject(stage).book.pk))
+def _gloss(harness: Harness) -> Gloss:
+    return Gloss(str(_subject(harness).book.pk))
 
 
 def _addresses(strategy: type[Strategy]) -> dict[str, str]:
@@ -114,8 +114,8 @@ def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
 
 
 @contextmanager
-def stage_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Stage]:
-    """A stage for this job. `turns`: some that no command offers; `given`: settings of the book."""
+def stage_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Harness]:
+    """A harness for this job. `turns`: some that no command offers; `given`: settings of the book."""
     strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
@@ -126,14 +126,14 @@ def stage_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Sta
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
-    subject = LedgerSubject(job.strategy, turns, store, values, nodes, clients)
+    system = LedgerSystem(job.strategy, turns, store, values, nodes, clients)
     try:
         with (
-            Stage(subject, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as stage,
-            confirming(stage, int(os.environ["REDIS_PORT"])),
+            Harness(system, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as harness,
+            confirming(harness, int(os.environ["REDIS_PORT"])),
         ):
             keep_sessions_here()
-            yield stage
+            yield harness
     finally:
         for server in servers:
             server.close()

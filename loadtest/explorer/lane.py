@@ -26,7 +26,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, replay
     from loadtest.trials.environment import environment as measured
-    from lost_update_lab.runs.worker_thread import Hand
+    from lost_update_lab.runs.worker_thread import WorkerThread
 
     gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it
     measured_at = measured()
@@ -41,8 +41,8 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         gc.unfreeze()  # what the search has learned
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         gc.freeze()
-        pipe.send({**answer, "environment": measured_at, "last": Hand.left > 0})
-        if Hand.left:  # a thread hangs in here: another process goes on
+        pipe.send({**answer, "environment": measured_at, "last": WorkerThread.left > 0})
+        if WorkerThread.left:  # a thread hangs in here: another process goes on
             return
 
 

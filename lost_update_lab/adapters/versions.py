@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -46,10 +47,12 @@ def _arguments(function: Any) -> frozenset[str]:
 
 
 def _attributes(owner: Any) -> frozenset[str]:
-    """What the class, or module, has, and what its methods name: that includes what only an instance has."""
+    """What the class, or module, has, and what its methods set: that includes what only an instance has."""
     found: set[str] = set(dir(owner))
     for each in getattr(owner, "__mro__", ()):
         for member in vars(each).values():
             if code := getattr(getattr(member, "__func__", member), "__code__", None):
-                found.update(code.co_names)
+                found.update(
+                    step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"
+                )
     return frozenset(found)

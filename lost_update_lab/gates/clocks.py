@@ -21,7 +21,7 @@ from lost_update_lab.schedule import retries
 
 T = TypeVar("T")
 
-#: modules (how their names begin) that only write down what time it is; the subject's own come from its gates
+#: modules (how their names begin) that only write down what time it is; the system's own come from its gates
 STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 #: modules (the same) whose times nobody reads but people: their clocks stand still, or each moment would be a state of
 #: its own; Django's takes the time of BEGIN and COMMIT, for its log

@@ -88,14 +88,14 @@ class Ended:
         raise AssertionError("it has ended")
 
 
-def player(world: World, task: Task, recording: Recording) -> Standing:
+def replayed(world: World, task: Task, recording: Recording) -> Standing:
     """What `task` does, from its begin to its end. Raises Unknown."""
     event: Event | None = None
     while not isinstance(event, Ended):
         segment = recording.next(world, task)
         for effect in segment.effects:
             if begun := do(world, task, *effect):
-                begun.steps = player(world, begun, recording)
+                begun.steps = replayed(world, begun, recording)
         event, task.heard = segment.event, None
         yield from event.play(world, task, recording)
 

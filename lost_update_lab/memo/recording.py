@@ -77,7 +77,7 @@ class Node:
 
 
 class Recording:
-    """Of all workers of a subject."""
+    """Of all workers of a system."""
 
     def __init__(self, merges: bool = True) -> None:
         self.merges = merges

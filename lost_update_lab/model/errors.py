@@ -45,4 +45,4 @@ class Unknown(Exception):
 
 
 class Unanswered(Unknown):
-    """No server was asked this before, as it stands: only the real one knows (model/server_memory.py)."""
+    """No server was asked this before, as it stands: only the real one knows (model/memoised_server.py)."""

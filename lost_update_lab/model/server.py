@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.server_memory import Known, Seen
+from lost_update_lab.model.memoised_server import MemoisedServer, Seen
 from lost_update_lab.model.workers import Task
 
 
@@ -29,7 +29,7 @@ class Server(Protocol):
     version: int
 
     def begin(self, known: int = -1, seen: Seen | None = None) -> None:
-        """The run starts: the subject has put the opening state there, time is 0. What was seen in the run
+        """The run starts: the system has put the opening state there, time is 0. What was seen in the run
         before is the same again up to version `known`, and `seen` is what comes: they need not be looked at."""
 
     def touched(self) -> None:
@@ -44,7 +44,7 @@ class Server(Protocol):
     def traces(self) -> bytes:
         """All that anybody could still find there, also of what makes no state."""
 
-    def known(self) -> Known:
+    def memoised(self) -> MemoisedServer:
         """The same as it is known, as it is now: between two runs."""
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
@@ -90,5 +90,5 @@ class Server(Protocol):
     def watch(self) -> None:
         """From now on somebody who talks to this server past the gates is noticed."""
 
-    def around(self) -> str:
+    def bypassed(self) -> str:
         """Who talked to this server past the gates since `watch`? "": nobody."""

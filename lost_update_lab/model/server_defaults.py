@@ -1,4 +1,4 @@
-"""What a server answers (base.py) that has neither leases, nor a replica, nor deadlocks."""
+"""What a server answers (server.py) that has neither leases, nor a replica, nor deadlocks."""
 
 from __future__ import annotations
 

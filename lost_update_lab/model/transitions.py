@@ -1,4 +1,4 @@
-"""What may happen next. A schedule is the list of the options that were taken."""
+"""What may happen next. A schedule is the list of the transitions that were taken."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Kind(StrEnum):
 
 
 FREE = frozenset({Kind.STEP, Kind.TICK, Kind.STOP, Kind.RESUME, Kind.VICTIM, Kind.FAILOVER})
-#: options that execute a task's pending command
+#: transitions that execute a task's pending command
 STEPS = frozenset({Kind.STEP, Kind.LOST_REPLY, Kind.LAG})
 
 
-class Option(NamedTuple):
+class Transition(NamedTuple):
     """`who`: the name of a task, of workers, or of a server; `number`: the amount where there is one."""
 
     kind: Kind

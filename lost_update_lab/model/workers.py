@@ -72,7 +72,7 @@ class Task:
     history: History = field(default_factory=History)
     #: its last round was the same as the one before: a poll in vain. Since when, in µs
     vain_since: int | None = None
-    #: it slept through such polls since (timeline.wakes_at)
+    #: it slept through such polls since (virtual_clock.wakes_at)
     dozed: bool = False
     #: when the leases ended that were there before its round; its last round moved one: a sign of life, or a renewal
     leases: Mapping[tuple[str, str], int] | None = None

@@ -1,4 +1,4 @@
-"""What a schedule did to the servers, step by step: what the subject shows, every key with the time that its
+"""What a schedule did to the servers, step by step: what the system shows, every key with the time that its
 lease has left, and who waits in a server for whom to go on.
 
 It is taken in one more execution of a schedule that is known: the search itself does not look.
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.subject import Subject
+from lost_update_lab.model.system import SystemUnderTest
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
@@ -23,14 +23,14 @@ from lost_update_lab.schedule.world import World
 class Witness:
     """Looks at the servers after each step, in virtual time. `states`: the opening, and one for each step."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject, self.states = subject, list[dict[str, Any]]()
+    def __init__(self, system: SystemUnderTest) -> None:
+        self.system, self.states = system, list[dict[str, Any]]()
         self._values: dict[tuple[str, str], str] = {}
         self._owners: dict[tuple[str, str], str] = {}
 
     def opening(self, servers: Mapping[str, Server]) -> None:
         """The state before the first step."""
-        self.subject.reset(set(servers))
+        self.system.reset(set(servers))
         for server in servers.values():
             server.begin()
         self._look(servers, 0, Step(0, "", "", "opening", "", "", 0), {})
@@ -53,7 +53,7 @@ class Witness:
             for server, key, value, ends in keys
         ]
         self._values = {(server, key): value for server, key, value, _ in keys}
-        self.states.append({**self.subject.show(), "keys": told, "waiting": waiting})
+        self.states.append({**self.system.show(), "keys": told, "waiting": waiting})
 
     def _by(self, step: Step, place: tuple[str, str], value: str) -> str:
         """Who wrote what the key holds now: whoever's step changed it, or wrote the same value over it."""
@@ -62,11 +62,11 @@ class Witness:
         return self._owners.get(place, "")
 
 
-def witnessed(stage: Stage, watched: dict[bytes, int], found: Found) -> Found:
+def witnessed(harness: Harness, watched: dict[bytes, int], found: Found) -> Found:
     """Return `found` as it was executed once more, with the state before its first step and after each; as it
     was, if it did not come again."""
-    witness = Witness(stage.subject)
-    witness.opening(stage.servers)
-    again, _ = play(stage, watched, exactly(found.choices), witness)
-    same = (again.word, again.options) == (found.word, found.options)
+    witness = Witness(harness.system)
+    witness.opening(harness.servers)
+    again, _ = play(harness, watched, exactly(found.choices), witness)
+    same = (again.word, again.transitions) == (found.word, found.transitions)
     return replace(again, states=tuple(witness.states)) if same else found

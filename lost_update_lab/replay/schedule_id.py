@@ -1,4 +1,4 @@
-"""A schedule as a short text: the decisions that were not the first option, and how many first ones lie between."""
+"""A schedule as a short text: the decisions that were not the first transition, and how many first ones lie between."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 import string
 from collections.abc import Callable, Sequence
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.errors import Unknown
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.runs.found import Extent, Found, Size
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import Chooser, World
 
 #: executions of one schedule at most: one may load a script, the next one a script that only comes after it
@@ -22,21 +22,21 @@ _PART = re.compile(r"(\d*)([a-zA-Z])")
 
 
 def encode(choices: Sequence[int]) -> str:
-    """`12a3c`: twelve first options, then the second (a), three first ones, then the fourth (c)."""
+    """`12a3c`: twelve first transitions, then the second (a), three first ones, then the fourth (c)."""
     text, zeros = [], 0
     for choice in choices:
         if choice == 0:
             zeros += 1
             continue
         if choice > len(_LETTERS):
-            raise ValueError(f"a decision with more than {len(_LETTERS)} options has no short form")
+            raise ValueError(f"a decision with more than {len(_LETTERS)} transitions has no short form")
         text.append((str(zeros) if zeros else "") + _LETTERS[choice - 1])
         zeros = 0
     return "".join(text)
 
 
 def decode(text: str) -> list[int]:
-    """The inverse of `encode`, without the first options at the end. Raises ValueError."""
+    """The inverse of `encode`, without the first transitions at the end. Raises ValueError."""
     if _PART.sub("", text):
         raise ValueError(f"{text!r} is no schedule: numbers and letters in turn, as 12a3c")
     choices: list[int] = []
@@ -46,86 +46,90 @@ def decode(text: str) -> list[int]:
 
 
 class Diverged(Exception):
-    """A replayed schedule came to a decision that has no such option."""
+    """A replayed schedule came to a decision that has no such transition."""
 
 
 def exactly(choices: Sequence[int]) -> Chooser:
-    """A chooser that follows these decisions, and then always takes the first option."""
+    """A chooser that follows these decisions, and then always takes the first transition."""
 
-    def choose(run: World, options: Sequence[Option]) -> int:
+    def choose(run: World, transitions: Sequence[Transition]) -> int:
         taken = run.decisions - 1
-        choice = choices[taken] if taken < len(choices) else _quietest(run, options)
-        if choice >= len(options):
-            raise Diverged(f"decision {run.decisions}: option {choice} of {[str(o) for o in options]}")
+        choice = choices[taken] if taken < len(choices) else _quietest(run, transitions)
+        if choice >= len(transitions):
+            raise Diverged(
+                f"decision {run.decisions}: transition {choice} of {[str(o) for o in transitions]}"
+            )
         return choice
 
     return choose
 
 
-def roughly(wanted: Sequence[Option]) -> Chooser:
-    """A chooser that takes these options as far as they come up, in their order; else the first."""
-    rest: list[Option] = []
+def roughly(wanted: Sequence[Transition]) -> Chooser:
+    """A chooser that takes these transitions as far as they come up, in their order; else the first."""
+    rest: list[Transition] = []
 
-    def choose(run: World, options: Sequence[Option]) -> int:
+    def choose(run: World, transitions: Sequence[Transition]) -> int:
         if run.decisions == 1:
             rest[:] = wanted
-        if len(options) == 1:
-            if rest and rest[0] == options[0]:
+        if len(transitions) == 1:
+            if rest and rest[0] == transitions[0]:
                 rest.pop(0)
-            return _quietest(run, options)
-        for place, option in enumerate(rest):
-            if option in options:
+            return _quietest(run, transitions)
+        for place, transition in enumerate(rest):
+            if transition in transitions:
                 del rest[: place + 1]
-                return options.index(option)
-        return _quietest(run, options)
+                return transitions.index(transition)
+        return _quietest(run, transitions)
 
     return choose
 
 
-def _quietest(run: World, options: Sequence[Option]) -> int:
+def _quietest(run: World, transitions: Sequence[Transition]) -> int:
     """Go on quietly; when only polls in vain are left, end the pause, or the run."""
-    if virtual_time.only_polls(run):
-        for place, option in enumerate(options):
-            if option.kind is Kind.RESUME:
+    if virtual_clock.only_polls(run):
+        for place, transition in enumerate(transitions):
+            if transition.kind is Kind.RESUME:
                 return place
         run.stuck = True
     return 0
 
 
 def play(
-    stage: Stage,
+    harness: Harness,
     watched: dict[bytes, int],
     choose: Chooser,
     trace: Callable[[World, Step], None] | None = None,
     played: bool = False,
 ) -> tuple[Found, Run]:
     """Execute one schedule and judge it; again if a script had to be loaded, because the server has it from then on.
-    `trace` hears of each step when it was done. `played`: from the recording (Stage.run). `choose` begins anew when a
+    `trace` hears of each step when it was done. `played`: from the recording (Harness.run). `choose` begins anew when a
     run has come to its first decision."""
     noted = _Noted(choose)
     while True:
         try:
-            run = stage.run(noted, watched, trace, real=() if played else None)
+            run = harness.run(noted, watched, trace, real=() if played else None)
         except Diverged:
-            if not noted.begun[-1].cold or len(noted.begun) == LOADS:
+            if not noted.begun[-1].warming_up or len(noted.begun) == LOADS:
                 raise
             continue
-        if not run.cold or len(noted.begun) >= LOADS:
+        if not run.warming_up or len(noted.begun) >= LOADS:
             break
-    return noted.found(stage, run), run
+    return noted.found(harness, run), run
 
 
-def compose(stage: Stage, watched: dict[bytes, int], choose: Chooser, below: Size | None = None) -> Found:
+def play_in_memory(
+    harness: Harness, watched: dict[bytes, int], choose: Chooser, below: Size | None = None
+) -> Found:
     """The same without any server, where each step is known (in_memory_run.py). Raises Unknown; NotSmaller as soon as
     it will not be smaller than `below`."""
     noted = _Noted(choose, below)
-    run = stage.composed(noted)
+    run = harness.in_memory_run(noted)
     if run is None:
         raise Unknown
     run.watched = watched
     run.go_on()
-    stage.compose_end(run)
-    return noted.found(stage, run)
+    harness.end_in_memory(run)
+    return noted.found(harness, run)
 
 
 class NotSmaller(Exception):
@@ -137,24 +141,24 @@ class _Noted:
 
     def __init__(self, choose: Chooser, below: Size | None = None) -> None:
         self.choose, self.below = choose, below
-        self.options: list[Option] = []
+        self.transitions: list[Transition] = []
         self.choices: list[int] = []
         self.extent = Extent()
         self.begun: list[World] = []
 
-    def __call__(self, run: World, offered: Sequence[Option]) -> int:
+    def __call__(self, run: World, offered: Sequence[Transition]) -> int:
         if run.decisions == 1:
-            self.options, self.choices, self.extent = [], [], Extent()
+            self.transitions, self.choices, self.extent = [], [], Extent()
             self.begun.append(run)
         choice = self.choose(run, offered)
         if not run.stuck:
             self.choices.append(choice)
-            self.options.append(offered[choice])
+            self.transitions.append(offered[choice])
             self.extent.add(offered[choice])
             if self.below and self.extent.size(run.spent) >= self.below:
                 raise NotSmaller
         return choice
 
-    def found(self, stage: Stage, run: World) -> Found:
-        options, spent = tuple(self.options), tuple(sorted(run.spent))
-        return Found(stage.judge(run), spent, tuple(self.choices), options, tuple(run.steps))
+    def found(self, harness: Harness, run: World) -> Found:
+        transitions, spent = tuple(self.transitions), tuple(sorted(run.spent))
+        return Found(harness.judge(run), spent, tuple(self.choices), transitions, tuple(run.steps))

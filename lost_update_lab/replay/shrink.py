@@ -11,13 +11,13 @@ from itertools import groupby
 from math import inf
 from time import perf_counter as _now
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.errors import Unknown
-from lost_update_lab.model.transitions import STEPS, Kind, Option
-from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, compose, exactly, play, roughly
+from lost_update_lab.model.transitions import STEPS, Kind, Transition
+from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, exactly, play, play_in_memory, roughly
 from lost_update_lab.runs.found import Found
 
-Block = list[Option]
+Block = list[Transition]
 MOST_TRIES = 150
 #: … of which so many are not known, and have to be executed
 MOST_EXECUTED = 40
@@ -26,62 +26,64 @@ TIMES = 10
 QUIET = 8
 
 
-def shrink(stage: Stage, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
+def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
     """Return a schedule of the same word that is no larger; each was really executed.
 
     Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps, and
     not beyond `until` on the performance counter.
     """
-    best, tries, better, before = found, 0, True, stage.runs
+    best, tries, better, before = found, 0, True, harness.runs
     while better:
         better = False
         for candidate in _candidates(best):
-            if tries >= MOST_TRIES or stage.runs - before >= MOST_EXECUTED or _now() > until:
+            if tries >= MOST_TRIES or harness.runs - before >= MOST_EXECUTED or _now() > until:
                 break
             tries += 1
-            smaller = _tried(stage, watched, candidate, best)
+            smaller = _tried(harness, watched, candidate, best)
             if smaller and smaller.same_as(found) and smaller.size < best.size:
                 best, better = smaller, True
                 break
     return best
 
 
-def again(stage: Stage, watched: dict[bytes, int], found: Found) -> Found | None:
+def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | None:
     """Return the schedule as it comes out when no more is known of the waiters than `watched`, if it does."""
-    same, _ = play(stage, watched, roughly(found.options))
+    same, _ = play(harness, watched, roughly(found.transitions))
     return same if same.same_as(found) else None
 
 
-def _tried(stage: Stage, watched: dict[bytes, int], candidate: Sequence[Option], best: Found) -> Found | None:
+def _tried(
+    harness: Harness, watched: dict[bytes, int], candidate: Sequence[Transition], best: Found
+) -> Found | None:
     """By what is known, if that is enough; what comes out at last is confirmed by real code. None: not smaller."""
     with suppress(Unknown):
         try:
-            return compose(stage, watched, roughly(candidate), best.size)
+            return play_in_memory(harness, watched, roughly(candidate), best.size)
         except NotSmaller:
             return None
-    if stage.recording and not stage.recording.useless:
+    if harness.recording and not harness.recording.useless:
         with suppress(Unknown):
-            return play(stage, watched, roughly(candidate), played=True)[0]
-    return play(stage, watched, roughly(candidate))[0]
+            return play(harness, watched, roughly(candidate), played=True)[0]
+    return play(harness, watched, roughly(candidate))[0]
 
 
-def confirmed(stage: Stage, watched: dict[bytes, int], found: Found) -> int:
+def confirmed(harness: Harness, watched: dict[bytes, int], found: Found) -> int:
     """How many of ten repetitions came to the same word by the same decisions, each worker taking as many steps."""
     same = 0
     for _ in range(TIMES):
         try:
-            with stage.unnoted():
-                other, _ = play(stage, watched, exactly(found.choices))
+            with harness.unnoted():
+                other, _ = play(harness, watched, exactly(found.choices))
         except Diverged:
             continue
         steps = [[(step.worker, step.kind) for step in each.steps] for each in (other, found)]
-        same += other.same_as(found) and other.options == found.options and steps[0] == steps[1]
+        same += other.same_as(found) and other.transitions == found.transitions and steps[0] == steps[1]
     return same
 
 
-def _candidates(found: Found) -> Iterator[Sequence[Option]]:
-    options = found.options[: _last_choice(found) + QUIET]
-    blocks = [list(group) for _, group in groupby(options, key=_whose)]
+def _candidates(found: Found) -> Iterator[Sequence[Transition]]:
+    transitions = found.transitions[: _last_choice(found) + QUIET]
+    blocks = [list(group) for _, group in groupby(transitions, key=_whose)]
     for first in range(len(blocks)):
         for second in range(first + 2, len(blocks)):
             if _whose(blocks[first][0]) == _whose(blocks[second][0]):
@@ -92,7 +94,7 @@ def _candidates(found: Found) -> Iterator[Sequence[Option]]:
     for first in range(len(blocks)):
         yield _flat(blocks[:first] + blocks[first + 1 :])
     yield from _put_off(blocks)
-    yield from _earlier(options)
+    yield from _earlier(transitions)
 
 
 def _last_choice(found: Found) -> int:
@@ -100,7 +102,7 @@ def _last_choice(found: Found) -> int:
     return max((at for at, choice in enumerate(found.choices) if choice), default=0)
 
 
-def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:
+def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Transition]]:
     """The end of a block comes later, with the next one of the same worker: what blocked others no longer does."""
     for first, block in enumerate(blocks):
         later = (n for n in range(first + 2, len(blocks)) if _whose(blocks[n][0]) == _whose(block[0]))
@@ -118,19 +120,19 @@ def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Option]]:
             )
 
 
-def _earlier(options: Sequence[Option]) -> Iterator[Sequence[Option]]:
+def _earlier(transitions: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
     """A worker is struck earlier: without the last steps that it took before, first without all of them."""
-    for at, fault in enumerate(options):
+    for at, fault in enumerate(transitions):
         if not fault.cost or fault.kind in STEPS:
             continue
-        own = [n for n in range(at) if options[n].kind in STEPS and _whose(options[n]) == fault.who]
+        own = [n for n in range(at) if transitions[n].kind in STEPS and _whose(transitions[n]) == fault.who]
         for first in range(len(own)):
-            yield [option for n, option in enumerate(options) if n not in own[first:]]
+            yield [transition for n, transition in enumerate(transitions) if n not in own[first:]]
 
 
-def _whose(option: Option) -> str:
-    return option.who if option.kind in (*STEPS, Kind.CRASH) else option.kind.value
+def _whose(transition: Transition) -> str:
+    return transition.who if transition.kind in (*STEPS, Kind.CRASH) else transition.kind.value
 
 
-def _flat(blocks: Sequence[Block]) -> list[Option]:
-    return [option for block in blocks for option in block]
+def _flat(blocks: Sequence[Block]) -> list[Transition]:
+    return [transition for block in blocks for transition in block]

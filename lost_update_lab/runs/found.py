@@ -8,8 +8,8 @@ from typing import Any
 
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.subject import UNBROKEN, Judgement
-from lost_update_lab.model.transitions import STEPS, Option
+from lost_update_lab.model.system import UNBROKEN, Judgement
+from lost_update_lab.model.transitions import STEPS, Transition
 from lost_update_lab.schedule.world import World
 
 #: the faults of one schedule, sorted
@@ -23,17 +23,17 @@ Size = tuple[int, int, int]
 class Extent:
     """How far a schedule, or its beginning, goes: it only grows. `switches`: how often another worker goes on."""
 
-    def __init__(self, options: Iterable[Option] = ()) -> None:
+    def __init__(self, transitions: Iterable[Transition] = ()) -> None:
         self.decisions = self.switches = 0
         self._last = ""
-        for option in options:
-            self.add(option)
+        for transition in transitions:
+            self.add(transition)
 
-    def add(self, option: Option) -> None:
+    def add(self, transition: Transition) -> None:
         self.decisions += 1
-        if option.kind in STEPS:
-            self.switches += self._last not in ("", option.who)
-            self._last = option.who
+        if transition.kind in STEPS:
+            self.switches += self._last not in ("", transition.who)
+            self._last = transition.who
 
     def size(self, faults: Sequence[Fault]) -> Size:
         return len(faults), self.switches, self.decisions
@@ -46,7 +46,7 @@ class Found:
     judgement: Judgement
     faults: Faults
     choices: tuple[int, ...]
-    options: tuple[Option, ...]
+    transitions: tuple[Transition, ...]
     steps: tuple[Step, ...]
     #: what the servers held before the first step and after each, where somebody looked (annotate.py)
     states: tuple[dict[str, Any], ...] = ()
@@ -57,12 +57,12 @@ class Found:
 
     @property
     def switches(self) -> int:
-        return Extent(self.options).switches
+        return Extent(self.transitions).switches
 
     def overlaps(self, workers: int) -> bool:
         """Did one worker come between two steps of another? An operation of a single command has no between: it
         overlaps another that stood at its gate meanwhile, as all do that have begun."""
-        who = [option.who for option in self.options if option.kind in STEPS]
+        who = [transition.who for transition in self.transitions if transition.kind in STEPS]
         single = len(set(who)) == len(who) > 1
         return single or self.switches >= workers
 
@@ -72,7 +72,7 @@ class Found:
 
     @property
     def size(self) -> Size:
-        return Extent(self.options).size(self.faults)
+        return Extent(self.transitions).size(self.faults)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Result:
     #: of them those in which no worker's code had to run again (recording.py)
     played: int = 0
     #: of them those that were composed of known steps, and not executed (in_memory_run.py)
-    composed: int = 0
+    in_memory: int = 0
     steps: int = 0
     states: int = 0
     seconds: float = 0.0

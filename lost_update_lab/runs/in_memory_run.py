@@ -1,7 +1,7 @@
 """A schedule that is composed of known steps: no worker's code runs, and no server is asked.
 
 What a worker does next follows from what it was told (recording.py). What a server answers, and holds then, follows
-from what it holds and what it is asked: once it has answered a question, that is known (server_memory.py). So where
+from what it holds and what it is asked: once it has answered a question, that is known (memoised_server.py). So where
 both are known, a schedule need not be executed to be covered, and need not begin at its beginning: at each decision a
 copy of the run is kept, and the next schedule goes on from there. At the first unknown answer the schedule is executed,
 from its beginning, on the servers, and what they answer is known from then on.
@@ -19,22 +19,22 @@ from typing import TypeVar
 from lost_update_lab.memo.events import do
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.server_memory import Known, Seen
-from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.memoised_server import MemoisedServer, Seen
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.model.workers import State, Task, Worker
-from lost_update_lab.schedule import transition
+from lost_update_lab.schedule import decisions
 from lost_update_lab.schedule.world import Chooser, World
 
 T = TypeVar("T")
 
 
-class Composed(World):
+class InMemoryRun(World):
     """The state of one schedule, without threads and without servers."""
 
     def __init__(
         self,
         workers: Sequence[Worker],
-        known: dict[str, Known],
+        known: dict[str, MemoisedServer],
         bounds: Bounds,
         recording: Recording,
         choose: Chooser,
@@ -42,11 +42,11 @@ class Composed(World):
         super().__init__(workers, dict(known), bounds, choose)
         self.recording: Recording = recording
 
-    def go_on(self, option: Option | None = None) -> None:
-        """Take this option where the run stands (None: it begins), and go on to its end. Raises Unknown."""
-        if option and (task := transition.apply(self, option)):
+    def go_on(self, transition: Transition | None = None) -> None:
+        """Take this transition where the run stands (None: it begins), and go on to its end. Raises Unknown."""
+        if transition and (task := decisions.apply(self, transition)):
             self._advance(task)
-        while task := transition.next_task(self):
+        while task := decisions.next_task(self):
             self._advance(task)
 
     def _advance(self, task: Task) -> None:
@@ -63,11 +63,15 @@ class Composed(World):
 
     def ways_here(self) -> dict[str, Seen]:
         """What each server held on the way to here."""
-        return {name: server.way_here for name, server in self.servers.items() if isinstance(server, Known)}
+        return {
+            name: server.way_here
+            for name, server in self.servers.items()
+            if isinstance(server, MemoisedServer)
+        }
 
-    def copy(self) -> Composed:
+    def copy(self) -> InMemoryRun:
         """The same run, to be gone on with another time."""
-        twin = Composed.__new__(Composed)
+        twin = InMemoryRun.__new__(InMemoryRun)
         vars(twin).update(vars(self))
         tasks: dict[object, Task] = {}
         twin.workers = [_worker(worker, tasks) for worker in self.workers]

@@ -28,11 +28,11 @@ class Active:
     run: Run | None = None
 
     @classmethod
-    def stranger(cls, command: str) -> None:
+    def bypassed(cls, command: str) -> None:
         """A thread that belongs to no worker has sent this. Outside of a run that is nobody's business."""
         if cls.run is not None and _local.here is None:
             name = threading.current_thread().name
-            cls.run.around = f"the thread {name!r}, which belongs to no worker, sent {command}"
+            cls.run.bypassed = f"the thread {name!r}, which belongs to no worker, sent {command}"
 
 
 class _Local(threading.local):

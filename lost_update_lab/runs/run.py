@@ -1,8 +1,8 @@
 """One schedule, executed: real threads, of which exactly one runs at a time.
 
 The thread whose turn it is runs its Python code up to its next gate (a command, a sleep, a wait). There it asks what
-may happen next, has one option chosen, and either goes on itself or hands the turn to another thread and stands still.
-There is no thread of a scheduler: a worker that goes on costs no switch.
+may happen next, has one transition chosen, and either goes on itself or hands the turn to another thread and stands
+still. There is no thread of a scheduler: a worker that goes on costs no switch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, Task, Worker, halt
 from lost_update_lab.runs.hang import Watchdog
-from lost_update_lab.schedule import pending, transition
+from lost_update_lab.schedule import decisions, pending
 from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
@@ -47,7 +47,7 @@ class Run(World):
     # -- the scheduler --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Hand the turn to the first worker. Returns when the run is over, its threads still standing."""
+        """WorkerThread the turn to the first worker. Returns when the run is over, its threads still standing."""
         self._pass_on(None)
         watchdog = Watchdog()
         while not self._over.acquire(timeout=LOOK_EVERY):
@@ -61,8 +61,8 @@ class Run(World):
 
     def play(self) -> None:
         """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
-        while task := transition.next_task(self):
-            self._played(task)
+        while task := decisions.next_task(self):
+            self._replay_turn(task)
 
     def live(self, task: Task, steps: Standing) -> Any:
         """Do these steps as a thread: it stands still where they stop. Raises Halt when the task's life is over."""
@@ -88,9 +88,9 @@ class Run(World):
         self._news += 1
         try:
             while (
-                chosen := transition.next_task(self)
+                chosen := decisions.next_task(self)
             ) and chosen.steps:  # of a worker whose doings are known
-                self._played(chosen)
+                self._replay_turn(chosen)
         except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
             self.error, chosen = error, None
         self._turn = chosen
@@ -102,7 +102,7 @@ class Run(World):
             chosen.go.release()
         return False
 
-    def _played(self, task: Task) -> None:
+    def _replay_turn(self, task: Task) -> None:
         """Its turn, where its doings are known."""
         assert task.steps is not None
         try:

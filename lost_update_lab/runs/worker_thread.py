@@ -14,7 +14,7 @@ _now = time.perf_counter  # the real one: workers see another
 END_WITHIN, LOOK_EVERY = 20.0, 0.05
 
 
-class Hand:
+class WorkerThread:
     """The kept thread of one worker: it plays the worker's main thread in run after run. `left`: so many of this
     process never came to the end of a job, and are left where they are."""
 

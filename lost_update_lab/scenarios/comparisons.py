@@ -15,15 +15,15 @@ from lost_update_lab.scenarios.scenario import Operation, Worker, worker
 T = TypeVar("T")
 
 
-def explore_pairs(operations: Iterable[Any], **options: Any) -> dict[tuple[str, str], Result]:
+def explore_pairs(operations: Iterable[Any], **transitions: Any) -> dict[tuple[str, str], Result]:
     """Each pair of these operations, each with itself too. An operation is a callable, or `(callable, arguments …)`;
-    `options`: those of `explore`. → the result of each pair, by the operations' names"""
+    `transitions`: those of `explore`. → the result of each pair, by the operations' names"""
     made = [_operation(each) for each in operations]
     found = {}
     for one, other in combinations_with_replacement(made, 2):
         names = one.title, other.title
         pair = [Worker("first", (one,)), Worker("second", (other,))]
-        found[names] = explore(pair, name=" and ".join(names), **options)
+        found[names] = explore(pair, name=" and ".join(names), **transitions)
     return found
 
 
@@ -34,10 +34,10 @@ def _operation(given: Any) -> Operation:
 
 
 def explore_isolation(
-    workers: Sequence[Any], levels: Sequence[str] = LEVELS, **options: Any
+    workers: Sequence[Any], levels: Sequence[str] = LEVELS, **transitions: Any
 ) -> dict[str, Result]:
     """The same scenario with transactions that begin at each of these levels. → the result of each"""
-    return {level: explore(workers, isolation=level, name=level, **options) for level in levels}
+    return {level: explore(workers, isolation=level, name=level, **transitions) for level in levels}
 
 
 def row(results: Mapping[Any, Result]) -> str:

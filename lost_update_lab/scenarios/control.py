@@ -117,15 +117,15 @@ def control(opened: Opened) -> Control:
 def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
     """→ what was taken away, and whether a schedule without it comes to one of the words, or may."""
     unlocked = Unlocked()
-    with opened.stage([unlocked.install]) as (stage, system):
-        serial = SerialOrders(stage, system)
+    with opened.harness([unlocked.install]) as (harness, system):
+        serial = SerialOrders(harness, system)
         serial.all()
         if not unlocked.taken:
             return "", False
         if not opened.scenario.invariants:
             opened.judge.serial = serial
             serial.close()
-        searched = _UntilBroken(stage).explore()
+        searched = _UntilBroken(harness).explore()
     return " and ".join(sorted(unlocked.taken)), bool(
         searched.words.keys() & set(words)
     ) or not searched.exhausted

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, cast
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
@@ -29,7 +29,7 @@ from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.scenarios.servers import Servers
-from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
@@ -68,7 +68,7 @@ class Opened:
         )
 
     @contextmanager
-    def stage(self, more: Sequence[Any] = ()) -> Iterator[tuple[Stage, Operations]]:
+    def harness(self, more: Sequence[Any] = ()) -> Iterator[tuple[Harness, Operations]]:
         """The scenario as the engine runs it. `more`: further gates."""
         twins, reader = Twins(), None
         system = Operations(
@@ -89,7 +89,7 @@ class Opened:
             gates = [*self.patches, twins.install, *more]
             if self.scenario.isolation:
                 gates.append(Isolated(self.scenario.isolation).install)
-            yield stack.enter_context(Stage(system, servers, self.bounds, gates)), system
+            yield stack.enter_context(Harness(system, servers, self.bounds, gates)), system
 
     def _leave(self) -> None:
         for framework in self.frameworks:
@@ -138,8 +138,8 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str 
     """Every schedule within the bounds, and the smallest one that breaks something; or just the schedule `replay`.
     `examine`: hears of the serial orders before; what it raises ends all. Raises Mistake."""
     while True:
-        with opened.stage() as (stage, system):
-            opened.judge.serial = serial = SerialOrders(stage, system)
+        with opened.harness() as (harness, system):
+            opened.judge.serial = serial = SerialOrders(harness, system)
             if differ := volatile(serial, opened.left_out):
                 opened.left_out = frozenset({*opened.left_out, *differ})
                 continue
@@ -148,29 +148,29 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str 
             examine(serial)
             if not opened.scenario.invariants:
                 serial.close()
-            return _replayed(stage, system, replay) if replay else _searched(stage, system)
+            return _replayed(harness, system, replay) if replay else _searched(harness, system)
 
 
-def _searched(stage: Stage, system: Operations) -> Finding:
+def _searched(harness: Harness, system: Operations) -> Finding:
     begun = time.perf_counter()
-    searching = Search(stage)
+    searching = Search(harness)
     searched = searching.explore()
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
-        found, times = _smaller(stage, searching.waiters, found)
-        schedule = told(stage, system, searching.waiters, found.choices, times)
+        found, times = _smaller(harness, searching.calibrated, found)
+        schedule = told(harness, system, searching.calibrated, found.choices, times)
     return Finding(searched, found, schedule, time.perf_counter() - begun)
 
 
-def _replayed(stage: Stage, system: Operations, name: str) -> Finding:
+def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
     """One schedule by its id. Raises Mistake: it is no id, or there is no such schedule here."""
-    begun, searched = time.perf_counter(), Searched(stage.bounds, BREACHES)
+    begun, searched = time.perf_counter(), Searched(harness.bounds, BREACHES)
     try:
         choices = tuple(decode(name.rpartition("/")[2]))
         with _no_breakpoints():
-            watched = watch_waiters(stage)
-        schedule = told(stage, system, watched, choices)
+            watched = calibrate_polls(harness)
+        schedule = told(harness, system, watched, choices)
     except ValueError as error:
         raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
     except Diverged as error:
@@ -195,12 +195,12 @@ def _no_breakpoints() -> Iterator[None]:
         sys.breakpointhook = before
 
 
-def _smaller(stage: Stage, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
+def _smaller(harness: Harness, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
     """→ it made smaller, and how many of ten repetitions came out the same."""
     try:
-        if same := again(stage, waiters, found):
-            small = shrink(stage, waiters, same, time.perf_counter() + SHRINK_WITHIN)
-            return small, confirmed(stage, waiters, small)
+        if same := again(harness, waiters, found):
+            small = shrink(harness, waiters, same, time.perf_counter() + SHRINK_WITHIN)
+            return small, confirmed(harness, waiters, small)
     except (Broken, Diverged, RuntimeError):
         pass
     return found, 0

@@ -15,7 +15,7 @@ import psycopg
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.isolation import level_of

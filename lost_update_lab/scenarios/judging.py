@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lost_update_lab.model.subject import STALLED, UNBROKEN, Judgement
+from lost_update_lab.model.system import STALLED, UNBROKEN, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.operations import REFUSED, VIOLATED, Observed
 from lost_update_lab.scenarios.scenario import Scenario

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.model.subject import Judgement
+from lost_update_lab.model.system import Judgement
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.operations import VIOLATED
 from lost_update_lab.scenarios.scenario import Mistake

@@ -14,7 +14,7 @@ from redis.retry import Retry
 
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.subject import STALLED, UNBROKEN, Ending, Judgement, told_of
+from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement, told_of
 from lost_update_lab.scenarios.outcome import Outcome, Told, canonical
 from lost_update_lab.scenarios.scenario import Operation, Scenario
 from lost_update_lab.scenarios.servers import Servers

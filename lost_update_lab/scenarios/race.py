@@ -120,11 +120,11 @@ class Race:
             raise NotKept(result)
         return result
 
-    def replay(self, schedule: str, **options: Any) -> Result:
+    def replay(self, schedule: str, **transitions: Any) -> Result:
         """Just this schedule, by its id. Raises NotKept: it still breaks. If it breaks nothing any more, or does not
         exist in this code any more, every order has to be kept: as a test this one fails until the code is mended."""
         self._replay = schedule
         with suppress(Gone):
-            self.explore(**options)
+            self.explore(**transitions)
         self._replay = ""
-        return self.explore(**options)
+        return self.explore(**transitions)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
 from lost_update_lab.replay.schedule_id import encode, exactly, play
 from lost_update_lab.runs.place import beside
@@ -63,8 +63,8 @@ def schedule_id(verdict: str, choices: Sequence[int]) -> str:
 class Witness:
     """Looks after each step of one schedule: where the user's code is, and what the servers hold."""
 
-    def __init__(self, stage: Stage, system: Operations) -> None:
-        self.stage, self.system = stage, system
+    def __init__(self, harness: Harness, system: Operations) -> None:
+        self.harness, self.system = harness, system
         self.of: World | None = None
         self.lines: list[Line | None] = []
         self.changes: list[tuple[str, ...]] = []
@@ -91,7 +91,7 @@ class Witness:
         now: dict[tuple[str, str], str] = {}
         for table, rows in postgres.rows(list(self._tables)).items():
             now.update(_cells(table, rows))
-        for server in self.stage.servers.values():
+        for server in self.harness.servers.values():
             for name, key, value, _ends in server.listing():
                 now[f"key {key}" + ("" if name == "redis" else f" on {name}"), ""] = shortened(value, 40)
         return before, now
@@ -118,12 +118,16 @@ def _changes(before: Held, now: Held) -> Iterator[str]:
 
 
 def told(
-    stage: Stage, system: Operations, waiters: dict[bytes, int], choices: Sequence[int], confirmed: int = 1
+    harness: Harness,
+    system: Operations,
+    waiters: dict[bytes, int],
+    choices: Sequence[int],
+    confirmed: int = 1,
 ) -> Schedule:
     """The schedule, executed once more by the user's own code, with a look after each step."""
-    witness = Witness(stage, system)
-    with stage.unnoted():
-        again, _ = play(stage, waiters, exactly(choices), witness)
+    witness = Witness(harness, system)
+    with harness.unnoted():
+        again, _ = play(harness, waiters, exactly(choices), witness)
     names = system.scenario.names
     moves = tuple(
         _move(step, line, changes, names)

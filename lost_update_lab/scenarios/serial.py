@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.subject import Judgement
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.system import Judgement
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.scenarios.operations import Observed, Operations
 from lost_update_lab.scenarios.outcome import Outcome
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 
 #: orders of operations that are run at most
@@ -59,7 +59,7 @@ class InOrder:
     def __init__(self, system: Operations, order: Sequence[int]) -> None:
         self.system, self.order = system, order
 
-    def __call__(self, run: World, options: Sequence[Option]) -> int:
+    def __call__(self, run: World, transitions: Sequence[Transition]) -> int:
         left = list(self.order)
         for index, done in enumerate(self.system.done):
             for _ in range(done):
@@ -71,12 +71,12 @@ class InOrder:
             run.stuck = True
             return 0
         for index in left:
-            for place, option in enumerate(options):
-                if option.kind is Kind.STEP and run.task(option.who).worker.index == index:
+            for place, transition in enumerate(transitions):
+                if transition.kind is Kind.STEP and run.task(transition.who).worker.index == index:
                     return place
-            timers = [place for place, option in enumerate(options) if option.kind is Kind.TICK]
+            timers = [place for place, transition in enumerate(transitions) if transition.kind is Kind.TICK]
             if timers and index == left[0]:
-                run.stuck = virtual_time.only_polls(run)
+                run.stuck = virtual_clock.only_polls(run)
                 return timers[0]
         return 0
 
@@ -84,8 +84,8 @@ class InOrder:
 class SerialOrders:
     """Runs each once, all of them before the search: in its middle the servers hold what it has left there."""
 
-    def __init__(self, stage: Stage, system: Operations) -> None:
-        self.stage, self.system = stage, system
+    def __init__(self, harness: Harness, system: Operations) -> None:
+        self.harness, self.system = harness, system
         self.operations = [len(each.operations) for each in system.scenario.workers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
         self.closed = False
@@ -114,8 +114,8 @@ class SerialOrders:
         return self._known.get(counts, [])
 
     def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
-        with self.stage.unnoted():
-            run = self.stage.run(InOrder(self.system, order), {}, trace)
-        contents = {name: server.contents() for name, server in self.stage.servers.items()}
+        with self.harness.unnoted():
+            run = self.harness.run(InOrder(self.system, order), {}, trace)
+        contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
         return Serial(order, observed, self.system.judge_by(observed), tuple(run.steps))

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import Task, Worker
-from lost_update_lab.schedule import faults, virtual_time
+from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
 
-def options(world: World) -> list[Option]:
+def transitions(world: World) -> list[Transition]:
     """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
     if world.deadlock:
-        return [Option(Kind.VICTIM, task.name) for task in world.deadlock]
-    steppers = virtual_time.ready(world)
-    ends_pause = any(worker.paused for worker in world.workers) and virtual_time.only_polls(world)
+        return [Transition(Kind.VICTIM, task.name) for task in world.deadlock]
+    steppers = virtual_clock.ready(world)
+    ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
     if world.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
-        return [Option(Kind.STEP, local[0].name)]
-    found = [Option(Kind.STEP, task.name) for task in steppers]
-    until = virtual_time.next_timer(world)
+        return [Transition(Kind.STEP, local[0].name)]
+    found = [Transition(Kind.STEP, task.name) for task in steppers]
+    until = virtual_clock.next_timer(world)
     if until is not None:
         if not late(world, until):
-            found.append(Option(Kind.TICK))
+            found.append(Transition(Kind.TICK))
         elif Fault.PAUSE in world.bounds.kinds and (lag := whom_to_pause(world, until)):
             world.applicable.add(Fault.PAUSE)
             if faults.used(world) + len(lag) <= world.bounds.faults:
-                found.append(Option(Kind.PAUSE, "+".join(lag)))
-    found += [Option(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
-    found += faults.options(world, steppers)
-    if found and all(option.cost for option in found):  # a fault that may come need not come
-        found.insert(0, Option(Kind.STOP))
+                found.append(Transition(Kind.PAUSE, "+".join(lag)))
+    found += [Transition(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
+    found += faults.transitions(world, steppers)
+    if found and all(transition.cost for transition in found):  # a fault that may come need not come
+        found.insert(0, Transition(Kind.STOP))
     return found
 
 
 def late(world: World, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
     slack = world.bounds.slack
-    names = {t.worker.name for t in virtual_time.ready(world) if t.due is not None and t.due + slack < until}
+    names = {t.worker.name for t in virtual_clock.ready(world) if t.due is not None and t.due + slack < until}
     return sorted(names)
 
 
@@ -50,7 +50,7 @@ def whom_to_pause(world: World, until: int) -> list[str]:
             still += map(world.worker, names)
             for worker in still:
                 worker.paused = True
-            at = virtual_time.next_timer(world)
+            at = virtual_clock.next_timer(world)
         return sorted(worker.name for worker in still) if at is not None else []
     finally:
         for worker in still:
@@ -65,10 +65,10 @@ def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
         return False
     if not world.full:
         return True
-    now = world.now if any(map(_is_up_to_something, virtual_time.ready(world))) else _offered_at(worker)
+    now = world.now if any(map(_is_up_to_something, virtual_clock.ready(world))) else _offered_at(worker)
     mark = world.shared(), now
     news, worker.offered = worker.offered != mark, mark
-    return news or nothing_else or virtual_time.only_polls(world)
+    return news or nothing_else or virtual_clock.only_polls(world)
 
 
 def _offered_at(worker: Worker) -> int:

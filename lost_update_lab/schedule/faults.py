@@ -1,4 +1,4 @@
-"""Faults as steps of a schedule: which can touch the subject now, and what each does."""
+"""Faults as steps of a schedule: which can touch the system now, and what each does."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule.world import World
 
 _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}
 
 
-def options(world: World, steppers: Sequence[Task]) -> list[Option]:
-    """The faults that may come now. Also notes which ones can touch the subject at all.
+def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
+    """The faults that may come now. Also notes which ones can touch the system at all.
 
     A fault that nobody else can see at that moment is offered once, when its victim has just arrived at its
     gate: coming later, past the steps of others, it would lead to the same states. So would what happens to a
     server, past steps on other servers (`world.touched`: where something has happened since faults were last offered).
     """
     possible = list(_possible(world, steppers))
-    world.applicable.update(fault_of(option) for option, _ in possible)
+    world.applicable.update(fault_of(transition) for transition, _ in possible)
     lagging = [server.name for server in world.servers.values() if server.lags]
-    offered = [Option(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
+    offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
     if used(world) < world.bounds.faults:
         kinds = world.bounds.kinds
         offered += [o for o, seen in possible if fault_of(o) in kinds and (seen or not world.full)]
@@ -46,11 +46,11 @@ def charge(world: World, name: str) -> None:
         world.spent.append(Fault.FAILOVER)
 
 
-def fault_of(option: Option) -> Fault:
-    return _FAULTS[option.kind]
+def fault_of(transition: Transition) -> Fault:
+    return _FAULTS[transition.kind]
 
 
-def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Option, bool]]:
+def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transition, bool]]:
     """Yield each fault, and whether it must be offered at this very decision."""
     for worker in world.workers:
         if worker.crashed or worker.paused:
@@ -58,34 +58,34 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Option, 
         if (
             world.looks and worker.main.state is State.READY
         ):  # also before its first step: it may look right after
-            yield Option(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
-            yield Option(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
+            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
+            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
         if worker.main.due is None:
             continue
         fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
         now = fresh or _seen_by_others(world, worker)
         standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED)]
         if standing and (not worker.finished or len(worker.tasks) > 1):
-            yield Option(Kind.CRASH, worker.name), now
+            yield Transition(Kind.CRASH, worker.name), now
         others = [t for t in worker.tasks if not t.main and t.alive]
         if others and worker.main.state is State.READY:
-            yield Option(Kind.RENEWAL_LIVES, worker.name), now
+            yield Transition(Kind.RENEWAL_LIVES, worker.name), now
         for task in others:
             if task.state is State.READY:
-                yield Option(Kind.RENEWAL_DIES, task.name), task.fresh
+                yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
     for task in steppers:
         if task.op and task.op.server and not task.op.local:
-            yield Option(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
+            yield Transition(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
-            yield Option(Kind.LAG, task.name), True
+            yield Transition(Kind.LAG, task.name), True
     for server in world.servers.values():
         if server.leases():
-            yield Option(Kind.CLOCK_JUMP, server.name), server.name in world.touched
+            yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
         asleep = [task for task in worker.tasks if task.state is State.WAIT]
         if asleep and not worker.crashed and not worker.paused and worker.main.state is not State.READY:
-            yield Option(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
-            yield Option(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
+            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
+            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
 
 
 def _seen_by_others(world: World, worker: Worker) -> bool:
@@ -95,35 +95,35 @@ def _seen_by_others(world: World, worker: Worker) -> bool:
     return any(world.servers[name].holds(list(worker.sessions.get(name, ()))) for name in world.touched)
 
 
-def apply(world: World, option: Option) -> None:
+def apply(world: World, transition: Transition) -> None:
     """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
-    if option.kind is not Kind.LAG:
-        world.spent += [fault_of(option)] * option.cost
+    if transition.kind is not Kind.LAG:
+        world.spent += [fault_of(transition)] * transition.cost
     world.progress()
-    if option.kind is Kind.LOST_REPLY:
-        world.task(option.who).worker.struck = True
-    elif option.kind is Kind.PAUSE:
-        for name in option.who.split("+"):
+    if transition.kind is Kind.LOST_REPLY:
+        world.task(transition.who).worker.struck = True
+    elif transition.kind is Kind.PAUSE:
+        for name in transition.who.split("+"):
             _pause(world, world.worker(name))
-    elif option.kind is Kind.CRASH:
-        _crash(world, world.worker(option.who))
-    elif option.kind is Kind.RENEWAL_DIES:
-        task = world.task(option.who)
+    elif transition.kind is Kind.CRASH:
+        _crash(world, world.worker(transition.who))
+    elif transition.kind is Kind.RENEWAL_DIES:
+        task = world.task(transition.who)
         task.state = State.DEAD
         task.worker.cuts += (task.name,)
-        world.record(task.worker.name, task.name, option.kind.value, "dies alone", "")
-    elif option.kind is Kind.RENEWAL_LIVES:
-        worker = world.worker(option.who)
+        world.record(task.worker.name, task.name, transition.kind.value, "dies alone", "")
+    elif transition.kind is Kind.RENEWAL_LIVES:
+        worker = world.worker(transition.who)
         worker.main.state = State.DEAD
         worker.cuts += (worker.name,)  # its other threads may ask whether it lives
         _end_sessions(world, worker.tasks[:1])
-        world.record(worker.name, worker.name, option.kind.value, "dies, its other threads go on", "")
-    elif option.kind is Kind.CLOCK_JUMP:
-        _clock_jump(world, option)
-    elif option.kind is Kind.LAG:
-        server = world.servers[(world.task(option.who).op or Op("", "", b"")).server]
+        world.record(worker.name, worker.name, transition.kind.value, "dies, its other threads go on", "")
+    elif transition.kind is Kind.CLOCK_JUMP:
+        _clock_jump(world, transition)
+    elif transition.kind is Kind.LAG:
+        server = world.servers[(world.task(transition.who).op or Op("", "", b"")).server]
         server.lag()
-        world.record("", server.name, option.kind.value, "the replica gets no more writes", "")
+        world.record("", server.name, transition.kind.value, "the replica gets no more writes", "")
 
 
 def fail_over(world: World, name: str) -> None:
@@ -140,18 +140,18 @@ def fail_over(world: World, name: str) -> None:
     world.record("", name, Kind.FAILOVER.value, "the replica takes over", f"without {lost}")
 
 
-def _clock_jump(world: World, option: Option) -> None:
+def _clock_jump(world: World, transition: Transition) -> None:
     seconds = f"{world.bounds.jump / SECOND:g} s"
-    if option.who in world.servers:
-        gone = world.servers[option.who].jump(world.bounds.jump)
+    if transition.who in world.servers:
+        gone = world.servers[transition.who].jump(world.bounds.jump)
         world.record(
-            "", option.who, option.kind.value, f"its clock jumps ahead by {seconds}", f"gone: {gone}"
+            "", transition.who, transition.kind.value, f"its clock jumps ahead by {seconds}", f"gone: {gone}"
         )
         return
-    worker = world.worker(option.who)
-    worker.offset += option.number * world.bounds.jump
-    way = "ahead" if option.number > 0 else "back"
-    world.record(worker.name, worker.name, option.kind.value, f"its clock jumps {way} by {seconds}", "")
+    worker = world.worker(transition.who)
+    worker.offset += transition.number * world.bounds.jump
+    way = "ahead" if transition.number > 0 else "back"
+    world.record(worker.name, worker.name, transition.kind.value, f"its clock jumps {way} by {seconds}", "")
 
 
 def _pause(world: World, worker: Worker) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, State, Task, halt
-from lost_update_lab.schedule import polls, retries, virtual_time
+from lost_update_lab.schedule import polls, retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
 
@@ -85,7 +85,7 @@ def end(world: World, task: Task) -> None:
         task.state = State.DONE
     if task.main:
         others = (w for w in world.workers if w is not task.worker)
-        task.worker.alone = all(virtual_time.is_outside(other) for other in others)
+        task.worker.alone = all(virtual_clock.is_outside(other) for other in others)
     world.progress()
     if not world.ending:
         world.notify(task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.model.workers import Task
-from lost_update_lab.schedule import retries, virtual_time
+from lost_update_lab.schedule import retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
 #: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
@@ -27,12 +27,12 @@ def close(world: World, task: Task, seconds: float | None) -> None:
         task.seen = world.shared()
     ends, before, task.leases = world.leases(), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
-    beyond = world.full and not virtual_time.held_back(world, task.worker)  # … the slack: nobody else is due
-    watched = virtual_time.watched_well(world, task)
+    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # … the slack: nobody else is due
+    watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:
         task.history.attempt(world.shared())
-    same = task.history.close(world.now, collapse, virtual_time.known_by_its_turn(world, task))
+    same = task.history.close(world.now, collapse, virtual_clock.known_by_its_turn(world, task))
     again = same or task.history.folded
     if world.recording:
         world.recording.rests(task, again and collapse and not watched)

@@ -3,7 +3,7 @@
 A lock that makes a new token for each try (Redlock) never does the same twice, so each order of its tries would be a
 moment of its own, without end. But a token is only a name. When a try is over, no server holds its name and nobody
 else was told it, then the next try may be called the same: nobody can tell. Its rounds are the same then, as those of
-a waiter with one token are (rounds.py).
+a waiter with one token are (polls.py).
 
     A: SET lock a1 NX → OK on one node of three; deletes it; sleeps     a1 is nowhere: the next try is called a1 too
     A: SET lock a1 NX → OK on one node of three; B reads "a1"; …        B knows a1: the next try is called a2

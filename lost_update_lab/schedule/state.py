@@ -17,7 +17,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import State, Task, Worker
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 
 
@@ -109,7 +109,7 @@ def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:
 
 
 def _put_off(world: World, task: Task) -> bool:
-    return task.until is not None and virtual_time.wakes_at(world, task) != task.until
+    return task.until is not None and virtual_clock.wakes_at(world, task) != task.until
 
 
 def _late(task: Task, now: int | None) -> int | bool | None:

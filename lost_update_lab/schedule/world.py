@@ -14,8 +14,8 @@ from typing import Protocol
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.subject import Ending
-from lost_update_lab.model.transitions import Option
+from lost_update_lab.model.system import Ending
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.model.workers import State, Task, Worker
 
 
@@ -48,7 +48,7 @@ class World:
     longest: int = 0
     #: for how much longer polls in vain are watched
     patience: int = field(init=False)
-    #: an experiment on the waiters (poll_watch.py): no lease ends
+    #: an experiment on the waiters (poll_calibration.py): no lease ends
     leases_stand: bool = False
     #: by a worker; in the runs before the search
     wall_clock_read: bool = False
@@ -69,7 +69,7 @@ class World:
     touched: set[str] = field(init=False)
     applicable: set[Fault] = field(default_factory=set)
 
-    # -- polls: for how long each kind in vain was watched in earlier runs (virtual_time.wakes_at), and in this one.
+    # -- polls: for how long each kind in vain was watched in earlier runs (virtual_clock.wakes_at), and in this one.
     #: The chooser exchanges it, so that a path is repeated as it was first walked.
     watched: dict[bytes, int] = field(default_factory=dict)
     learned: dict[bytes, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class World:
     decisions: int = 0
     #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
     beaten: int = 0
-    follow: Callable[[World], Option] | None = None
+    follow: Callable[[World], Transition] | None = None
     #: when the search has to end, by time.perf_counter
     until: float = inf
     stuck: bool = False
@@ -91,9 +91,9 @@ class World:
     error: BaseException | None = None
     endings: list[Ending] = field(default_factory=list)
     #: a server had to be told something that it keeps: the next run will differ
-    cold: bool = False
+    warming_up: bool = False
     #: who went around the gates
-    around: str = ""
+    bypassed: str = ""
 
     # -- who reads it
     steps: list[Step] = field(default_factory=list)
@@ -177,5 +177,5 @@ class World:
             self.trace(self, step)
 
 
-#: which of the options is taken
-Chooser = Callable[[World, Sequence[Option]], int]
+#: which of the transitions is taken
+Chooser = Callable[[World, Sequence[Transition]], int]

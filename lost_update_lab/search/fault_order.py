@@ -5,7 +5,7 @@ kinds then, and what it says of those is decided.
 
 When claims are to be decided: which kinds of faults need not be searched to their end?
 
-A fault that the subject does not claim to withstand is decided by the first schedule with it alone that loses money.
+A fault that the system does not claim to withstand is decided by the first schedule with it alone that loses money.
 Where none is found soon, or only one that stalls, no claim depends on it: such a kind is left after some steps. Steps,
 and not seconds: every machine leaves it at the same schedule.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import STALLED
+from lost_update_lab.model.system import STALLED
 from lost_update_lab.runs.found import Faults, Result
 from lost_update_lab.schedule import faults
 from lost_update_lab.search.stack import Branch
@@ -25,7 +25,7 @@ from lost_update_lab.search.stack import Branch
 ENOUGH, ENOUGH_STALLED = 8_000, 4_000
 
 
-class Leaving:
+class UntilDecided:
     """`unclaimed`: the faults that may be left; they come last."""
 
     def __init__(self, unclaimed: frozenset[Fault], result: Result) -> None:
@@ -49,11 +49,11 @@ class Leaving:
         return bool(mine) and (bool(words & self._grave) or self.result.steps - self._began > enough)
 
 
-class Postponed:
+class FaultOrder:
     """Paths that end with a fault, by all the faults that are begun or spent then."""
 
-    def __init__(self, leaving: Leaving) -> None:
-        self.leaving = leaving
+    def __init__(self, until_decided: UntilDecided) -> None:
+        self.until_decided = until_decided
         #: the faults of the schedules that are searched now
         self.faults: Faults = ()
         #: kinds that were not searched to their end, because they need not be
@@ -66,9 +66,9 @@ class Postponed:
     def put_off(self, path: list[Branch]) -> None:
         """All faults that may come at the last decision of this path."""
         last = path[-1]
-        for place, option in enumerate(last.options):
-            if option.cost:
-                then = tuple(sorted([*self.faults, *[faults.fault_of(option)] * option.cost]))
+        for place, transition in enumerate(last.transitions):
+            if transition.cost:
+                then = tuple(sorted([*self.faults, *[faults.fault_of(transition)] * transition.cost]))
                 self._new.append((then, [*self._leading_to(path), replace(last, taken=place, last=place)]))
 
     def _leading_to(self, path: list[Branch]) -> Iterator[Branch]:
@@ -90,7 +90,7 @@ class Postponed:
         """The path with which the search goes on. None: there is none left."""
         while self._waiting:
             if self.faults not in self._waiting:
-                self.faults = min(self._waiting, key=self.leaving.order)
+                self.faults = min(self._waiting, key=self.until_decided.order)
             if not self.leave():
                 paths = self._waiting[self.faults]
                 path = paths.pop()
@@ -102,7 +102,7 @@ class Postponed:
 
     def leave(self) -> bool:
         """Leave the kind that is searched now, if it need not be searched any further."""
-        if not self.leaving.settled(self.faults):
+        if not self.until_decided.settled(self.faults):
             return False
         self._waiting.pop(self.faults, None)
         self.left.add(self.faults)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lost_update_lab.model.digest import digest
-from lost_update_lab.model.transitions import STEPS, Kind, Option
+from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.model.workers import State, Task, Worker
-from lost_update_lab.schedule import faults, virtual_time
+from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import World
 
@@ -25,58 +25,60 @@ _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLO
 
 
 class Footprint(NamedTuple):
-    """All that an option depends on, as a digest, and the two that it may change ("": none)."""
+    """All that an transition depends on, as a digest, and the two that it may change ("": none)."""
 
     key: bytes
     server: str
     worker: str
 
 
-class Summaries:
-    """What the options that were executed did to the parts of a moment."""
+class Independence:
+    """What the transitions that were executed did to the parts of a moment."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[bytes, bytes]] = {}
 
-    def note(self, before: Moment, option: Option, footprint: Footprint, after: Moment) -> None:
-        """`option`, taken at `before`, came to `after`."""
+    def note(self, before: Moment, transition: Transition, footprint: Footprint, after: Moment) -> None:
+        """`transition`, taken at `before`, came to `after`."""
         server, worker = after.servers.get(footprint.server, b""), after.workers.get(footprint.worker, b"")
-        if _changed(before, option, footprint, server, worker) == after:
+        if _changed(before, transition, footprint, server, worker) == after:
             self._known[footprint.key] = server, worker
 
-    def leads_to(self, moment: Moment, option: Option, footprint: Footprint | None) -> bytes | None:
-        """The key of the moment to which the option would come that is taken there; None: that is not known."""
+    def leads_to(self, moment: Moment, transition: Transition, footprint: Footprint | None) -> bytes | None:
+        """The key of the moment to which the transition would come that is taken there; None: that is not known."""
         known = self._known.get(footprint.key) if footprint else None
-        return _changed(moment, option, footprint, *known).key if footprint and known else None
+        return _changed(moment, transition, footprint, *known).key if footprint and known else None
 
 
-def _changed(before: Moment, option: Option, footprint: Footprint, server: bytes, worker: bytes) -> Moment:
+def _changed(
+    before: Moment, transition: Transition, footprint: Footprint, server: bytes, worker: bytes
+) -> Moment:
     spent = before.spent
-    if option.cost and option.kind is not Kind.LAG:
-        spent = tuple(sorted([*spent, faults.fault_of(option)]))
+    if transition.cost and transition.kind is not Kind.LAG:
+        spent = tuple(sorted([*spent, faults.fault_of(transition)]))
     servers = {footprint.server: server} if footprint.server else {}
     return before.changed(servers, {footprint.worker: worker} if footprint.worker else {}, spent)
 
 
-def footprint(world: World, moment: Moment, option: Option) -> Footprint | None:
-    """What `option` depends on at this moment of the run; None: on too much."""
+def footprint(world: World, moment: Moment, transition: Transition) -> Footprint | None:
+    """What `transition` depends on at this moment of the run; None: on too much."""
     if world.waiting_line or any(_sleeps_through_polls(task) for task in world.tasks):
         return None
     server = worker = ""
-    if option.kind in STEPS:
-        task = world.task(option.who)
+    if transition.kind in STEPS:
+        task = world.task(transition.who)
         if not _alone_there(world, task):
             return None
         assert task.op is not None
         server, worker = task.op.server, task.worker.name
-    elif option.kind in _OF_ONE:
-        server = option.who if option.who in world.servers else ""
-        worker = "" if server else option.who.partition(".")[0]
+    elif transition.kind in _OF_ONE:
+        server = transition.who if transition.who in world.servers else ""
+        worker = "" if server else transition.who.partition(".")[0]
     else:
         return None
     parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
     others = [_seen_of(world, other) for other in world.workers if other.name != worker]
-    around = repr((str(option), moment.clock, others)).encode()
+    around = repr((str(transition), moment.clock, others)).encode()
     return Footprint(digest(*depends_on(*parts), around), server, worker)
 
 
@@ -93,7 +95,7 @@ def _sleeps_through_polls(task: Task) -> bool:
 def _seen_of(world: World, other: Worker) -> tuple[bool, bool, bool]:
     """What a worker's own step can depend on, or touch, of another: is it due, is it outside, may it have missed it?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
-    return due, virtual_time.is_outside(other), any(task.looks_again for task in other.tasks)
+    return due, virtual_clock.is_outside(other), any(task.looks_again for task in other.tasks)
 
 
 def _alone_there(world: World, task: Task) -> bool:

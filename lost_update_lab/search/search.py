@@ -7,49 +7,51 @@ import time
 from contextlib import suppress
 from math import inf
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, Elsewhere, NotTheSame, Unknown
-from lost_update_lab.model.subject import told_of
+from lost_update_lab.model.system import told_of
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, Result
-from lost_update_lab.runs.in_memory_run import Composed
+from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state
 from lost_update_lab.schedule.world import World
 from lost_update_lab.search.choices import Choosing
-from lost_update_lab.search.fault_order import Leaving, Postponed
-from lost_update_lab.search.poll_watch import watch_waiters
-from lost_update_lab.search.single_deviations import SHARE, scout
+from lost_update_lab.search.fault_order import FaultOrder, UntilDecided
+from lost_update_lab.search.poll_calibration import calibrate_polls
+from lost_update_lab.search.single_deviations import SHARE, single_deviations
 from lost_update_lab.search.stack import Noted, in_common
 
 _now = time.perf_counter
-LOOK_EVERY = 100  # schedules: one looks at each decision what the options are, as if nobody had been there
+LOOK_EVERY = (
+    100  # schedules: one looks at each decision what the transitions are, as if nobody had been there
+)
 
 
 class Search(Choosing):
-    """Explores all schedules of the stage's subject. `unclaimed`: faults that it does not claim to withstand, of which
+    """Explores all schedules of the harness's system. `unclaimed`: faults that it does not claim to withstand, of which
     the first schedule that loses money is enough (fault_order.py)."""
 
-    def __init__(self, stage: Stage, unclaimed: frozenset[Fault] = frozenset()) -> None:
-        self.stage, self.bounds = stage, stage.bounds
-        self.result = Result(stage.bounds, stage.subject.words)
-        self.unclaimed, leaving = unclaimed, Leaving(unclaimed, self.result)
-        super().__init__(stage.bounds.reduction == "full", Postponed(leaving))
+    def __init__(self, harness: Harness, unclaimed: frozenset[Fault] = frozenset()) -> None:
+        self.harness, self.bounds = harness, harness.bounds
+        self.result = Result(harness.bounds, harness.system.words)
+        self.unclaimed, leaving = unclaimed, UntilDecided(unclaimed, self.result)
+        super().__init__(harness.bounds.reduction == "full", FaultOrder(leaving))
         #: what was known of the waiters before the search: as whoever replays a schedule knows them
-        self.waiters: dict[bytes, int] = {}
+        self.calibrated: dict[bytes, int] = {}
         self.news: int | None = None  # the number of a worker that will be told what it was never told before
         self.before: list[tuple[Noted, int]] = []  # the path of the run before
 
     def explore(self) -> Result:
-        recording, begun = self.stage.recording, _now()
+        recording, begun = self.harness.recording, _now()
         try:
             result = self._explored()
         except NotTheSame:  # where a worker was taken for being where it had been before: again, without that
             assert recording
-            self.stage.recording = Recording(merges=False)
-            self.__init__(self.stage, self.unclaimed)  # type: ignore[misc]
+            self.harness.recording = Recording(merges=False)
+            self.__init__(self.harness, self.unclaimed)  # type: ignore[misc]
             result = self._explored()
         result.seconds = _now() - begun
         return result
@@ -58,47 +60,47 @@ class Search(Choosing):
         result, begun = self.result, _now()
         if thaws := not gc.get_freeze_count():
             gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
-        self.stage.keeps = True
+        self.harness.keeps = True
         budget = self.bounds.budget or inf
-        self.stage.until = begun + budget * (1 - SHARE)
+        self.harness.until = begun + budget * (1 - SHARE)
         try:
-            self.waiters = watch_waiters(self.stage)
-            if self.stage.recording:
-                self.stage.recording.settled = True
-                self.stage.learns = self.full and self.bounds.composed
-            self.watched = self.waiters if self.full else {}
+            self.calibrated = calibrate_polls(self.harness)
+            if self.harness.recording:
+                self.harness.recording.settled = True
+                self.harness.learns = self.full and self.bounds.in_memory
+            self.watched = self.calibrated if self.full else {}
             self._one()
             while self._backtrack():
                 self._one()
-            result.exhausted, result.settled = not self.postponed.left, True
-            result.decided = self.postponed.decided()
+            result.exhausted, result.settled = not self.fault_order.left, True
+            result.decided = self.fault_order.decided()
         except Broken as error:
-            if isinstance(error, NotTheSame) and self.stage.recording and self.stage.recording.merges:
+            if isinstance(error, NotTheSame) and self.harness.recording and self.harness.recording.merges:
                 raise
             if isinstance(error, Elsewhere):
                 raise
             result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:
-                result.decided = self.postponed.decided() if self.full else set()
-                self._scout(begun + budget)
+                result.decided = self.fault_order.decided() if self.full else set()
+                self._single_deviations(begun + budget)
         finally:
-            self.stage.until, self.stage.keeps = inf, False
-            if self.stage.recording:
-                self.stage.recording.settled = False
+            self.harness.until, self.harness.keeps = inf, False
+            if self.harness.recording:
+                self.harness.recording.settled = False
             if thaws:
                 gc.unfreeze()
-        if gone_around := [who for server in self.stage.servers.values() if (who := server.around())]:
+        if gone_around := [who for server in self.harness.servers.values() if (who := server.bypassed())]:
             result.exhausted = result.settled = False
             result.cause, result.remedy = "; ".join(gone_around), GATE_IT
             result.decided.clear()
         result.states = len(self.expanded) + len(self.passed)
         return result
 
-    def _scout(self, until: float) -> None:
+    def _single_deviations(self, until: float) -> None:
         """What is still to be seen at a look, when there is no time for all."""
-        self.stage.until = until
+        self.harness.until = until
         with suppress(Broken, Diverged):
-            for found, run in scout(self.stage, self.waiters if self.full else {}):
+            for found, run in single_deviations(self.harness, self.calibrated if self.full else {}):
                 self.result.counted(run)
                 self.result.judged(found, run, run.shared())
 
@@ -106,15 +108,15 @@ class Search(Choosing):
         known = len(self.path)
         self.fresh.clear()
         self._learn(run := self._run())
-        self.postponed.keep(not run.cold)
-        if run.cold:  # a script was loaded: again, now that the server has it
+        self.fault_order.keep(not run.warming_up)
+        if run.warming_up:  # a script was loaded: again, now that the server has it
             del self.path[known:]
             self.expanded -= self.fresh
             self.passed -= self.fresh
             return self._one()
         result = self.result
         result.counted(run)
-        if run.wall_clock_read and not self.stage.looks and self.bounds.faults:
+        if run.wall_clock_read and not self.harness.looks and self.bounds.faults:
             raise Broken(
                 "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
             )
@@ -126,19 +128,19 @@ class Search(Choosing):
             self._note(run, end)
             self.expanded.add(end.key)
         contents = run.shared()
-        judgement = self.stage.judge(run)
+        judgement = self.harness.judge(run)
         choices = tuple(branch.taken for branch in self.path)
-        options = tuple(branch.options[branch.taken] for branch in self.path)
-        found = Found(judgement, tuple(sorted(run.spent)), choices, options, tuple(run.steps))
+        transitions = tuple(branch.transitions[branch.taken] for branch in self.path)
+        found = Found(judgement, tuple(sorted(run.spent)), choices, transitions, tuple(run.steps))
         result.judged(found, run, contents)
         return None
 
     def _run(self) -> World:
         """What the schedule comes to that is next: composed of known steps, or executed. Some are both."""
         self.news = self.path[-1].leads_to_news() if self.path else None
-        composed = self._composed()
-        if composed and (self.result.schedules % LOOK_EVERY or composed.cold):
-            self.result.composed += 1
+        composed = self._in_memory()
+        if composed and (self.result.schedules % LOOK_EVERY or composed.warming_up):
+            self.result.in_memory += 1
             return composed
         length = len(self.path)
         run = self._executed()
@@ -146,20 +148,20 @@ class Search(Choosing):
             raise NotTheSame("composed of known steps, a schedule came to something else than executed")
         return run
 
-    def _composed(self) -> Composed | None:
+    def _in_memory(self) -> InMemoryRun | None:
         """The same without any server, from the last decision on. None: something is not known."""
         last = max((depth for depth, branch in enumerate(self.path) if branch.checkpoint), default=-1)
         if last < 0:
-            run, option, self.depth = self.stage.composed(self._choose), None, 0
+            run, transition, self.depth = self.harness.in_memory_run(self._choose), None, 0
         else:
             branch, self.depth = self.path[last], last + 1
-            run, option = branch.gone_on(self._choose), branch.options[branch.taken]
+            run, transition = branch.gone_on(self._choose), branch.transitions[branch.taken]
         if run is None:
             return None
         run.watched = self._watched(self.depth)
         try:
-            run.go_on(option)
-            self.stage.compose_end(run)
+            run.go_on(transition)
+            self.harness.end_in_memory(run)
         except Unknown as unknown:
             self.news = unknown.worker
             return None
@@ -167,7 +169,7 @@ class Search(Choosing):
 
     def _executed(self) -> Run:
         """Execute it, by what is known of the workers as far as that goes."""
-        recorded = self.stage.recording and not self.stage.recording.useless
+        recorded = self.harness.recording and not self.harness.recording.useless
         beaten = (max(len(self.path) - 1, 0), self._follow)
         followed = recorded if self.bounds.followed is None else self.bounds.followed
         follows = beaten if followed and self.result.schedules % LOOK_EVERY else None
@@ -176,7 +178,7 @@ class Search(Choosing):
         for real in (some, None) if recorded else (None,):
             self.depth, versions = 0, {} if seen else in_common(self.path, self.before)
             with suppress(Unknown):
-                run = self.stage.run(self._choose, self._watched(0), None, versions, seen, real, follows)
+                run = self.harness.run(self._choose, self._watched(0), None, versions, seen, real, follows)
                 self.before = [(branch.noted, branch.taken) for branch in self.path]
                 self.result.played += real == ()
                 return run
@@ -189,7 +191,7 @@ class Search(Choosing):
 
     def _backtrack(self) -> bool:
         """Turn to the next schedule. → is there one?"""
-        if self.postponed.leave():
+        if self.fault_order.leave():
             self.path.clear()
         while self.path:
             branch = self.path[-1]
@@ -198,7 +200,7 @@ class Search(Choosing):
                 if self._is_open(branch):
                     return True
             self.path.pop()
-        while path := self.postponed.next():
+        while path := self.fault_order.next():
             if not self._foreseen(path[-1], path):
                 self.path = path
                 return True

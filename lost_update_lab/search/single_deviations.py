@@ -1,20 +1,20 @@
 """When a search runs out of time: the schedules that differ from the quiet one in a single decision.
 
     quiet    A A A A A  B B B B B         whoever is at it goes on; nothing goes wrong
-    scouted  A A A †    B B …             at each decision in turn another option: B goes on, A crashes, a reply is lost
+    another  A A A †    B B …             at each decision in turn another one: B goes on, A crashes, a reply is lost
              A A pause  B B B B B  A A
 
 A depth-first search comes to its first decisions last: a lock that a crash right after SET leaves for ever would be
-`inconclusive` when the time ends, though it takes one look. There are as many of these schedules as there are options
-on the way. They prove nothing where they find nothing.
+`inconclusive` when the time ends, though it takes one look. There are as many of these schedules as there are
+transitions on the way. They prove nothing where they find nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lost_update_lab.harness import Stage
-from lost_update_lab.model.transitions import Option
+from lost_update_lab.harness import Harness
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.run import Run
@@ -24,20 +24,22 @@ from lost_update_lab.schedule.world import World
 SHARE = 0.15
 
 
-def scout(stage: Stage, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]]:
+def single_deviations(harness: Harness, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]]:
     """Yield each such schedule as it was executed, by real code, the quiet one first. Raises Broken when the time is
     over."""
     offered: list[int] = []
     quietest = exactly(())
 
-    def noting(run: World, options: Sequence[Option]) -> int:
+    def noting(run: World, transitions: Sequence[Transition]) -> int:
         if run.decisions == 1:
             offered.clear()
-        choice = quietest(run, options)
-        offered.append(0 if choice else len(options))  # where a pause has to end there is nothing else to do
+        choice = quietest(run, transitions)
+        offered.append(
+            0 if choice else len(transitions)
+        )  # where a pause has to end there is nothing else to do
         return choice
 
-    yield play(stage, watched, noting)
-    for depth, options in enumerate(offered.copy()):
-        for choice in range(1, options):
-            yield play(stage, watched, exactly([0] * depth + [choice]))
+    yield play(harness, watched, noting)
+    for depth, transitions in enumerate(offered.copy()):
+        for choice in range(1, transitions):
+            yield play(harness, watched, exactly([0] * depth + [choice]))

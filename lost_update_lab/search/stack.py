@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lost_update_lab.model.transitions import Kind, Option
-from lost_update_lab.runs.in_memory_run import Composed
+from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.search.independence import Footprint
 
 
 class Noted(NamedTuple):
-    """What finding the options leaves behind: where they are known, this is done in its place."""
+    """What finding the transitions leaves behind: where they are known, this is done in its place."""
 
     longest: int
     offered: tuple[tuple[bytes, int] | None, ...]
@@ -44,9 +44,9 @@ class Noted(NamedTuple):
 
 @dataclass(slots=True)
 class Branch:
-    """One decision on the path: how many options there were, which is being explored."""
+    """One decision on the path: how many transitions there were, which is being explored."""
 
-    options: tuple[Option, ...]
+    transitions: tuple[Transition, ...]
     taken: int
     last: int  # the last one to explore; == taken when there is nothing to branch over
     watched: dict[bytes, int]
@@ -57,17 +57,17 @@ class Branch:
     moment: Moment | None = None
     footprints: tuple[Footprint | None, ...] = ()
     #: the run as it stood here, to go on from
-    checkpoint: Composed | None = None
+    checkpoint: InMemoryRun | None = None
 
     def passed(self, world: World) -> None:
         """A run comes by, on its way."""
-        if isinstance(world, Composed):
-            if self.checkpoint is None and len(self.options) > 1:
+        if isinstance(world, InMemoryRun):
+            if self.checkpoint is None and len(self.transitions) > 1:
                 self.checkpoint = world.copy()
         else:
             self.versions = _versions(world)
 
-    def gone_on(self, choose: Chooser) -> Composed | None:
+    def gone_on(self, choose: Chooser) -> InMemoryRun | None:
         """The run that stood here, to go on with what `choose` takes."""
         if self.checkpoint is None or self.leads_to_news() is not None:
             return None
@@ -76,27 +76,27 @@ class Branch:
         return twin
 
     def leads_to_news(self) -> int | None:
-        """Will the option that is taken surely tell a worker what the recording has no answer to? → its number"""
+        """Will the transition that is taken surely tell a worker what the recording has no answer to? → its number"""
         if self.taken > self.last:
             return None
-        option = self.options[self.taken]
-        if option.kind is Kind.LOST_REPLY:
-            number = ord(option.who[0]) - ord("A")
+        transition = self.transitions[self.taken]
+        if transition.kind is Kind.LOST_REPLY:
+            number = ord(transition.who[0]) - ord("A")
             nodes, cuts, _ = self.noted.places[number]
-            node = nodes.get(option.who)
+            node = nodes.get(transition.who)
             known = node is None or any(heard == "lost" and times == cuts for heard, times, _ in node.told)
             return None if known else number
-        if option.kind is Kind.FAILOVER:
+        if transition.kind is Kind.FAILOVER:
             for number, (nodes, cuts, uses) in enumerate(self.noted.places):
-                then = (*cuts, option.who)
+                then = (*cuts, transition.who)
                 told = [times[: len(then)] for node in nodes.values() for _, times, _ in node.told]
-                if nodes and option.who in uses and then not in told:
+                if nodes and transition.who in uses and then not in told:
                     return number
         return None
 
 
 def noted(world: World) -> tuple[dict[str, int], Noted]:
-    return {} if isinstance(world, Composed) else _versions(world), Noted.of(world)
+    return {} if isinstance(world, InMemoryRun) else _versions(world), Noted.of(world)
 
 
 def _versions(world: World) -> dict[str, int]:

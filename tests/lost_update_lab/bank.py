@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 
-from loadtest.bench.explorer.subject import AccountSubject
+from loadtest.bench.explorer.system import AccountSystem
 from locks import LockLost
-from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
+from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 
 SCHEMA = """
 DROP TABLE IF EXISTS account;
@@ -27,7 +27,7 @@ class GaveUp(Exception):
     """A worker did not get the lock in time."""
 
 
-class Bank(AccountSubject):
+class Bank(AccountSystem):
     """Worker i adds 10 · (i + 1). `deposit(bank, amount)` is the code under test."""
 
     schema, opening = SCHEMA, RESET

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.search.search import Result, Search
 from lost_update_lab.servers.postgres.server import PostgresServer
@@ -16,26 +16,26 @@ from tests.lost_update_lab.bank import CONTENTS, Bank
 
 
 @pytest.fixture
-def stage(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Stage]]:
-    """`stage(deposit, faults=1, …)`: a stage on which that deposit can be explored."""
+def harness(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Harness]]:
+    """`harness(deposit, faults=1, …)`: a harness on which that deposit can be explored."""
     opened: list[Any] = []
 
-    def make(deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any) -> Stage:
+    def make(deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any) -> Harness:
         bank = Bank(deposit, *explorer_urls)
         postgres = PostgresServer(explorer_urls[0], contents or CONTENTS, besides)
         servers = [postgres, RedisServer(explorer_urls[1])]
         opened.extend((*servers, bank.admin))
-        found = Stage(bank, servers, Bounds(**{"faults": 0, **bounds}))
+        found = Harness(bank, servers, Bounds(**{"faults": 0, **bounds}))
         found.__enter__()
         opened.append(found)
         return found
 
     yield make
     for thing in reversed(opened):
-        thing.__exit__(None, None, None) if isinstance(thing, Stage) else thing.close()
+        thing.__exit__(None, None, None) if isinstance(thing, Harness) else thing.close()
 
 
 @pytest.fixture
-def explore(stage: Callable[..., Stage]) -> Callable[..., Result]:
+def explore(harness: Callable[..., Harness]) -> Callable[..., Result]:
     """`explore(deposit, faults=1, …)`: the result of the whole search."""
-    return lambda deposit, **bounds: Search(stage(deposit, **bounds)).explore()
+    return lambda deposit, **bounds: Search(harness(deposit, **bounds)).explore()

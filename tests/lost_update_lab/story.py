@@ -2,7 +2,7 @@
 
 `(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `before
 COMMAND`: until it stands there; `lost-reply COMMAND` and `lag COMMAND` do that fault to it. `(who, fault)`,
-`(who, "resume")`, `(server, "failover")`: as the explorer's options are called. What happens to a server comes right
+`(who, "resume")`, `(server, "failover")`: as the transitions are called. What happens to a server comes right
 after a step there. After the last one everybody goes on in turn.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from tests.lost_update_lab.recorded import all_told
 
 #: decisions until a story is over
@@ -26,7 +26,7 @@ OTHER = {kind.value: kind for kind in Kind} | {"clock-back": Kind.CLOCK_JUMP}
 
 @dataclass(frozen=True)
 class Story:
-    """What is told, and the subject of it. `legs`: the amount of each worker, if not the workload's."""
+    """What is told, and the system of it. `legs`: the amount of each worker, if not the workload's."""
 
     strategy: str
     told: tuple[tuple[str, str], ...]
@@ -44,50 +44,52 @@ class Teller:
     def __init__(self, told: Sequence[tuple[str, str]]) -> None:
         self.told, self.rest, self.left = told, list(told), MOST
 
-    def __call__(self, run: Any, options: Sequence[Option]) -> int:
+    def __call__(self, run: Any, transitions: Sequence[Transition]) -> int:
         from lost_update_lab.replay.schedule_id import _quietest
 
         if run.decisions == 1:
             self.rest, self.left = list(self.told), MOST
         if not self.rest:
-            return _quietest(run, options)
+            return _quietest(run, transitions)
         who, what = self.rest[0]
         self.left -= 1
         if not self.left:
             raise LookupError(f"{self.rest[:1]} does not come")
         verb, _, command = what.partition(" ")
         if verb in OTHER and verb not in AT_A_COMMAND:
-            return self._other(who, verb, options)
+            return self._other(who, verb, transitions)
         command = command if verb in AT_A_COMMAND or verb == "before" else what
-        step = Option(Kind.STEP, who)
-        if step in options:
+        step = Transition(Kind.STEP, who)
+        if step in transitions:
             if not run.task(who).op.text.startswith(command):
-                return options.index(step)
+                return transitions.index(step)
             self.rest.pop(0)
             if verb == "before":
-                return self(run, options)
-            return self._pick(options, Option(AT_A_COMMAND.get(verb, Kind.STEP), who))
-        return self._meanwhile(options)
+                return self(run, transitions)
+            return self._pick(transitions, Transition(AT_A_COMMAND.get(verb, Kind.STEP), who))
+        return self._meanwhile(transitions)
 
-    def _other(self, who: str, verb: str, options: Sequence[Option]) -> int:
+    def _other(self, who: str, verb: str, transitions: Sequence[Transition]) -> int:
         number = {"clock-jump": 1, "clock-back": -1}.get(verb, 0)
-        for place, option in enumerate(options):
-            if option.kind is OTHER[verb] and option.who == who and option.number in (number, 0):
+        for place, transition in enumerate(transitions):
+            if transition.kind is OTHER[verb] and transition.who == who and transition.number in (number, 0):
                 self.rest.pop(0)
                 return place
-        return self._meanwhile(options)
+        return self._meanwhile(transitions)
 
-    def _meanwhile(self, options: Sequence[Option]) -> int:
+    def _meanwhile(self, transitions: Sequence[Transition]) -> int:
         """Time goes on; if it cannot, somebody is due first."""
-        for place, option in enumerate(options):
-            if option.kind is Kind.TICK:
+        for place, transition in enumerate(transitions):
+            if transition.kind is Kind.TICK:
                 return place
-        return self._pick(options, next((o for o in options if o.kind is Kind.STEP), Option(Kind.TICK)))
+        return self._pick(
+            transitions, next((o for o in transitions if o.kind is Kind.STEP), Transition(Kind.TICK))
+        )
 
-    def _pick(self, options: Sequence[Option], wanted: Option) -> int:
-        if wanted not in options:
-            raise LookupError(f"{self.rest[:1]}: no {wanted} among {[str(each) for each in options]}")
-        return options.index(wanted)
+    def _pick(self, transitions: Sequence[Transition], wanted: Transition) -> int:
+        if wanted not in transitions:
+            raise LookupError(f"{self.rest[:1]}: no {wanted} among {[str(each) for each in transitions]}")
+        return transitions.index(wanted)
 
 
 def play(story: Story) -> dict[str, Any]:
@@ -109,20 +111,20 @@ def play(story: Story) -> dict[str, Any]:
         work=story.work,
         workload=story.workload,
     )
-    with stage_of(job, turns, **story.settings) as stage:
+    with stage_of(job, turns, **story.settings) as harness:
         teller = Teller(story.told)
-        found, _ = schedule_id.play(stage, {}, teller)
+        found, _ = schedule_id.play(harness, {}, teller)
         again, _ = schedule_id.play(
-            stage, {}, schedule_id.exactly(schedule_id.decode(schedule_id.encode(found.choices)))
+            harness, {}, schedule_id.exactly(schedule_id.decode(schedule_id.encode(found.choices)))
         )
-        shown = counterexample(job, found, 1, _gloss(stage))
-        looks = sum(bool(told.clocks) for told in all_told(stage.recording))
+        shown = counterexample(job, found, 1, _gloss(harness))
+        looks = sum(bool(told.clocks) for told in all_told(harness.recording))
     return {
         "replies": [[step.reply for step in each.steps] for each in (found, again)],
         "looks": looks,
         "word": found.word,
         "again": again.word,
-        "same": again.options == found.options,
+        "same": again.transitions == found.transitions,
         "untold": teller.rest,
         "spent": list(map(str, found.faults)),
         "sentences": shown["sentences"],

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from loadtest.servers import Valkey
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
@@ -81,14 +81,14 @@ def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[st
             RedisServer(explorer_urls[1]),
             RedisServer(second.url, "redis-2"),
         ]
-        subject = bank.Bank(both, *explorer_urls)
+        system = bank.Bank(both, *explorer_urls)
         empty = redis.Redis.from_url(second.url)
-        reset = subject.reset
-        subject.reset = lambda changed: (reset(changed), empty.flushall())  # type: ignore[method-assign]
+        reset = system.reset
+        system.reset = lambda changed: (reset(changed), empty.flushall())  # type: ignore[method-assign]
         kinds = frozenset({Fault.FAILOVER})
-        with Stage(subject, servers, Bounds(workers=1, faults=1, kinds=kinds)) as stage:
-            result = Search(stage).explore()
-        for each in (*servers, subject.admin, empty):
+        with Harness(system, servers, Bounds(workers=1, faults=1, kinds=kinds)) as harness:
+            result = Search(harness).explore()
+        for each in (*servers, system.admin, empty):
             each.close()
     assert not result.cause
     assert result.exhausted

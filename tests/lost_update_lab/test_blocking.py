@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lost_update_lab.harness import Stage
-from lost_update_lab.model.subject import UNBROKEN
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.harness import Harness
+from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import play
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
@@ -27,16 +27,16 @@ def handed_over(own: bank.Bank, amount: int) -> str:
     return bank.add(own, amount)
 
 
-def test_the_servers_own_clock_ends_no_wait(stage: Callable[..., Stage]) -> None:
-    known = stage(handed_over)
-    admin = known.subject.admin_redis  # type: ignore[attr-defined]
+def test_the_servers_own_clock_ends_no_wait(harness: Callable[..., Harness]) -> None:
+    known = harness(handed_over)
+    admin = known.system.admin_redis  # type: ignore[attr-defined]
     passed: list[float] = []
 
     def clock() -> float:
         seconds, micros = admin.time()
         return float(seconds + micros / 1e6)
 
-    def slowly(run: Run, options: Sequence[Option]) -> int:
+    def slowly(run: Run, transitions: Sequence[Transition]) -> int:
         """A goes first; and once it waits, more than its time-out passes on the server before B goes on."""
         if run.task("A").op is not None and run.task("A") in run.waiting_line and not passed:
             with beside():
@@ -44,7 +44,7 @@ def test_the_servers_own_clock_ends_no_wait(stage: Callable[..., Stage]) -> None
                 while clock() - begun < 1.0:
                     pass
             passed.append(1.0)
-        own = [i for i, o in enumerate(options) if o == Option(Kind.STEP, "A")]
+        own = [i for i, o in enumerate(transitions) if o == Transition(Kind.STEP, "A")]
         return own[0] if own and not passed else 0
 
     found, run = play(known, {}, slowly)

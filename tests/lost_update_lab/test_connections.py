@@ -15,7 +15,7 @@ from redis.retry import Retry
 from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import words_of
+from lost_update_lab.model.system import words_of
 from lost_update_lab.runs.found import Result
 from tests.locks.actor import eventually
 from tests.lost_update_lab import bank

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from locks.setnx import SetnxLock
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
-from lost_update_lab.model.subject import UNBROKEN
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import Result
-from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.poll_calibration import calibrate_polls
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
@@ -81,10 +81,10 @@ def test_a_pause_is_long_enough_for_a_waiter_that_goes_in_after_half_a_minute(
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
-def test_a_hundred_attempts_that_change_nothing_end_no_pause(stage: Callable[..., Stage]) -> None:
-    steps = [Option(Kind.STEP, who) for who in "AAABBB"]  # A has read; B has found the lock taken
+def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[..., Harness]) -> None:
+    steps = [Transition(Kind.STEP, who) for who in "AAABBB"]  # A has read; B has found the lock taken
     deposit = bank.locked_by(by_the_time_in_the_value(0.2))
-    found, _ = play(stage(deposit, faults=1), {}, roughly([*steps, Option(Kind.PAUSE, "A")]))
+    found, _ = play(harness(deposit, faults=1), {}, roughly([*steps, Transition(Kind.PAUSE, "A")]))
     assert (found.word, found.faults) == ("lost", (Fault.PAUSE,))
 
 
@@ -136,9 +136,9 @@ def a_time_for_each_attempt(own: bank.Bank) -> Iterator[None]:
     ("lock", "learns"), [(a_time_for_each_attempt, False), (by_its_tries(2.0, 100), True)]
 )
 def test_attempts_of_which_each_is_another_one_are_watched_once(
-    stage: Callable[..., Stage], lock: Callable[[bank.Bank], Any], learns: bool
+    harness: Callable[..., Harness], lock: Callable[[bank.Bank], Any], learns: bool
 ) -> None:
     """None of them will be slept through, wherever else the holder stands still: watching on would take a minute."""
-    known = stage(bank.locked_by(lock))
-    assert bool(watch_waiters(known)) == learns
+    known = harness(bank.locked_by(lock))
+    assert bool(calibrate_polls(known)) == learns
     assert known.runs == 4, "two to get warm, one for each worker that stands still"

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.thread_history import History
 from lost_update_lab.runs.found import Result
 from tests.lost_update_lab import bank

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
@@ -53,17 +53,17 @@ def due_one_after_the_other(own: bank.Bank, amount: int) -> str:
 
 def test_a_pause_of_one_makes_no_other_late(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     """While A stands still, A's own timers do: the next one is the lease, and B would be 5 s late for it."""
-    real, ticks = virtual_time.tick, 0
+    real, ticks = virtual_clock.tick, 0
 
     def tick(run: Run) -> None:
         nonlocal ticks
         ticks += 1
-        before = [task for task in virtual_time.ready(run) if task.due is not None]
+        before = [task for task in virtual_clock.ready(run) if task.due is not None]
         real(run)
         slack = run.bounds.slack
         assert [task.name for task in before if (task.due or 0) + slack < run.now] == []
 
-    monkeypatch.setattr(virtual_time, "tick", tick)
+    monkeypatch.setattr(virtual_clock, "tick", tick)
     result = explore(due_one_after_the_other, faults=1, kinds=PAUSE)
     assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")
     assert ticks, "the control: time did move on"

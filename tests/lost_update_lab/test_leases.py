@@ -68,7 +68,7 @@ return {first, redis.call('PTTL', KEYS[1]), redis.call('PEXPIRE', KEYS[1], 100, 
 """
 
 
-def test_a_worker_sees_its_leases_in_virtual_time(stage: Callable[..., Any]) -> None:
+def test_a_worker_sees_its_leases_in_virtual_time(harness: Callable[..., Any]) -> None:
     told: list[Any] = []
 
     def asks(bank: Bank, amount: int) -> str:
@@ -82,7 +82,7 @@ def test_a_worker_sees_its_leases_in_virtual_time(stage: Callable[..., Any]) -> 
         told.append(client.expiretime("own"))
         return "ok"
 
-    stage(asks, workers=1).run(exactly(()), {})
+    harness(asks, workers=1).run(exactly(()), {})
     epoch = round(EPOCH)
     assert told == [
         7,

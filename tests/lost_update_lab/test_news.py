@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab.memo.recording import Node, Told
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.search.stack import Branch, Noted
 
 KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])
@@ -26,5 +26,5 @@ def test_a_failover_is_news_to_whom_it_cuts_off_for_the_first_time(
     places: list[Any], number: int | None
 ) -> None:
     noted = Noted(0, (), False, frozenset(), tuple((node, cuts, frozenset(of)) for node, cuts, of in places))
-    branch = Branch((Option(Kind.FAILOVER, "redis"),), 0, 0, {}, {}, noted)
+    branch = Branch((Transition(Kind.FAILOVER, "redis"),), 0, 0, {}, {}, noted)
     assert branch.leads_to_news() == number

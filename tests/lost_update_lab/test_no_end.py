@@ -11,12 +11,12 @@ import pytest
 
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import MS, SECOND, Fault
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import Result
-from lost_update_lab.schedule import transition
+from lost_update_lab.schedule import decisions
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
@@ -39,7 +39,7 @@ def test_the_budget_ends_a_search_inside_a_schedule(explore: Explore) -> None:
 def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transition, "MOST_DECISIONS", 200)
+    monkeypatch.setattr(decisions, "MOST_DECISIONS", 200)
     result = explore(for_ever)
     assert not result.exhausted
     assert "did not end within 200 decisions; last: INCRBY" in result.cause
@@ -49,10 +49,10 @@ def watchdog(own: bank.Bank) -> WatchdogLuaLock:
     return WatchdogLuaLock("lock", redis=own.redis)
 
 
-def test_an_orphan_that_renews_for_ever_is_a_stall(stage: Callable[..., Stage]) -> None:
+def test_an_orphan_that_renews_for_ever_is_a_stall(harness: Callable[..., Harness]) -> None:
     """Its rounds differ, each sees another PTTL: yet nothing goes on any more."""
-    with_an_orphan = roughly([Option(Kind.RENEWAL_LIVES, "A")])
-    found, run = play(stage(bank.locked_by(watchdog), faults=1, patience=10 * SECOND), {}, with_an_orphan)
+    with_an_orphan = roughly([Transition(Kind.RENEWAL_LIVES, "A")])
+    found, run = play(harness(bank.locked_by(watchdog), faults=1, patience=10 * SECOND), {}, with_an_orphan)
     assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
     assert run.decisions < 500
 
@@ -62,10 +62,10 @@ def renewed(own: bank.Bank) -> ReentrantLock:
     return ReentrantLock("lock", redis=own.redis, lease=30.0)
 
 
-def test_a_renewal_is_not_slept_through(stage: Callable[..., Stage]) -> None:
+def test_a_renewal_is_not_slept_through(harness: Callable[..., Harness]) -> None:
     """It would be a poll in vain, were it not for the lease, which ends without it."""
-    with_an_orphan = roughly([*[Option(Kind.STEP, "A")] * 2, Option(Kind.RENEWAL_LIVES, "A")])
-    known = stage(bank.locked_by(renewed), faults=1)
+    with_an_orphan = roughly([*[Transition(Kind.STEP, "A")] * 2, Transition(Kind.RENEWAL_LIVES, "A")])
+    known = harness(bank.locked_by(renewed), faults=1)
     found, run = play(known, {}, with_an_orphan)
     assert (found.word, found.faults) == ("stalled", (Fault.RENEWAL_LIVES,))
     assert len(run.learned) == 2, "the waiter's polls, and the renewals, were watched for more than a lease"
@@ -102,10 +102,10 @@ def counted(own: bank.Bank, amount: int) -> str:
 
 
 def test_who_makes_a_hundred_attempts_is_let_wait_for_the_lease_of_a_dead_one(
-    stage: Callable[..., Stage],
+    harness: Callable[..., Harness],
 ) -> None:
-    dies_inside = roughly([Option(Kind.STEP, "A"), Option(Kind.CRASH, "A")])
-    found, run = play(stage(counted, faults=1), {}, dies_inside)
+    dies_inside = roughly([Transition(Kind.STEP, "A"), Transition(Kind.CRASH, "A")])
+    found, run = play(harness(counted, faults=1), {}, dies_inside)
     assert run.now > 9_000_000
     assert (found.word, found.faults) == ("unbroken", (Fault.CRASH,))
 

@@ -77,16 +77,16 @@ def test_played_or_computed_again_the_search_is_the_same(explore: Explore, depos
     assert computed.played == 0
 
 
-def recorded(stage: Any) -> Iterator[Event]:
+def recorded(harness: Any) -> Iterator[Event]:
     """What the workers were seen to stand before."""
-    return (segment.event for told in all_told(stage.recording) for segment in told.ways.values())
+    return (segment.event for told in all_told(harness.recording) for segment in told.ways.values())
 
 
 def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(
-    stage: Callable[..., Any],
+    harness: Callable[..., Any],
 ) -> None:
     """A worker stands before it, and the search turns back: that state is known."""
-    deposits = stage(bank.locked_by(naive), faults=1, kinds=frozenset({Fault.FAILOVER}), patience=SECOND)
+    deposits = harness(bank.locked_by(naive), faults=1, kinds=frozenset({Fault.FAILOVER}), patience=SECOND)
     assert Search(deposits).explore().exhausted
     commands = [event for event in recorded(deposits) if isinstance(event, SqlCommand)]
     assert commands
@@ -126,15 +126,15 @@ def test_a_path_that_was_walked_is_followed_by_real_code_too(explore: Explore, d
 def test_a_path_that_is_followed_is_looked_at_now_and_then(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it begins, the options come in another order each time. The search comes back there after three schedules,
-    and sees it before: one schedule in so many works out what may happen on its whole way."""
-    known, seen = enabled.options, list[Run]()
+    """Where it begins, the transitions come in another order each time. The search comes back there after three
+    schedules, and sees it before: one schedule in so many works out what may happen on its whole way."""
+    known, seen = enabled.transitions, list[Run]()
 
     def restless(run: Run) -> list[Any]:
         seen.extend([run] if run.decisions == 1 else [])
         return known(run)[:: -1 if run.decisions == 1 and len(seen) % 2 else 1]
 
-    monkeypatch.setattr(enabled, "options", restless)
+    monkeypatch.setattr(enabled, "transitions", restless)
     monkeypatch.setattr(search, "LOOK_EVERY", 2)
     found = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False, followed=True)
     assert "not repeatable" in found.cause
@@ -221,9 +221,9 @@ LOST = {
 
 @pytest.mark.parametrize("late", [connects_late, connects_late_by_django])
 def test_a_connection_that_is_made_in_the_search_is_no_step_of_it(
-    stage: Callable[..., Any], late: Any, django_db_blocker: Any
+    harness: Callable[..., Any], late: Any, django_db_blocker: Any
 ) -> None:
-    made = stage(late, **LOST)
+    made = harness(late, **LOST)
     connect_beside(made.patches)
     with django_db_blocker.unblock():  # of this test's own servers
         found = Search(made).explore()
@@ -231,8 +231,8 @@ def test_a_connection_that_is_made_in_the_search_is_no_step_of_it(
     assert found.played > 0, "the control: something was known"
 
 
-def test_what_cold_clients_did_before_the_search_is_not_taken_for_known(stage: Callable[..., Any]) -> None:
-    made = stage(greets_once, **LOST)
+def test_what_cold_clients_did_before_the_search_is_not_taken_for_known(harness: Callable[..., Any]) -> None:
+    made = harness(greets_once, **LOST)
     run = made.run(exactly((0, 1, 0)), {})  # as when it is found out whether a lock asks for replicas
     assert any(step.command == "PING" for step in run.steps)
     assert (found := Search(made).explore()).exhausted, found.cause

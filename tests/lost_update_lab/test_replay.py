@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from loadtest.explorer import counterexample
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.job import Job
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.subject import UNBROKEN, Judgement
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.system import UNBROKEN, Judgement
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
 from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
 from lost_update_lab.runs.found import Result
-from lost_update_lab.search.poll_watch import watch_waiters
+from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import naive, setnx, token
@@ -43,9 +43,9 @@ def test_other_texts_are_refused(text: str) -> None:
     ("lock", "faults", "switches"), [(naive, 0, 3), pytest.param(token, 1, 2, marks=pytest.mark.deep)]
 )
 def test_shrunk_confirmed_replayed(
-    stage: Callable[..., Stage], lock: object, faults: int, switches: int
+    harness: Callable[..., Harness], lock: object, faults: int, switches: int
 ) -> None:
-    played = stage(bank.locked_by(lock), faults=faults)
+    played = harness(bank.locked_by(lock), faults=faults)
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
@@ -54,31 +54,31 @@ def test_shrunk_confirmed_replayed(
     assert small.switches == switches
     assert confirmed(played, search.watched, small) == TIMES
     again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
-    assert (again.word, again.options) == ("lost", small.options)
+    assert (again.word, again.transitions) == ("lost", small.transitions)
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
 
 
-def test_a_fault_comes_as_early_as_it_can(stage: Callable[..., Stage]) -> None:
+def test_a_fault_comes_as_early_as_it_can(harness: Callable[..., Harness]) -> None:
     """A search skips the crash right after SETNX: it leaves the same behind as a crash after the read, seen before."""
-    played = stage(bank.locked_by(setnx), faults=1)
-    waiters = watch_waiters(played)
-    late = [*[Option(Kind.STEP, "A")] * 2, Option(Kind.CRASH, "A")]
+    played = harness(bank.locked_by(setnx), faults=1)
+    waiters = calibrate_polls(played)
+    late = [*[Transition(Kind.STEP, "A")] * 2, Transition(Kind.CRASH, "A")]
     found, _ = play(played, waiters, roughly(late))
-    assert (found.word, [str(each) for each in found.options[:3]]) == (
+    assert (found.word, [str(each) for each in found.transitions[:3]]) == (
         "stalled",
         ["step A", "step A", "crash A"],
     )
     small = shrink(played, waiters, found)
     assert small.word == "stalled"
-    assert [str(each) for each in small.options[:3]] == ["step A", "crash A", "step B"]
+    assert [str(each) for each in small.transitions[:3]] == ["step A", "crash A", "step B"]
 
 
 @pytest.mark.parametrize("part", ["again", "shrink", "confirmed"])
 def test_a_loss_stays_a_loss_when_its_telling_fails(
-    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, part: str
+    harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     """It has no id then, and says how often it came out the same."""
-    played = stage(bank.no_lock)
+    played = harness(bank.no_lock)
     search = Search(played)
     search.explore()
 
@@ -90,8 +90,8 @@ def test_a_loss_stays_a_loss_when_its_telling_fails(
     assert (shown["verdict"], shown["id"], shown["confirmed"]) == ("lost", "", 0)
 
 
-def test_what_two_faults_break_together_is_worth_showing(stage: Callable[..., Stage]) -> None:
-    search = Search(stage(bank.no_lock))
+def test_what_two_faults_break_together_is_worth_showing(harness: Callable[..., Harness]) -> None:
+    search = Search(harness(bank.no_lock))
     search.explore()
     loss = search.result.smallest("lost")
     assert loss
@@ -104,7 +104,7 @@ def test_what_two_faults_break_together_is_worth_showing(stage: Callable[..., St
     assert result.combined() is None
 
 
-def test_a_schedule_of_something_else_does_not_pass_for_this_one(stage: Callable[..., Stage]) -> None:
-    played = stage(bank.no_lock)
+def test_a_schedule_of_something_else_does_not_pass_for_this_one(harness: Callable[..., Harness]) -> None:
+    played = harness(bank.no_lock)
     with pytest.raises(Diverged):
         play(played, {}, exactly([0, 25]))

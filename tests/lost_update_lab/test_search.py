@@ -14,7 +14,7 @@ from locks.setnx import SetnxLock
 from locks.token_lock import TokenLock
 from lost_update_lab.gates.postgres.describe import describe
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.search.search import Result
 from lost_update_lab.servers.redis import server as servers_redis
 from tests.lost_update_lab import bank

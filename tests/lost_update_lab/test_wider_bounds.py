@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import Result
 from tests.lost_update_lab.bank import Bank, GaveUp, locked_by
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.search.search import Search
@@ -13,8 +13,8 @@ from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import naive, token
 
 
-def test_the_lease_runs_down_in_virtual_time(stage: Callable[..., Stage]) -> None:
-    played = stage(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
+def test_the_lease_runs_down_in_virtual_time(harness: Callable[..., Harness]) -> None:
+    played = harness(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
@@ -31,9 +31,9 @@ def test_the_lease_runs_down_in_virtual_time(stage: Callable[..., Stage]) -> Non
     assert not states[over]["keys"]
 
 
-def test_whose_the_key_is(stage: Callable[..., Stage]) -> None:
+def test_whose_the_key_is(harness: Callable[..., Harness]) -> None:
     """Both write the same value: the second one has it then."""
-    played = stage(bank.locked_by(naive))
+    played = harness(bank.locked_by(naive))
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
@@ -42,10 +42,10 @@ def test_whose_the_key_is(stage: Callable[..., Stage]) -> None:
     assert {"A", "B"} <= set(owners)
 
 
-def test_a_schedule_that_does_not_come_again_has_no_states(stage: Callable[..., Stage]) -> None:
-    played = stage(bank.no_lock)
+def test_a_schedule_that_does_not_come_again_has_no_states(harness: Callable[..., Harness]) -> None:
+    played = harness(bank.no_lock)
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
-    other = replace(found, options=found.options[:-1])
+    other = replace(found, transitions=found.transitions[:-1])
     assert witnessed(played, search.watched, other) is other

@@ -24,8 +24,8 @@ from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey
 from loadtest.trials.machine import machine
-from lost_update_lab.harness import Stage
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.harness import Harness
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.search.search import Search
 
@@ -85,10 +85,10 @@ def _servers(stack: ExitStack, one_core: bool = False) -> Urls:
 def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
     """A row for each way to search. `played`: schedules that came from the recording."""
     for name, how in HOW.items():
-        with stage_for(case, database, redis_url, how) as stage:
-            search = Search(stage)
+        with stage_for(case, database, redis_url, how) as harness:
+            search = Search(harness)
             found = search.explore()
-            again = _replayed(stage, search)
+            again = _replayed(harness, search)
         word = "kept" if found.exhausted and found.worst == UNBROKEN else found.worst
         unknown = word == UNBROKEN
         yield {
@@ -103,11 +103,11 @@ def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
         }
 
 
-def _replayed(stage: Stage, search: Search) -> str:
+def _replayed(harness: Harness, search: Search) -> str:
     found = search.result.smallest(search.result.worst)
     if found is None or found.word == UNBROKEN:
         return ""
-    words = [play(stage, search.watched, exactly(found.choices))[0].word for _ in range(REPLAYS)]
+    words = [play(harness, search.watched, exactly(found.choices))[0].word for _ in range(REPLAYS)]
     return f"{words.count(found.word)} of {REPLAYS}"
 
 

@@ -13,7 +13,7 @@ from loadtest.bench.explorer.cases import CASES
 from loadtest.bench.explorer.search import PLAYED, REAL, plain_per_s, rates, stage_for
 from loadtest.bench.measured import Row, failed
 from loadtest.servers import Postgres, Valkey
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.search.search import Search
 
 #: every schedule by real code, and from the recording
@@ -80,9 +80,9 @@ def _explore(
     try:
         all_there.wait(MARGIN)  # it is a limit for all cores at once, too
         plain = plain_per_s(CASES[case], database, redis_url)
-        with stage_for(CASES[case], database, redis_url, HOW[name], budget) as stage:
+        with stage_for(CASES[case], database, redis_url, HOW[name], budget) as harness:
             all_there.wait(MARGIN)
-            found = Search(stage).explore()
+            found = Search(harness).explore()
         figures = ("schedules", "steps", "seconds", "played", "worst", "exhausted", "cause")
         told.put({figure: getattr(found, figure) for figure in figures} | {"plain_per_s": plain})
     except Exception as error:  # noqa: BLE001  (told to the bench)

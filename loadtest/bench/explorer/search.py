@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from loadtest.bench.explorer.cases import Case
-from loadtest.bench.explorer.subject import CONTENTS, CaseSubject
+from loadtest.bench.explorer.system import CONTENTS, CaseSubject
 from loadtest.bench.measured import Row
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
-from lost_update_lab.model.subject import Ending
+from lost_update_lab.model.system import Ending
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -59,15 +59,15 @@ def plain_per_s(case: Case, database: str, redis_url: str) -> float:
 @contextmanager
 def stage_for(
     case: Case, database: str, redis_url: str, how: dict[str, Any], budget: float = 60.0
-) -> Iterator[Stage]:
+) -> Iterator[Harness]:
     """Everything is connected, as a peer's clients are before its search: one schedule was executed."""
     subject = CaseSubject(case, database, redis_url)
     servers: list[PostgresServer | RedisServer] = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
     bounds = Bounds(workers=len(case.amounts), faults=0, patience=SECOND, budget=budget, **how)
     try:
-        with Stage(subject, servers, bounds) as stage:
-            stage.run(exactly(()), {})
-            yield stage
+        with Harness(subject, servers, bounds) as harness:
+            harness.run(exactly(()), {})
+            yield harness
     finally:
         for server in servers:
             server.close()

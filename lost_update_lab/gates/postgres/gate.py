@@ -24,7 +24,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     place = here()
     if place is None:
         if Active.run is not None:
-            Active.stranger("a command to PostgreSQL")
+            Active.bypassed("a command to PostgreSQL")
         return driver.wait(connection, gen, *args, **keywords)
     status = connection.pgconn.transaction_status
     name = gen.__name__

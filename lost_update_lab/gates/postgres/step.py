@@ -19,12 +19,12 @@ from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unknown
-from lost_update_lab.model.server_memory import Who
+from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
-from lost_update_lab.servers.postgres.memory import GOES_ON, Answer, KnownPostgres, Session
+from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import ENDS, lasts
 
@@ -64,14 +64,14 @@ class SqlCommand:
 
     def stand(self, world: World, task: Task) -> None:
         who, server = (task.worker.index, *self.name), world.servers[NAME]
-        assert isinstance(server, KnownPostgres)
+        assert isinstance(server, MemoisedPostgres)
         task.worker.sessions.setdefault(NAME, {})[who] = task
         server.uses(who, self.isolation)
         pending.stand(world, task, self.op)
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
         who, server, op = (task.worker.index, *self.name), world.servers[NAME], self.op
-        assert isinstance(server, KnownPostgres)
+        assert isinstance(server, MemoisedPostgres)
         session = server.session(who)
         if session.waits:
             task.history.meets(who, server.contents())
@@ -157,7 +157,7 @@ def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str
 
 
 def _meets(
-    task: Task, who: Who, op: Op, server: PostgresServer | KnownPostgres, status: int, all_counts: bool
+    task: Task, who: Who, op: Op, server: PostgresServer | MemoisedPostgres, status: int, all_counts: bool
 ) -> None:
     """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
     the usual isolation was asked for, what was seen counts for each command, and beyond the end: a transaction that has

@@ -37,7 +37,7 @@ class Gated:
     checked_out: bool = False
     #: its thread has used it once more without giving it back: no other thread will get it
     kept: bool = False
-    #: whose it is; what its MULTI has queued (redis/memory.py); what the answer to its command will depend on
+    #: whose it is; what its MULTI has queued (redis/memoised.py); what the answer to its command will depend on
     who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None
@@ -90,7 +90,7 @@ def gate_of(world: World, task: Task, connection: Any) -> Gated:
 
 def name_of(task: Task, connection: Any, gated: Gated) -> tuple[int, int]:
     """What the connection is called, whichever one a pool gave out: by its thread, and by its place among those that
-    the thread has in its hand."""
+    the thread has in its thread."""
     used = task.uses.setdefault(gated.server.name, [])
     if connection in used and not gated.checked_out:
         return task.number, used.index(connection)

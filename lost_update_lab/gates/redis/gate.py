@@ -34,7 +34,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     place = here()
     if place is None:
         if Active.run is not None and server_of(Active.run, connection):
-            Active.stranger("a command to Redis")
+            Active.bypassed("a command to Redis")
         connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
         redis_py.send(connection, command, check_health)
         return

@@ -18,7 +18,7 @@ from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out
-from lost_update_lab.servers.redis.memory import Answer, KnownRedis, queued_after, repeatable
+from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.wire import TELLS, left
 
@@ -30,7 +30,7 @@ _TTL = (b"PTTL ", b"TTL ")
 
 @dataclass(slots=True)
 class RedisCommand:
-    """A command as it was recorded. `name`: of the connection (redis_connections.name_of)."""
+    """A command as it was recorded. `name`: of the connection (connections.name_of)."""
 
     server: str
     name: tuple[int, int]
@@ -55,7 +55,7 @@ class RedisCommand:
 
     def stand(self, world: World, task: Task) -> None:
         who, server = (task.worker.index, *self.name), world.servers[self.server]
-        assert isinstance(server, KnownRedis)
+        assert isinstance(server, MemoisedRedis)
         task.worker.sessions.setdefault(self.server, {})[who] = task
         pending.stand(
             world, task, _describe(self.server, server.in_multi(who), server.answers.reading, self.words)
@@ -63,7 +63,7 @@ class RedisCommand:
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
         who, server, op = (task.worker.index, *self.name), world.servers[self.server], task.op
-        assert isinstance(server, KnownRedis)
+        assert isinstance(server, MemoisedRedis)
         assert op is not None
         recording.reading(task.worker, self.raw)
         lasting = {key: (end - world.now) // 1000 for key, end in server.leases().items()}
@@ -150,7 +150,7 @@ def receive(
     try:
         reply = redis_py.read(connection, *args, **keywords)
     except redis.ResponseError as error:
-        world.cold |= isinstance(error, redis.exceptions.NoScriptError)
+        world.warming_up |= isinstance(error, redis.exceptions.NoScriptError)
         exact, told = str(error).encode(), f"({error})"
         _learn(world, gated, op, exact, told, error=True)
         _told(world, task, op, told, exact)
@@ -224,7 +224,7 @@ def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes
 def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: bool = False) -> None:
     server, asked = gated.server, gated.asked
     here = any(task.op and task.op.server == server.name for task in world.waiting_line)
-    if asked is None or here or world.cold:
+    if asked is None or here or world.warming_up:
         return
     contents, leases, granted = server.contents(), server.leases(), server.granted
     if op.reads or granted is not None:

@@ -30,7 +30,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 _made: set[int] = set()
 
 
-class Strangers:
+class BypassDetector:
     """`admin`: the explorer's own session."""
 
     def __init__(self, admin: psycopg.Connection[Any]) -> None:
@@ -45,7 +45,7 @@ class Strangers:
         made(look=True)
         self._before = self._sessions()
 
-    def around(self) -> str:
+    def bypassed(self) -> str:
         ours, now = made(), self._sessions()
         strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()

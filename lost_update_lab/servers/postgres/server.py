@@ -11,12 +11,12 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.memoised_server import Seen, Who
 from lost_update_lab.model.server_defaults import Plain
-from lost_update_lab.model.server_memory import Seen, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.postgres.bypass import Strangers
+from lost_update_lab.servers.postgres.bypass import BypassDetector
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
-from lost_update_lab.servers.postgres.memory import Answers, KnownPostgres, asks_for_more
+from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
 from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
 
@@ -27,7 +27,7 @@ _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 
 
 class PostgresServer(Plain):
-    """`contents_sql`: one query whose rows are all that the subject keeps there. `besides`: its last column is what
+    """`contents_sql`: one query whose rows are all that the system keeps there. `besides`: its last column is what
     makes no state, but can be read, as times of day."""
 
     name = NAME
@@ -42,7 +42,7 @@ class PostgresServer(Plain):
             self.admin.pgconn.prepare(name, query.encode())
         self._seen: dict[int, tuple[bytes, bytes]] = {}
         self.version, self._proving, self._unproved = 0, False, 0
-        self._strangers = Strangers(self.admin)
+        self._bypass = BypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         self._line = Line(self.admin, self._blockers_of)
@@ -99,9 +99,9 @@ class PostgresServer(Plain):
         """Might this command, which writes, change what the contents do not show?"""
         return bool(_TABLES.match(text)) or self._hidden.named_in(text)
 
-    def known(self) -> KnownPostgres:
+    def memoised(self) -> MemoisedPostgres:
         """The same as it is known, as it is now: nobody is inside."""
-        return KnownPostgres(self.name, self.answers, *self._look())
+        return MemoisedPostgres(self.name, self.answers, *self._look())
 
     # -- who is blocked: asked of the server, never guessed from the SQL ----------------------------------------
 
@@ -210,11 +210,11 @@ class PostgresServer(Plain):
                 )
 
     def watch(self) -> None:
-        self._strangers.watch()
+        self._bypass.watch()
 
-    def around(self) -> str:
+    def bypassed(self) -> str:
         self._proved()
-        return self._strangers.around()
+        return self._bypass.bypassed()
 
     def close(self) -> None:
         self._line.end()

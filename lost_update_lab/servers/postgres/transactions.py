@@ -10,7 +10,7 @@ from psycopg import IsolationLevel
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
-from lost_update_lab.model.server_memory import Who
+from lost_update_lab.model.memoised_server import Who
 
 USUAL = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction

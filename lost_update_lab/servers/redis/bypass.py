@@ -16,7 +16,7 @@ Clients = dict[int, dict[str, str]]
 _made: dict[str, set[int]] = {}
 
 
-class Strangers:
+class BypassDetector:
     """`ask`: one round trip to the server. `address`: where it is, as its clients name it."""
 
     def __init__(self, ask: Callable[..., Any], name: str, address: str) -> None:
@@ -31,7 +31,7 @@ class Strangers:
         self._received = self._connections_received()
         self._known = set(self._ours())
 
-    def around(self) -> str:
+    def bypassed(self) -> str:
         ours, now = self._ours(), self._clients()
         strangers = [c for number, c in now.items() if number not in ours and self._before.get(number) != c]
         if strangers:

@@ -16,16 +16,16 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lost_update_lab.adapters import redis_py
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
+from lost_update_lab.model.memoised_server import Seen, Who
 from lost_update_lab.model.server_defaults import Plain
-from lost_update_lab.model.server_memory import Seen, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.runs.place import beside
-from lost_update_lab.servers.redis.bypass import Strangers
+from lost_update_lab.servers.redis.bypass import BypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, shown
 from lost_update_lab.servers.redis.leases import coded, decoded
-from lost_update_lab.servers.redis.memory import Answers, KnownRedis, name_of
+from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import virtual
 from lost_update_lab.servers.redis.wire import address, kinds, lease, readable
@@ -41,7 +41,7 @@ class RedisServer(Plain):
         self.admin = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
-        self._strangers = Strangers(self.ask, name, self.address)
+        self._bypass = BypassDetector(self.ask, name, self.address)
         texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua", "times.lua")}
         self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
         self.reading, self.blocking = kinds(self.ask("COMMAND"))
@@ -69,9 +69,9 @@ class RedisServer(Plain):
 
     def ask(self, *command: Any) -> Any:
         """One round trip beside the gates."""
-        with beside():
-            self._connection.send_command(*command, check_health=False)
-            return self._connection.read_response()
+        packed = self._connection.pack_command(*command)
+        redis_py.send(self._connection, packed, check_health=False)
+        return redis_py.read(self._connection)
 
     def begin(self, known: int = -1, seen: Seen | None = None) -> None:
         self._leases, self._expire_at = {}, {}
@@ -82,9 +82,9 @@ class RedisServer(Plain):
         self.watching, self._serial = {}, 0
         self.replica.begin()
 
-    def known(self) -> KnownRedis:
+    def memoised(self) -> MemoisedRedis:
         """The same as it is known, as it is now."""
-        return KnownRedis(self.name, self.answers, self.contents(), self.leases())
+        return MemoisedRedis(self.name, self.answers, self.contents(), self.leases())
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
@@ -192,10 +192,10 @@ class RedisServer(Plain):
         return list(gone)
 
     def watch(self) -> None:
-        self._strangers.watch()
+        self._bypass.watch()
 
-    def around(self) -> str:
-        return self._strangers.around()
+    def bypassed(self) -> str:
+        return self._bypass.bypassed()
 
     # -- sessions -----------------------------------------------------------------------------------------------
 

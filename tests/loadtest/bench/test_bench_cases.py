@@ -29,8 +29,8 @@ from loadtest.bench.explorer.search import REAL, stage_for
 from loadtest.bench.locks.peer_python import NotInstalled
 from loadtest.bench.parts import PARTS
 from loadtest.servers import Postgres
-from lost_update_lab.model.subject import UNBROKEN, Judgement
-from lost_update_lab.model.transitions import Kind, Option
+from lost_update_lab.model.system import UNBROKEN, Judgement
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.runs.found import Found
 from lost_update_lab.search.search import Search
 
@@ -51,10 +51,10 @@ def test_the_rows_that_are_compared_with_a_peer_run_real_code(explorer_urls: tup
 def test_a_search_that_executes_every_poll_has_nothing_to_watch_before(
     explorer_urls: tuple[str, str],
 ) -> None:
-    with stage_for(CASES["no lock"], *explorer_urls, REAL) as stage:
-        connecting = stage.runs
-        found = Search(stage).explore()
-        assert (connecting, found.schedules, stage.runs) == (1, 6, 1 + 2 + 6), (
+    with stage_for(CASES["no lock"], *explorer_urls, REAL) as harness:
+        connecting = harness.runs
+        found = Search(harness).explore()
+        assert (connecting, found.schedules, harness.runs) == (1, 6, 1 + 2 + 6), (
             "two, until its clients are warm"
         )
 
@@ -293,5 +293,5 @@ def test_bench_explorer(
 )
 def test_what_counts_as_overlapping(who: str, overlap: bool) -> None:
     """Operations of one command each overlap at the server's gate; of longer ones, one has to come between."""
-    steps = tuple(Option(Kind.STEP, name) for name in who)
+    steps = tuple(Transition(Kind.STEP, name) for name in who)
     assert Found(Judgement(UNBROKEN), (), (), steps, ()).overlaps(2) is overlap

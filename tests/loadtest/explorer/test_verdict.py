@@ -14,7 +14,7 @@ from loadtest.report.explorer_table import ended, not_kept, remarks, so_far
 from loadtest.verdict.claims import Exit, exit_code
 from loadtest.verdict.words import Word
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 
 ALL = {str(hazard): "in 7 finished schedules" for fault, hazard in HAZARD_OF.items() if fault}
 SOUND = Explored(

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from locks.reentrant import ReentrantLock
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Result
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
-from lost_update_lab.search.single_deviations import scout
+from lost_update_lab.search.single_deviations import single_deviations
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import setnx
 
@@ -49,20 +49,20 @@ def test_so_is_a_loss_without_a_fault(explore: Callable[..., Result]) -> None:
 
 @pytest.mark.usefixtures("short")
 def test_without_a_scout_neither_is(explore: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "scout", lambda *_: iter(()))
+    monkeypatch.setattr(search, "single_deviations", lambda *_: iter(()))
     assert explore(LEFT_FOR_EVER, faults=1).worst == explore(bank.no_lock).worst == "unbroken"
 
 
-def test_what_it_finds_is_a_schedule_like_any_other(stage: Callable[..., Stage]) -> None:
+def test_what_it_finds_is_a_schedule_like_any_other(harness: Callable[..., Harness]) -> None:
     """The search finds the same words under the same faults, and each comes again when it is repeated."""
-    on = stage(LEFT_FOR_EVER, faults=1)
+    on = harness(LEFT_FOR_EVER, faults=1)
     searched = Search(on)
     result = searched.explore()
     assert result.exhausted
-    scouted = [found for found, _ in scout(on, searched.waiters)]
+    scouted = [found for found, _ in single_deviations(on, searched.calibrated)]
     assert {(found.word, found.faults) for found in scouted} <= result.found.keys()
     for found in scouted:
-        assert play(on, searched.waiters, exactly(found.choices))[0].same_as(found)
+        assert play(on, searched.calibrated, exactly(found.choices))[0].same_as(found)
 
 
 def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., Result]) -> None:
@@ -75,21 +75,22 @@ def renewed(own: bank.Bank) -> ReentrantLock:
     return ReentrantLock("lock", redis=own.redis, lease=30.0, poll=2.0)
 
 
-def unseen(known: Stage) -> set[tuple[str, tuple[Fault, ...]]]:
+def unseen(known: Harness) -> set[tuple[str, tuple[Fault, ...]]]:
     """What looks at single decisions come to, and the whole search does not."""
     searched = Search(known)
     result = searched.explore()
     assert result.exhausted, result.cause
-    return {(found.word, found.faults) for found, _ in scout(known, searched.waiters)} - result.counts.keys()
+    seen = {(found.word, found.faults) for found, _ in single_deviations(known, searched.calibrated)}
+    return seen - result.counts.keys()
 
 
 def test_a_whole_search_has_seen_what_a_look_sees(
-    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+    harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = frozenset({Fault.RENEWAL_LIVES, Fault.FAILOVER})
-    known = stage(bank.locked_by(renewed), faults=1, kinds=kinds)
+    known = harness(bank.locked_by(renewed), faults=1, kinds=kinds)
     assert unseen(known) == set()
-    monkeypatch.setattr(virtual_time, "dozes", as_if_nothing_were_renewed)
+    monkeypatch.setattr(virtual_clock, "dozes", as_if_nothing_were_renewed)
     assert unseen(known) == {("stalled", (Fault.RENEWAL_LIVES,))}, (
         "the control: renewals that are slept through"
     )
@@ -97,4 +98,4 @@ def test_a_whole_search_has_seen_what_a_look_sees(
 
 def as_if_nothing_were_renewed(run: Run, task: Task) -> bool:
     in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
-    return in_vain and not virtual_time.held_back(run, task.worker)
+    return in_vain and not virtual_clock.held_back(run, task.worker)

@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
-from lost_update_lab.model.server_memory import Known, Who
+from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, changes_nothing, draws_number
 
@@ -77,7 +77,7 @@ class Answers:
             known.clear()
 
 
-class KnownPostgres(Known):
+class MemoisedPostgres(MemoisedServer):
     """`contents`: of the opening."""
 
     def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes) -> None:
@@ -86,7 +86,7 @@ class KnownPostgres(Known):
         self.way = Way()
         self._settled: bytes | None = None  # who is free then was asked
 
-    def copy(self) -> KnownPostgres:
+    def copy(self) -> MemoisedPostgres:
         twin = super().copy()
         twin.way = self.way.copy()
         return twin

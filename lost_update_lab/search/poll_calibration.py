@@ -11,36 +11,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
-from lost_update_lab.model.transitions import Kind, Option
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 
 MOST_STEPS = 60
 
 
-def watch_waiters(stage: Stage) -> dict[bytes, int]:
-    """Return for how long each kind of poll was watched, in µs of virtual time. The stage knows then whether anybody
+def calibrate_polls(harness: Harness) -> dict[bytes, int]:
+    """Return for how long each kind of poll was watched, in µs of virtual time. The harness knows then whether anybody
     looks at a wall clock."""
     watched: dict[bytes, int] = {}
-    stage.looks = looks = False
+    harness.looks = looks = False
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
-        if stage.recording:
-            stage.recording.begin_anew()
-        stage.longest = max(stage.longest, stage.run(_quietest, {}).longest)
-    if stage.recording:
-        stage.recording.warm = True
-    for index in range(stage.bounds.workers if _matters(stage.bounds) else 0):
+        if harness.recording:
+            harness.recording.begin_anew()
+        harness.longest = max(harness.longest, harness.run(_quietest, {}).longest)
+    if harness.recording:
+        harness.recording.warm = True
+    for index in range(harness.bounds.workers if _matters(harness.bounds) else 0):
         for steps in range(1, MOST_STEPS):
             stopped = _Stopped(index, steps)
-            run = stage.run(stopped.choose, {})
+            run = harness.run(stopped.choose, {})
             looks |= run.wall_clock_read
             for kind, time in run.learned.items():
                 watched[kind] = max(watched.get(kind, 0), time)
-            if not stopped.stands or len(run.learned) >= stage.bounds.workers - 1 or stopped.differ:
+            if not stopped.stands or len(run.learned) >= harness.bounds.workers - 1 or stopped.differ:
                 break
-    stage.looks = looks
+    harness.looks = looks
     return watched
 
 
@@ -49,8 +49,8 @@ def _matters(bounds: Bounds) -> bool:
     return bounds.reduction is Reduction.FULL or bounds.faults > 0
 
 
-def _quietest(run: World, options: Sequence[Option]) -> int:
-    run.stuck = virtual_time.only_polls(run)
+def _quietest(run: World, transitions: Sequence[Transition]) -> int:
+    run.stuck = virtual_clock.only_polls(run)
     return 0
 
 
@@ -71,19 +71,21 @@ class _Stopped:
         #: the others made attempts, each of them another one (with a new token): there are no polls to sleep through
         self.differ = False
 
-    def choose(self, run: World, options: Sequence[Option]) -> int:
+    def choose(self, run: World, transitions: Sequence[Transition]) -> int:
         worker = run.workers[self.index]
-        own = [i for i, o in enumerate(options) if o.kind is Kind.STEP and run.task(o.who).worker is worker]
+        own = [
+            i for i, o in enumerate(transitions) if o.kind is Kind.STEP and run.task(o.who).worker is worker
+        ]
         if own and not self.stands and sum(step.worker == worker.name for step in run.steps) < self.steps:
             return own[0]
         if own and not self.stands:
             self.stands = worker.paused = run.leases_stand = True
         run.patience = _through_all_pauses(run)
         kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
-        if virtual_time.next_timer(run) is None:  # all timers that there are stand still with it
+        if virtual_clock.next_timer(run) is None:  # all timers that there are stand still with it
             kinds.discard(Kind.TICK)
-        others = [i for i, o in enumerate(options) if o.kind in kinds and i not in own]
-        if not others or virtual_time.only_polls(run):
+        others = [i for i, o in enumerate(transitions) if o.kind in kinds and i not in own]
+        if not others or virtual_clock.only_polls(run):
             run.stuck = True
             self.differ = all(each.main.history.attempts > 0 for each in run.workers if each is not worker)
             return 0

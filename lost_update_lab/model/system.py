@@ -44,7 +44,7 @@ def ending_of(worker: Worker) -> Ending:
 
 
 def told_of(ending: Ending) -> Hashable:
-    """All of an ending that a judge may look at (Subject.judge)."""
+    """All of an ending that a judge may look at (SystemUnderTest.judge)."""
     result, error = ending.result, ending.error
     cause = error.__cause__ if error else None
     return (
@@ -69,13 +69,13 @@ def words_of(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one finished schedule came to: a word of its judge (Subject.words) or UNBROKEN, and the proof."""
+    """What one finished schedule came to: a word of its judge (SystemUnderTest.words) or UNBROKEN, and the proof."""
 
     word: str
     sentences: tuple[str, ...] = ()
 
 
-class Subject(Protocol):
+class SystemUnderTest(Protocol):
     """Knows the business; the explorer does not."""
 
     name: str
@@ -96,14 +96,14 @@ class Subject(Protocol):
         state in clients."""
 
     def leave(self, index: int) -> None:
-        """Runs in the worker's thread when the stage is taken down: close its clients."""
+        """Runs in the worker's thread when the harness is taken down: close its clients."""
 
     def remembers(self, contents: Mapping[str, bytes]) -> bool:
         """Can a run that left this on the servers be judged when they hold something else by now?"""
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         """What one finished run came to, from what the servers hold now (`contents`: the same, of each server as a
-        digest's source), or held when the subject looked (`remembers`). `stuck`: no worker could go on, or all that
+        digest's source), or held when the system looked (`remembers`). `stuck`: no worker could go on, or all that
         could did nothing but poll in vain. Of a result it may look at the type, or at the value of a text or a number:
         states differ by no more than that."""
 

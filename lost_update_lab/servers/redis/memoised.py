@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
-from lost_update_lab.model.server_memory import Known, Seen, Who
+from lost_update_lab.model.memoised_server import MemoisedServer, Seen, Who
 from lost_update_lab.servers.redis.commands import WAITS
 from lost_update_lab.servers.redis.scripts import called, script_of
 
@@ -109,7 +109,7 @@ class Session(NamedTuple):
     cut: bool = False
 
 
-class KnownRedis(Known):
+class MemoisedRedis(MemoisedServer):
     """`contents`, `leases`: of the opening."""
 
     fails_over = True

@@ -15,7 +15,7 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.model.chance import Attempt, forms
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.schedule import retries
 from lost_update_lab.search.search import Result
 from tests.lost_update_lab import bank

@@ -44,7 +44,7 @@ def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: Faults, remedy: str = MO
 
     def ends(search: Search) -> bool:
         more = backtrack(search)
-        if search.postponed.faults == kind:
+        if search.fault_order.faults == kind:
             raise Broken("the time is over", remedy)
         return more
 
@@ -94,11 +94,11 @@ def test_nor_where_something_else_than_time_has_ended_it(
 
 
 def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
-    stage: Callable[..., Any],
+    harness: Callable[..., Any],
 ) -> None:
     kinds = frozenset({Fault.PAUSE, Fault.CRASH})
-    found = Search(stage(LEASED, faults=1, kinds=kinds), frozenset({Fault.PAUSE})).explore()
-    whole = Search(stage(LEASED, faults=1, kinds=kinds)).explore()
+    found = Search(harness(LEASED, faults=1, kinds=kinds), frozenset({Fault.PAUSE})).explore()
+    whole = Search(harness(LEASED, faults=1, kinds=kinds)).explore()
     assert (found.settled, found.exhausted) == (True, False)
     assert (whole.settled, whole.exhausted) == (True, True)
     assert found.schedules < whole.schedules
@@ -109,25 +109,27 @@ def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
     assert whole.decided & {None, *kinds} == {None, *kinds}
 
 
-def test_what_only_stalls_is_searched_on(stage: Callable[..., Any]) -> None:
+def test_what_only_stalls_is_searched_on(harness: Callable[..., Any]) -> None:
     """A crash leaves this lock for ever; as little is left to be searched, that is searched to its end."""
-    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    found = Search(harness(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
     assert (found.under(Fault.CRASH), found.exhausted) == ("stalled", True)
 
 
 def test_what_breaks_nothing_is_left_after_so_many_steps(
-    stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the same schedule on every machine."""
     monkeypatch.setattr(fault_order, "ENOUGH", 60)
     crash = frozenset({Fault.CRASH})
-    found, again = (Search(stage(bank.select_for_update, faults=1), crash).explore() for _ in range(2))
+    found, again = (Search(harness(bank.select_for_update, faults=1), crash).explore() for _ in range(2))
     assert (found.settled, found.exhausted, found.under(Fault.CRASH)) == (True, False, "unbroken")
     assert Fault.CRASH not in found.decided
     assert (found.schedules, found.steps) == (again.schedules, again.steps)
 
 
-def test_what_only_stalls_is_left_sooner(stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_stalls_is_left_sooner(
+    harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fault_order, "ENOUGH_STALLED", 1)
-    found = Search(stage(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
+    found = Search(harness(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
     assert (found.under(Fault.CRASH), found.settled, found.exhausted) == ("stalled", True, False)

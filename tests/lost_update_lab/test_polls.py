@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.subject import UNBROKEN
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.thread_history import History
 from lost_update_lab.model.workers import Worker
 from lost_update_lab.runs.found import Result
-from lost_update_lab.schedule import virtual_time
+from lost_update_lab.schedule import virtual_clock
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., Result]
@@ -57,7 +57,7 @@ def test_a_waiter_that_counts_its_tries_counts_them_within_the_slack_too(
     """Polls of a kind that was not watched for long are not taken for one. (The control takes them.)"""
     deposit = bank.locked_by(many_tries, work=0.2)
     assert explore(deposit).worst == "lost"
-    monkeypatch.setattr(virtual_time, "watched_well", lambda run, task: True)
+    monkeypatch.setattr(virtual_clock, "watched_well", lambda run, task: True)
     assert explore(deposit).worst == UNBROKEN
 
 
@@ -133,7 +133,7 @@ def test_the_turns_of_a_renewal_count_if_it_was_not_watched(
     some schedules end."""
     deposit = bank.locked_by(renewed(3), work=4.0)
     counted = explore(deposit)
-    monkeypatch.setattr(virtual_time, "known_by_its_turn", lambda run, task: not task.main)
+    monkeypatch.setattr(virtual_clock, "known_by_its_turn", lambda run, task: not task.main)
     forgetful = explore(deposit)
     assert counted.exhausted
     assert forgetful.finals < counted.finals

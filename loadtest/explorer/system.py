@@ -29,7 +29,7 @@ from loadtest.workloads import Turns
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.model.bounds import EPOCH
-from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
+from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 
 DEADLOCK = "40P01"
@@ -37,7 +37,7 @@ BY_HAND = "look at the schedule by hand"
 REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
-class LedgerSubject:
+class LedgerSystem:
     """One strategy on one workload. `settings`: those of the book, in seconds."""
 
     words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))

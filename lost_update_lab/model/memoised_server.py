@@ -30,7 +30,7 @@ class Seen(NamedTuple):
             at = at.before
 
 
-class Known(Plain):
+class MemoisedServer(Plain):
     """What every server is asked in a composed schedule, in which nobody waits in a server: where somebody would,
     the schedule is executed."""
 
@@ -67,7 +67,7 @@ class Known(Plain):
     def traces(self) -> bytes:
         return self.everything or self.contents() + self.hidden()
 
-    def known(self) -> Known:
+    def memoised(self) -> MemoisedServer:
         return self.copy()
 
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
@@ -85,5 +85,5 @@ class Known(Plain):
     def watch(self) -> None:
         pass
 
-    def around(self) -> str:
+    def bypassed(self) -> str:
         return ""

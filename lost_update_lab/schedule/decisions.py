@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from lost_update_lab.model.errors import MORE_TIME, SHORTER, Broken
-from lost_update_lab.model.transitions import FREE, STEPS, Kind, Option
+from lost_update_lab.model.transitions import FREE, STEPS, Kind, Transition
 from lost_update_lab.model.workers import State, Task
-from lost_update_lab.schedule import enabled, faults, virtual_time
+from lost_update_lab.schedule import enabled, faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
 _now = time.perf_counter  # the real one: workers see another
@@ -24,32 +24,32 @@ def next_task(world: World) -> Task | None:
             raise world.error
         if world.stuck:
             return None
-        virtual_time.look_who_is_free(world)
+        virtual_clock.look_who_is_free(world)
         for task in world.tasks:
             if task.state is State.RUN:
                 return task
         if all(worker.finished for worker in world.workers):
             return None
-        option = _decide(world)
-        if option is None:
+        transition = _decide(world)
+        if transition is None:
             return None
-        if task_or_none := apply(world, option):
+        if task_or_none := apply(world, transition):
             return task_or_none
 
 
-def _decide(world: World) -> Option | None:
+def _decide(world: World) -> Transition | None:
     """What comes next. None: the run is over."""
     world.decisions += 1
     _still_bounded(world)
     if world.follow and world.decisions <= world.beaten:
         return world.follow(world)
-    options = enabled.options(world)
-    if not options:
+    transitions = enabled.transitions(world)
+    if not transitions:
         world.stuck = True
         return None
-    pick = world.choose(world, options)
+    pick = world.choose(world, transitions)
     world.cut = pick == CUT
-    return None if world.cut or world.stuck else options[pick]  # stuck: enough polls in vain were seen
+    return None if world.cut or world.stuck else transitions[pick]  # stuck: enough polls in vain were seen
 
 
 def _still_bounded(world: World) -> None:
@@ -61,30 +61,30 @@ def _still_bounded(world: World) -> None:
         raise Broken(f"a schedule did not end within {MOST_DECISIONS} decisions; last: {last}", SHORTER)
 
 
-def apply(world: World, option: Option) -> Task | None:
+def apply(world: World, transition: Transition) -> Task | None:
     """Do it. → whose turn it is then, if that follows"""
-    op = world.task(option.who).op if option.kind is Kind.STEP else None
+    op = world.task(transition.who).op if transition.kind is Kind.STEP else None
     world.touched.update({op.server} - {""} if op else world.servers)
-    if option.kind not in FREE:
-        faults.apply(world, option)
-    if option.kind is Kind.TICK or option.kind is Kind.PAUSE:
-        virtual_time.tick(world)
-    elif option.kind is Kind.RESUME:
-        virtual_time.resume(world, option.who)
-    elif option.kind is Kind.VICTIM:
-        virtual_time.abort(world, world.task(option.who))
-    elif option.kind is Kind.FAILOVER:
-        faults.fail_over(world, option.who)
-    elif option.kind is Kind.STOP:
+    if transition.kind not in FREE:
+        faults.apply(world, transition)
+    if transition.kind is Kind.TICK or transition.kind is Kind.PAUSE:
+        virtual_clock.tick(world)
+    elif transition.kind is Kind.RESUME:
+        virtual_clock.resume(world, transition.who)
+    elif transition.kind is Kind.VICTIM:
+        virtual_clock.abort(world, world.task(transition.who))
+    elif transition.kind is Kind.FAILOVER:
+        faults.fail_over(world, transition.who)
+    elif transition.kind is Kind.STOP:
         world.stuck = True
-    elif option.kind in STEPS:
-        return _step(world, world.task(option.who), option)
+    elif transition.kind in STEPS:
+        return _step(world, world.task(transition.who), transition)
     return None
 
 
-def _step(world: World, task: Task, option: Option) -> Task:
+def _step(world: World, task: Task, transition: Transition) -> Task:
     assert task.op is not None
-    task.loses_reply = option.kind is Kind.LOST_REPLY
+    task.loses_reply = transition.kind is Kind.LOST_REPLY
     task.state, world.last = State.RUN, task
     if task.due is None:
         task.due = world.now

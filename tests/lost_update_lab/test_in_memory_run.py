@@ -12,7 +12,7 @@ import pytest
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.runs.found import Result
@@ -20,7 +20,7 @@ from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres import transactions
 from lost_update_lab.servers.postgres.server import PostgresServer
-from lost_update_lab.servers.redis import memory
+from lost_update_lab.servers.redis import memoised
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab import bank
 
@@ -89,10 +89,10 @@ def told(result: Result) -> tuple[Any, ...]:
 )
 def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
     bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
-    composed, executed = explore(deposit, **bounds), explore(deposit, **bounds, composed=False)
+    composed, executed = explore(deposit, **bounds), explore(deposit, **bounds, in_memory=False)
     assert told(composed) == told(executed)
     assert composed.exhausted, composed.cause
-    assert executed.composed == 0 < composed.composed
+    assert executed.in_memory == 0 < composed.in_memory
 
 
 @pytest.mark.deep
@@ -102,7 +102,7 @@ def test_each_composed_schedule_comes_to_the_same_moment_executed(
     monkeypatch.setattr(search, "LOOK_EVERY", 1)
     result = explore(bank.locked_by(token), faults=1, patience=SECOND)
     assert result.exhausted, result.cause
-    assert result.composed == 0
+    assert result.in_memory == 0
 
 
 # -- must-fail: what an answer depends on is left out -----------------------------------------------------------------
@@ -146,13 +146,13 @@ def as_often_as_told(own: bank.Bank, amount: int) -> str:
 
 
 def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = memory.Answers.question
+    right = memoised.Answers.question
 
     def forgetful(answers: Any, of: Any, *rest: Any) -> Any:
         asked = right(answers, of, *rest)
         return asked and (asked[0], *asked[2:])
 
-    monkeypatch.setattr(memory.Answers, "question", forgetful)
+    monkeypatch.setattr(memoised.Answers, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.locked_by(naive), monkeypatch)
 
 
@@ -172,12 +172,12 @@ def signed(own: bank.Bank, amount: int) -> str:
 
 
 def test_what_can_be_read_and_makes_no_state_is_part_of_a_question(
-    stage: Callable[..., Stage], explore: Explore, monkeypatch: pytest.MonkeyPatch
+    harness: Callable[..., Harness], explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "LOOK_EVERY", 1)
     result = explore(signed, faults=1, contents=BESIDES, besides=True)
     assert result.exhausted, result.cause
-    postgres = stage(signed, contents=BESIDES, besides=True).servers["postgres"]
+    postgres = harness(signed, contents=BESIDES, besides=True).servers["postgres"]
     assert isinstance(postgres, PostgresServer)
     before = postgres.contents(), postgres.everything()
     postgres.admin.execute("UPDATE account SET version = 7 WHERE id = 1")
@@ -194,9 +194,9 @@ def granted_twice(own: bank.Bank, amount: int) -> str:
     return bank.add(own, amount)
 
 
-def test_a_lease_that_is_granted_again_at_once_is_known_as_granted(stage: Callable[..., Stage]) -> None:
+def test_a_lease_that_is_granted_again_at_once_is_known_as_granted(harness: Callable[..., Harness]) -> None:
     """Else it would be known as one that stands, and whoever renews it later would not be known to."""
-    found = stage(granted_twice)
+    found = harness(granted_twice)
     assert Search(found).explore().exhausted
     server = found.servers["redis"]
     assert isinstance(server, RedisServer)

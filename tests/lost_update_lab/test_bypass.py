@@ -14,7 +14,7 @@ import redis
 from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.runs.found import Result
 from tests.lost_update_lab import bank
 
@@ -118,11 +118,11 @@ def test_who_talks_to_another_server_is_nobodys_business(explore: Explore, redis
     assert (result.exhausted, result.cause) == (True, "")
 
 
-def test_a_lazy_object_is_not_asked_what_it_stands_for(stage: Callable[..., Stage]) -> None:
+def test_a_lazy_object_is_not_asked_what_it_stands_for(harness: Callable[..., Harness]) -> None:
     """The gates look through all objects of the process for connections: a request's user is fetched when asked."""
     fetched: list[int] = []
     lazy = SimpleLazyObject(lambda: fetched.append(1))
-    stage(bank.no_lock)
+    harness(bank.no_lock)
     assert not fetched
     del lazy
 

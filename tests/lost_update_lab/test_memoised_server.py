@@ -12,15 +12,15 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lost_update_lab.harness import Stage
+from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.runs.found import Result
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
-from lost_update_lab.servers.redis.memory import repeatable
+from lost_update_lab.servers.redis.memoised import repeatable
 from tests.lost_update_lab import bank
-from tests.lost_update_lab.test_composed import told
+from tests.lost_update_lab.test_in_memory_run import told
 
 Explore = Callable[..., Result]
 
@@ -95,21 +95,21 @@ def in_another_database(own: bank.Bank) -> Any:
 @pytest.mark.parametrize("lock", [in_a_table, in_another_database])
 def test_what_no_look_shows_is_executed(explore: Explore, own_table: None, lock: Any) -> None:
     deposit = bank.locked_by(lock)
-    composed, executed = explore(deposit, patience=SECOND), explore(deposit, patience=SECOND, composed=False)
+    composed, executed = explore(deposit, patience=SECOND), explore(deposit, patience=SECOND, in_memory=False)
     assert told(composed) == told(executed)
     assert composed.exhausted, composed.cause
 
 
 @pytest.mark.parametrize(("deposit", "closed"), [(bank.locked_by(in_a_table), True), (bank.no_lock, False)])
 def test_nothing_is_known_once_something_is_written_that_no_look_shows(
-    stage: Callable[..., Stage], own_table: None, deposit: Any, closed: bool
+    harness: Callable[..., Harness], own_table: None, deposit: Any, closed: bool
 ) -> None:
-    explored = stage(deposit)
+    explored = harness(deposit)
     result = Search(explored).explore()
     postgres = explored.servers["postgres"]
     assert isinstance(postgres, PostgresServer)
     assert (postgres.answers.closed, not postgres.answers.known) == (closed, closed)
-    assert (result.composed == 0) == closed
+    assert (result.in_memory == 0) == closed
 
 
 def test_a_function_that_uses_another_table_shows_no_more_than_it(

@@ -13,12 +13,12 @@ from redis.retry import Retry
 
 from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
 from locks.fair_lock import client as fair_lock_client
-from lost_update_lab.model.subject import UNBROKEN, Ending, Judgement
+from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 
 CONTENTS = "SELECT id, balance FROM account ORDER BY id"
 
 
-class AccountSubject:
+class AccountSystem:
     """An account in PostgreSQL and a Valkey. Each worker keeps its own clients from schedule to schedule."""
 
     schema, opening = SCHEMA, RESET
@@ -64,7 +64,7 @@ class AccountSubject:
             client.close()
 
 
-class CaseSubject(AccountSubject):
+class CaseSubject(AccountSystem):
     """The deposit of a case."""
 
     def __init__(self, case: Case, database: str, redis_url: str) -> None:

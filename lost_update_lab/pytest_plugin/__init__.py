@@ -79,7 +79,7 @@ def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
     )
     if "django" not in sys.modules or not (marker or fixtures):
         return {}
-    from lost_update_lab import django_project
+    from lost_update_lab.pytest_plugin import django_project
 
     return django_project.bound()
 
