@@ -86,12 +86,12 @@ class ImportForm(forms.Form):
     way = forms.ChoiceField(
         label="Way",
         choices=[
-            (Way.LINE_BY_LINE, "Line by line, under the book's strategy"),
-            (Way.SET_BASED, "Set-based: many lines in one transaction"),
+            (Way.LINE_BY_LINE, "Line by line"),
+            (Way.SET_BASED, "Set-based"),
         ],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="Set-based locks the accounts once for up to 10,000 lines and writes them as one stream.",
+        help_text="Under the strategy, or set-based: the accounts are locked once for up to 10,000 lines.",
     )
     workers = number("Parallel workers", 4, 1, MAX_WORKERS, "How many chunks are worked on at the same time.")
     scan = switch(
