@@ -8,8 +8,7 @@ from typing import Any
 
 from loadtest.explorer.explored import HAZARD_OF
 from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import Job
-from loadtest.verdict.words import breaks
+from loadtest.explorer.job import WORDS, Job
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
@@ -57,10 +56,10 @@ def _worth_showing(result: Result) -> list[Found]:
         word = result.under(fault)
         if fault and word == result.under(None):
             continue  # it happens without the fault
-        if breaks(word) and (smallest := result.smallest(word, fault)):
+        if word in WORDS.values() and (smallest := result.smallest(word, fault)):
             found.append(smallest)
     combined = result.combined()
-    return [*found, combined] if combined and breaks(combined.word) else found
+    return [*found, combined] if combined and combined.word in WORDS.values() else found
 
 
 def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
 from loadtest.explorer.explored import HAZARD_OF, Explored, explored
 from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import EXHAUSTED, Job
+from loadtest.explorer.job import EXHAUSTED, WORDS, Job
 from loadtest.explorer.restore import contents_sql
 from loadtest.explorer.system import LedgerSystem
 from loadtest.trials.dependencies import parameters
-from loadtest.verdict.words import Word, breaks
+from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED, Turns
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
@@ -67,7 +67,7 @@ def replay(job: Job) -> dict[str, Any]:
             found = witnessed(harness, watched, found)
         except Diverged as error:
             return _not_the_same(f"another schedule here: {error}")
-        broken = breaks(found.word)
+        broken = found.word in WORDS.values()
         name = job.replay_id(found.word, found.choices) if broken else ""
         shown = counterexample(name, found, 1, _gloss(harness))
         if not broken:

@@ -22,6 +22,10 @@ HAZARD_OF: dict[Fault | None, Hazard] = {
     Fault.LOST_REPLY: Hazard.LOST_REPLY,
     Fault.CLOCK_JUMP: Hazard.CLOCK_JUMP,
 }
+MISTAKE = (
+    "mend what raises it; or, where it says that the lock was not granted: raise TimeoutError, or name it in the "
+    "lock's `gives_up` (locks/giving_up.py)"
+)
 WHY_NOT = {
     Fault.CRASH: "each operation is one command: a crash before it, or after it, leaves nothing half done",
     Fault.PAUSE: "nothing there ends by itself while a worker stands still: no lease, no time-out",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.explored import HAZARD_OF, Explored
+from loadtest.explorer.explored import HAZARD_OF, MISTAKE, Explored
 from loadtest.explorer.job import Job
 from loadtest.history.observed import Observed
 from loadtest.verdict.claims import agreement
@@ -29,7 +29,9 @@ def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> E
             cause, remedy = "not searched to its end: nothing is claimed of it", "--until exhausted"
         doubts.append(Doubt(f"{cause}; {covered}", remedy))
     if word == Word.INCONCLUSIVE:
-        doubts.append(Doubt(proof, "look at the schedule by hand"))
+        doubts.append(
+            Doubt(proof, MISTAKE if " raised " in proof else "look at the schedule: --replay with its id")
+        )
     every = {str(each) for fault, each in HAZARD_OF.items() if fault}
     planned = explored.job.faults and not hazard and every != set(explored.not_applicable)
     return Evidence(

@@ -12,8 +12,8 @@ from lost_update_lab.model.bounds import MS, Bounds
 from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
-#: letter in a replay id → how the schedule breaks a law
-WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach}
+#: letter in a replay id → how the schedule breaks a law, or that it shows an error
+WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach} | {"i": str(Word.INCONCLUSIVE)}
 _BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?")
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
@@ -43,7 +43,7 @@ class Job:
 
     def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
         """Return a short text that repeats a schedule anywhere. Only values other than the defaults are in it."""
-        letter = Word(verdict).letter.lower()
+        letter = next(letter for letter, word in WORDS.items() if word == verdict)
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
         workload = "" if self.workload == "deposits" else self.workload

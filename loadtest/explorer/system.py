@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import redis
@@ -18,6 +20,7 @@ from ledger.reconcile import Books, Operation, Outcome
 from ledger.strategies import find
 from ledger.strategies.own_row import OwnRows
 from loadtest.explorer.clients import OwnClients
+from loadtest.explorer.explored import MISTAKE
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import Opening, empty
 from loadtest.history.observed import Observed
@@ -29,11 +32,12 @@ from loadtest.workloads import Turns
 from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.model.bounds import EPOCH
-from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
+from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 
+#: files of Python, of clients, and of the lab
+_NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")
 DEADLOCK = "40P01"
-BY_HAND = "look at the schedule by hand"
 REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
@@ -151,13 +155,13 @@ class LedgerSystem:
         floors = {each.account: each.floor for each in self.turns.openings if each.floor is not None}
         surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
         refused = [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck and not surprised]
-        told = "; ".join(f"{e.worker} raised {type(e.error).__name__}: {e.error}" for e in surprised)
+        told = "; ".join(f"{e.worker} raised {_told(e.error)}" for e in surprised if e.error)
         return Evidence(
             books=books,
             observed=Observed(acknowledged=books.acknowledged_operations),
             breaches=(*floor_law(books, floors), *self._stalls(endings, stuck)),
             unavailable=f"{', '.join(refused)} was refused: {refused_why(endings)}" if refused else "",
-            doubts=(Doubt(f"with no fault of its own {told}", BY_HAND),) if surprised else (),
+            doubts=(Doubt(f"with no fault of its own {told}", MISTAKE),) if surprised else (),
         )
 
     def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
@@ -193,6 +197,19 @@ class LedgerSystem:
 
     def show(self) -> dict[str, Any]:
         return self.opening.shown(self.book)
+
+
+def _told(error: BaseException) -> str:
+    """The error, and where it was raised: in code that is neither a client's nor ours, if there is some."""
+    places = [each for each in trace_of(error) if not _NOT_THEIRS.search(each.filename)] or trace_of(error)[
+        -1:
+    ]
+    where = (
+        f" ({Path(places[-1].filename).name}, line {places[-1].lineno}, in {places[-1].name})"
+        if places
+        else ""
+    )
+    return f"{type(error).__name__}: {error}{where}"
 
 
 def _expected(error: BaseException) -> bool:

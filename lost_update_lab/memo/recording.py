@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from lost_update_lab.model.effects import CLOCKS, LOOK, NOBODY, NOTIFY
-from lost_update_lab.model.errors import NotTheSame, Unknown
+from lost_update_lab.model.errors import KeepsState, Unknown
 from lost_update_lab.model.workers import Standing, Task, Worker
 from lost_update_lab.schedule.world import World
 
@@ -235,7 +235,7 @@ class Recorder:
 
     def _may_change(self, task: Task) -> bool:
         if self.recording.settled:
-            self.world.error = NotTheSame(f"{task.name} was told the same as before, and does something else")
+            self.world.error = KeepsState(task.name)
         elif self.recording.warm:
             self.recording.merges = False
         return True

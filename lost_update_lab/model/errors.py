@@ -5,8 +5,10 @@ from __future__ import annotations
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
-ON_ONE_HOST = (
-    "put it on trial where workers are processes of one machine: manage.py compare, manage.py faults"
+ON_ONE_HOST = "try it where workers are processes of one machine: manage.py compare, manage.py faults"
+KEEPS_STATE = (
+    "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
+    "anew for each call of the lock"
 )
 SWALLOWS = "write `except Exception` there: what is no Exception is for whoever ends the thread"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
@@ -33,7 +35,16 @@ class NotTheSame(Broken):
     """What was known did not come again."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"not repeatable: {what}. Something outside the gates decides")
+        super().__init__(f"not repeatable: {what}. Something outside the gates decides", REPORT_IT)
+
+
+class KeepsState(NotTheSame):
+    """A worker does something else than before, where it was told the same."""
+
+    def __init__(self, who: str) -> None:
+        state = "most likely it keeps state that survives a schedule"
+        super().__init__(f"{who} was told the same as before, and does something else: {state}")
+        self.remedy = KEEPS_STATE
 
 
 class Unknown(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,6 +13,10 @@ from lost_update_lab.model.workers import State, Worker
 UNBROKEN = "unbroken"
 #: nobody could go on: of all words of a judge the only other one that the engine knows
 STALLED = "stalled"
+
+
+#: places of an error that are kept
+SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,11 @@ def told_of(ending: Ending) -> Hashable:
 
 
 def words_of(error: BaseException) -> BaseException:
-    """The error as an answer: what it says, and what it says of its cause. Its frames would hold every connection of
-    the run open for as long as the answer is known."""
+    """The error as an answer: what it says, and of its cause, and the places that it came through (`trace_of`). Its
+    frames would hold every connection of the run open for as long as the answer is known."""
+    walked = traceback.walk_tb(error.__traceback__)
+    places = traceback.StackSummary.extract(walked, limit=-SHOWN, lookup_lines=False)
+    vars(error)["explorer_places"] = places
     told: BaseException | None = error
     seen: set[int] = set()  # errors may name each other as their causes
     while told is not None and id(told) not in seen:
@@ -65,6 +73,12 @@ def words_of(error: BaseException) -> BaseException:
         told.__traceback__ = told.__context__ = None
         told = told.__cause__
     return error
+
+
+def trace_of(error: BaseException) -> traceback.StackSummary:
+    """The last places that an error came through, the innermost last."""
+    found = vars(error).get("explorer_places")
+    return found if found is not None else traceback.StackSummary()
 
 
 @dataclass(frozen=True, slots=True)

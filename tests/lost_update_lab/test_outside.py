@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from lost_update_lab.model.errors import GATE_IT, MORE_TIME, SWALLOWS, Elsewhere
+from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, MORE_TIME, SWALLOWS, Elsewhere
+from lost_update_lab.model.system import trace_of, words_of
 from lost_update_lab.runs import hang
 from lost_update_lab.runs.found import Result
 from tests.lost_update_lab.bank import Bank, locked_by
@@ -148,3 +149,32 @@ def test_who_swallows_its_end_is_told_in_a_line(explore: Explore, caplog: pytest
     assert "catches BaseException and goes on (test_outside.py, line " in result.cause
     assert result.remedy == SWALLOWS
     assert caplog.text == ""
+
+
+_calls: list[int] = []
+
+
+def test_state_that_survives_a_schedule_is_told_in_those_words(explore: Explore) -> None:
+    @contextmanager
+    def counted(bank: Bank) -> Iterator[None]:
+        _calls.append(1)
+        while not bank.redis.set("lock", f"owner-{len(_calls)}", nx=True, px=10_000):
+            time.sleep(1)
+        yield
+        bank.redis.delete("lock")
+
+    result = explore(locked_by(counted), faults=1)
+    assert "keeps state that survives a schedule" in result.cause
+    assert result.remedy == KEEPS_STATE
+
+
+def test_an_error_keeps_the_places_that_it_came_through() -> None:
+    def raises() -> None:
+        raise KeyError("x")
+
+    try:
+        raises()
+    except KeyError as error:
+        kept = words_of(error)
+    assert kept.__traceback__ is None
+    assert [place.name for place in trace_of(kept)][-1] == "raises"

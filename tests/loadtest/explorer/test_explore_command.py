@@ -140,7 +140,7 @@ def test_an_id_holds_subject_bounds_and_schedule(job: Job) -> None:
 
 
 def vars_of(job: Job) -> dict[str, Any]:
-    return {"strategy": job.strategy, **job.as_json()}
+    return {"strategy": job.strategy, **job.as_json(), "gates": job.gates}
 
 
 @pytest.mark.whole_command
