@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 import redis
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connections
 from hypothesis import HealthCheck, settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.servers import Postgres, Valkey
+import ledger.config.mariadb
+from loadtest.servers import MariaDB, Postgres, Valkey
+from lost_update_lab.embedded import mariadb
 
 # no deadline: a machine that stands still for 0.2 s says nothing about a property
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -123,3 +126,29 @@ def explorer_urls() -> Iterator[tuple[str, str]]:
     """A PostgreSQL and a Valkey that only searches use."""
     with Postgres(settings=EXPLORED) as postgres, Valkey() as valkey:
         yield postgres.url, valkey.url
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Skips with what to install when there is none. `MARIADB_URL` from outside wins."""
+    if not os.environ.get("MARIADB_URL") and (reason := mariadb.available()):
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        url = os.environ.get("MARIADB_URL") or stack.enter_context(MariaDB()).url
+        django_settings.DATABASES["mariadb"] = ledger.config.mariadb.database(url)
+        connections.configure_settings(django_settings.DATABASES)
+        with django_db_blocker.unblock():
+            call_command("migrate", database="mariadb", verbosity=0)
+            connections["mariadb"].close()
+            yield
+            if "mariadb" in connections.settings:  # the fault tests send this process to servers of their own
+                connections["mariadb"].close()
+        django_settings.DATABASES.pop("mariadb", None)
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> str:
+    """The store of a parametrized test (`indirect=["store"]`), with its server running."""
+    if request.param == "mariadb":
+        request.getfixturevalue("mariadb_server")
+    return request.param

@@ -1,0 +1,259 @@
+"""Every strategy through the same cases, on each store where its code differs. Nobody lists them: a strategy that is
+registered is here.
+
+    contention   two callers in a race: who claims it keeps every posting, who does not is seen to lose one
+    repeat       a key that comes twice is one posting
+    crash        a caller dies between its read and its write: nothing of it is left; who claims it serves the next one
+    refusal      a posting that is refused changes nothing, and is in nobody's way
+
+The races are conducted by gates (tests/ledger/race): no sleep decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from ledger.books import KeyReused, post
+from ledger.posting import Line, Posting, Refused
+from ledger.stores import KeyTaken
+from ledger.strategies import CONTROL, STRATEGIES, Locked, find
+from ledger.strategies.no_lock import NoLock
+from loadtest.faults.scene import scaled
+from loadtest.trials import dependencies
+from locks import LOCKS
+from locks.hazards import Hazard
+from tests.ledger.race import Race, State, Worker
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+#: points at which one caller is stopped, one after the other, while another comes by
+POINTS = 14
+#: what three callers post to an account of 100: deposits; one that goes away and comes back; the last pieces
+POSTINGS = ((+10, +20), (+20, +10, -10), (-60, -60))
+
+
+def is_a_lock(slug: str) -> bool:
+    """Is it made of a lock beside the store? Then `tests/contract` puts the lock itself through contention and crashes,
+    with real processes."""
+    return slug in LOCKS and issubclass(STRATEGIES[slug], Locked) and "sql" not in dependencies.asked(slug)
+
+
+def out_of_reach(slug: str) -> bool:
+    """Does its lock wait for a replica or a disk, or for ZooKeeper? The gates have none of these: test_replicated.py
+    and test_race_zookeeper.py do."""
+    return bool({"confirm", "zookeeper"} & dependencies.asked(slug))
+
+
+def stores_of(slug: str) -> tuple[str, ...]:
+    """A lock beside the store is the same on each."""
+    return STRATEGIES[slug].stores[: 1 if is_a_lock(slug) else None]
+
+
+CELLS = [(slug, store) for slug in STRATEGIES if not out_of_reach(slug) for store in stores_of(slug)]
+#: those that are judged by a conducted race
+RACED = [(slug, store) for slug, store in CELLS if not is_a_lock(slug) or slug == "token"]
+
+
+def claiming(hazard: Hazard) -> list[tuple[str, str]]:
+    return [(slug, store) for slug, store in RACED if hazard in find(slug).withstands]
+
+
+def each(cells: list[tuple[str, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("slug", "store"), cells, ids=[f"{slug}-{store}" for slug, store in cells], indirect=["store"]
+    )
+
+
+# -- contention -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("second_first", [False, True], ids=["first-in-first", "second-in-first"])
+@each(claiming(Hazard.CONTENTION))
+def test_who_claims_contention_keeps_the_balance(slug: str, store: str, second_first: bool) -> None:
+    with Race(slug, store=store) as race:
+        a, b = race.worker("A", +10), race.worker("B", +20)
+        a.runs_to("think")
+        far = b.tries("think")
+        order = (b, a) if second_first and far is State.STOPPED else (a, b)
+        for worker in order:
+            worker.tries("the end")  # it may have to wait for the other one's transaction
+        for worker in order:
+            worker.finishes()
+        assert race.balance() == 130
+        assert race.kept()
+
+
+@each([(slug, store) for slug, store in CELLS if Hazard.CONTENTION not in find(slug).withstands])
+def test_who_does_not_claim_it_is_seen_to_lose(slug: str, store: str) -> None:
+    loss, excuse = next(losses(slug, store), ""), survives(slug)
+    assert loss or excuse, (
+        f"{slug} claims nothing, and no race of two makes it lose: claim Hazard.CONTENTION in `withstands`, or say in "
+        "`survives_a_race` why not"
+    )
+    assert not (loss and excuse), f"{slug} says that it survives a race ({excuse}), and: {loss}"
+
+
+def survives(slug: str) -> str:
+    strategy = find(slug)
+    return str(strategy.survives_a_race or getattr(dependencies.factory_of(slug), "survives_a_race", ""))
+
+
+def losses(slug: str, store: str) -> Iterator[str]:
+    """Race them in all the ways there are here, and yield what went wrong."""
+    for amounts in POSTINGS:
+        for point in (None, *range(POINTS)):
+            floor = 0 if sum(amounts) < 0 else None
+            with Race(slug, store=store, floor=floor, timeout=5.0, retries=20) as race:
+                callers = [race.worker(name, amount) for name, amount in zip("ABC", amounts, strict=False)]
+                came = _overtake(callers, point)
+                loss = wrong(race, floor)
+            if loss:
+                yield f"{amounts}, the first one stopped at {point}: {loss}"
+            if not came:
+                break  # it has no more points
+
+
+def _overtake(callers: list[Worker], point: int | None) -> bool:
+    """Stop the first caller, let the others come by, and let it go on. False: it does not come as far."""
+    first, *others = callers
+    came = first.tries("think" if point is None else "") is State.STOPPED
+    for _ in range(point or 0):
+        came = came and first.tries("") is State.STOPPED
+    *between, last = others
+    for worker in between:
+        ends(worker)
+    if not between:
+        last.tries("think")
+        first.tries("think")  # if it stood before its read, they both have read now
+    ends(last)
+    ends(first)
+    return came
+
+
+def ends(worker: Worker) -> None:
+    """Let it come to its end, whatever that is."""
+    with suppress(Exception):
+        worker.finishes()
+
+
+def wrong(race: Race, floor: int | None) -> str:
+    books = race.books()
+    if books.lost_updates or books.created_updates or books.torn:
+        return f"{books.lost_updates} lost, {books.created_updates} created, {books.torn} torn"
+    balance = race.balance()
+    return f"the balance is {balance}" if floor is not None and balance < floor else ""
+
+
+# -- a key that comes twice -----------------------------------------------------------------------------------------
+
+
+@each(CELLS)
+def test_a_repeated_key_is_one_posting(slug: str, store: str) -> None:
+    with Race(slug, store=store) as race:
+        posting = Posting("once", (Line("A", 10),))
+        first, again = post(race.book, posting), post(race.book, posting)
+        assert (first.replayed, again.replayed) == (False, True)
+        assert again.entries == first.entries
+        with pytest.raises(KeyReused):
+            post(race.book, Posting("once", (Line("A", 11),)))
+        assert race.balance() == 110
+
+
+# -- a caller that dies ---------------------------------------------------------------------------------------------
+
+
+@each(RACED)
+def test_of_a_crashed_caller_nothing_is_left(slug: str, store: str) -> None:
+    claims = find(slug).withstands >= {Hazard.CONTENTION, Hazard.CRASH}
+    if getattr(
+        dependencies.factory_of(slug), "renews", False
+    ):  # a caller is a thread here: its renewal lives on
+        claims = claims and Hazard.RENEWAL_LIVES in find(slug).withstands
+    waits = {} if claims else {"timeout": 0.05}
+    with Race(slug, store=store, lease=scaled.lease_of(slug), **waits) as race:
+        a, b = race.worker("A", +10), race.worker("B", +20)
+        a.runs_to("think").dies()
+        if claims:
+            b.finishes()  # at once, or when the lease of the dead is over
+        else:
+            if b.tries("the end") is not State.DONE:
+                b.dies()  # it may wait for ever
+        assert not wrong(race, None)
+        assert not claims or (race.kept() and race.balance() == 120)
+
+
+# -- a posting that is refused --------------------------------------------------------------------------------------
+
+
+@each(CELLS)
+def test_a_refusal_leaves_nothing_behind(slug: str, store: str) -> None:
+    with Race(slug, store=store, floor=0) as race:
+        with pytest.raises(Refused):
+            post(race.book, Posting("too-much", (Line("A", -101),)))
+        with pytest.raises(Refused):
+            post(race.book, Posting("half", (Line("B", -10), Line("A", -101))))
+        assert (race.balance("A"), race.balance("B")) == (100, 100)
+        next_one = race.worker("next", -100)
+        assert next_one.tries("the end") is State.DONE, "it has to wait for who was refused"
+        assert next_one.answer
+        assert (race.balance("A"), race.balance("B")) == (0, 100)
+        assert race.kept()
+
+
+# -- each case can fail ---------------------------------------------------------------------------------------------
+
+
+class Careless(NoLock):
+    """It writes before it looks, remembers no key, and leaves half a posting behind."""
+
+    slug = "careless"
+
+    def apply(self, posting: Posting):  # type: ignore[no-untyped-def]
+        for number, line in enumerate(posting.lines):
+            done = super().apply(Posting(f"{posting.key}-{number}", (line,)))
+        return done
+
+
+@pytest.fixture
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, Careless.slug, Careless)
+
+
+@pytest.mark.usefixtures("careless")
+@pytest.mark.parametrize(
+    "case",
+    [
+        lambda: test_who_claims_contention_keeps_the_balance("careless", "postgres", False),
+        lambda: test_a_repeated_key_is_one_posting("careless", "postgres"),
+        lambda: test_a_refusal_leaves_nothing_behind("careless", "postgres"),
+    ],
+    ids=["contention", "repeat", "refusal"],
+)
+def test_a_careless_one_is_found_out(case) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises((AssertionError, KeyTaken, pytest.fail.Exception)):
+        case()
+
+
+def test_one_that_claims_too_much_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock without a lease says that it survives a crash: who comes next waits for ever, and is told so."""
+    setnx = find("setnx")
+    monkeypatch.setattr(setnx, "withstands", setnx.withstands | {Hazard.CRASH})
+    monkeypatch.setattr("tests.ledger.race.worker.PATIENCE", 0.2)
+    with pytest.raises(AssertionError, match="B did not come to"):
+        test_of_a_crashed_caller_nothing_is_left("setnx", "postgres")
+
+
+def test_one_that_claims_nothing_and_keeps_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find("select-for-update"), "withstands", frozenset())
+    with pytest.raises(AssertionError, match="claims nothing, and no race of two makes it lose"):
+        test_who_does_not_claim_it_is_seen_to_lose("select-for-update", "postgres")
+
+
+def test_the_control_is_among_them() -> None:
+    assert (CONTROL, "postgres") in CELLS
+    assert {slug for slug, _ in CELLS} >= {
+        slug for slug, each in STRATEGIES.items() if not issubclass(each, Locked)
+    }
