@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -194,7 +195,10 @@ def test_two_locks_before_all_three(folder: Path) -> None:
     assert f"Can I trust {LOCK} with money?" in said
     assert "Not alone. It loses money under pause" in said
     assert "No. Two callers at once are enough" in said
-    assert f"again: python manage.py explore --replay {DOOR}/l/" in said
+    # by the Python and the path that work where the user stands (loadtest/commandline/again.py)
+    assert re.search(
+        rf"again: .*python\S* \S*manage\.py explore --replay {re.escape(DOOR)}/l/", said, re.MULTILINE
+    )
     report = json.loads((folder / "trust.json").read_text())
     results = {each["strategy"]: each for each in report["results"]}
     assert "contention" in results[DOOR]["loses_under"]
