@@ -1,7 +1,7 @@
 """try-lock: spin until a wait time is over, and `finally: unlock()` whether it was got or not.
 
     A: SET lock a7f3 NX PX 10000 → OK, read 100
-    B:                                SET … → nil, SET … → nil, SET … → nil, … for 3 s: "busy"
+    B:                                SET … → nil, SET … → nil, SET … → nil, … for 5 s: "busy"
     B:                                finally: DEL lock → 1        B never held it; it was A's
     C:                                SET … → OK, read 100
     A: write 110                      C: write 120                 A's 10 are gone
@@ -59,7 +59,7 @@ class TryLock(Lock):
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 
     def __init__(
-        self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 3.0, poll: float = 1e-6
+        self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 5.0, poll: float = 1e-6
     ) -> None:
         """Seconds: `lease` of the key, `wait` before `with` gives up, `poll` between two attempts: it spins."""
         super().__init__(name)

@@ -1,7 +1,7 @@
 """try-lock-checked: try-lock whose unlock asks whose lock it is, and complains about the one who was only busy.
 
     A: SET lock a7f3 NX PX 10000 → OK
-    B:                                SET … → nil, … for 3 s: "busy"
+    B:                                SET … → nil, … for 5 s: "busy"
     B:                                finally: unlock() → error: not held       the caller never hears "busy"
     B's caller: catches "busy" to try again later; gets an error that it takes for a fault of its program
 
