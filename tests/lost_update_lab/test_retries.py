@@ -77,6 +77,7 @@ def test_tries_with_a_token_each_come_to_an_end(explore: Explore, monkeypatch: p
     assert (full.worst, full.exhausted, full.cause) == ("stalled", True, "")
     monkeypatch.setattr(retries, "again", lambda run, task: False)
     control = explore(a_token_for_each_try, faults=1, kinds=frozenset({Fault.CRASH}))
+    assert (control.exhausted, control.cause) == (True, ""), "a search that was cut short has found less"
     assert shapes(control) == shapes(full)
     assert control.states > 4 * full.states, "each try is a moment of its own then"
 
