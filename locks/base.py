@@ -70,8 +70,6 @@ class Lock(ABC):
     by_database_clock: ClassVar[bool] = False
     #: hazards under which a ledger protected by this lock alone keeps its balance: a claim, to be measured
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
-    #: of one that does not claim contention: why a race of two does not show that
-    survives_a_race: ClassVar[str] = ""
     #: contract cases (tests/contract) that this lock must fail, each with the reason its page gives
     fails: ClassVar[dict[str, str]] = {}
     #: contract cases that cannot be put to this lock, each with the reason

@@ -55,7 +55,6 @@ class InProcessLock(Lock):
     breaks_when = "there is a second process"
     round_trips = "0"
     withstands = NONE
-    survives_a_race = "the callers of the race are threads of one process, which it excludes"
     fails: ClassVar[dict[str, str]] = {"mutual-exclusion": "each process has a lock of its own"}
     not_applicable: ClassVar[dict[str, str]] = (
         ASKS_NO_SERVER

@@ -115,8 +115,6 @@ class Strategy(ABC):
     #: an account is one row, and whoever holds its lock keeps this strategy's writers out: a set-based import can
     #: post to its books. Never inherited (ledger/imports/ways.py): a strategy that builds on another says it anew
     row_lock_excludes: ClassVar[bool] = False
-    #: of one that does not claim contention: why a race of two does not show that (tests/contract/test_strategies.py)
-    survives_a_race: ClassVar[str] = ""
     #: where it can keep a balance
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 

@@ -1,7 +1,8 @@
 """Every strategy through the same cases, on each store where its code differs. Nobody lists them: a strategy that is
 registered is here.
 
-    contention   two callers in a race: who claims it keeps every posting, who does not is seen to lose one
+    contention   two callers in a race: who claims it keeps every posting. Who does not claim it is seen to lose in
+                 tests/ledger/test_races.py, each by a race of its own
     repeat       a key that comes twice is one posting
     crash        a caller dies between its read and its write: nothing of it is left; who claims it serves the next one
     refusal      a posting that is refused changes nothing, and is in nobody's way
@@ -10,9 +11,6 @@ The races are conducted by gates (tests/ledger/race): no sleep decides anything.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
@@ -25,14 +23,16 @@ from loadtest.faults.scene import scaled
 from loadtest.trials import dependencies
 from locks import LOCKS
 from locks.hazards import Hazard
-from tests.ledger.race import Race, State, Worker
+from locks.token_leaky import TokenLeakyLock
+from tests.ledger.race import Race, State
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 
-#: points at which one caller is stopped, one after the other, while another comes by
-POINTS = 14
-#: what three callers post to an account of 100: deposits; one that goes away and comes back; the last pieces
-POSTINGS = ((+10, +20), (+20, +10, -10), (-60, -60))
+
+@pytest.fixture(autouse=True)
+def a_process_of_its_own() -> None:
+    """What token-leaky keeps for its process, a pool that runs empty, begins anew with each test."""
+    TokenLeakyLock._pools.clear()
 
 
 def is_a_lock(slug: str) -> bool:
@@ -84,59 +84,6 @@ def test_who_claims_contention_keeps_the_balance(slug: str, store: str, second_f
             worker.finishes()
         assert race.balance() == 130
         assert race.kept()
-
-
-@each([(slug, store) for slug, store in CELLS if Hazard.CONTENTION not in find(slug).withstands])
-def test_who_does_not_claim_it_is_seen_to_lose(slug: str, store: str) -> None:
-    loss, excuse = next(losses(slug, store), ""), survives(slug)
-    assert loss or excuse, (
-        f"{slug} claims nothing, and no race of two makes it lose: claim Hazard.CONTENTION in `withstands`, or say in "
-        "`survives_a_race` why not"
-    )
-    assert not (loss and excuse), f"{slug} says that it survives a race ({excuse}), and: {loss}"
-
-
-def survives(slug: str) -> str:
-    strategy = find(slug)
-    return str(strategy.survives_a_race or getattr(dependencies.factory_of(slug), "survives_a_race", ""))
-
-
-def losses(slug: str, store: str) -> Iterator[str]:
-    """Race them in all the ways there are here, and yield what went wrong."""
-    for amounts in POSTINGS:
-        for point in (None, *range(POINTS)):
-            floor = 0 if sum(amounts) < 0 else None
-            with Race(slug, store=store, floor=floor, timeout=5.0, retries=20) as race:
-                callers = [race.worker(name, amount) for name, amount in zip("ABC", amounts, strict=False)]
-                came = _overtake(callers, point)
-                loss = wrong(race, floor)
-            if loss:
-                yield f"{amounts}, the first one stopped at {point}: {loss}"
-            if not came:
-                break  # it has no more points
-
-
-def _overtake(callers: list[Worker], point: int | None) -> bool:
-    """Stop the first caller, let the others come by, and let it go on. False: it does not come as far."""
-    first, *others = callers
-    came = first.tries("think" if point is None else "") is State.STOPPED
-    for _ in range(point or 0):
-        came = came and first.tries("") is State.STOPPED
-    *between, last = others
-    for worker in between:
-        ends(worker)
-    if not between:
-        last.tries("think")
-        first.tries("think")  # if it stood before its read, they both have read now
-    ends(last)
-    ends(first)
-    return came
-
-
-def ends(worker: Worker) -> None:
-    """Let it come to its end, whatever that is."""
-    with suppress(Exception):
-        worker.finishes()
 
 
 def wrong(race: Race, floor: int | None) -> str:
@@ -244,12 +191,6 @@ def test_one_that_claims_too_much_is_found_out(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("tests.ledger.race.worker.PATIENCE", 0.2)
     with pytest.raises(AssertionError, match="B did not come to"):
         test_of_a_crashed_caller_nothing_is_left("setnx", "postgres")
-
-
-def test_one_that_claims_nothing_and_keeps_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find("select-for-update"), "withstands", frozenset())
-    with pytest.raises(AssertionError, match="claims nothing, and no race of two makes it lose"):
-        test_who_does_not_claim_it_is_seen_to_lose("select-for-update", "postgres")
 
 
 def test_the_control_is_among_them() -> None:
