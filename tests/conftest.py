@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 from django.conf import settings as django_settings
@@ -152,3 +153,12 @@ def store(request: pytest.FixtureRequest) -> str:
     if request.param == "mariadb":
         request.getfixturevalue("mariadb_server")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def scenario_urls(explorer_urls: tuple[str, str]) -> tuple[str, str]:
+    """The same servers, and a database in which only scenarios make their tables."""
+    database, redis_url = explorer_urls
+    with psycopg.connect(database, autocommit=True) as link:
+        link.execute("CREATE DATABASE scenarios")
+    return database.replace("/lab?", "/scenarios?"), redis_url

@@ -84,7 +84,7 @@ def test_files_that_are_too_large_are_not_sent(page: Page, tmp_path: Path) -> No
     page.goto("/admin/ledger/importrun/add/")
     page.set_input_files("input[type=file]", large)
     expect(page.locator(".chosen .alert")).to_have_text(
-        "11,000,000 bytes in all, but the limit is 10,000,000 bytes: split the import"
+        "11,000,000 bytes in all, the limit is 10,000,000 bytes: split the import"
     )
     page.get_by_role("button", name="Import concurrently").click()
     expect(page.locator("input[type=file]")).to_be_focused()

@@ -110,7 +110,7 @@ def test_a_form_beyond_every_limit_has_a_page(web: WebServer) -> None:
         assert head.startswith("HTTP/1.1 413 ")
         policy = next(each for each in head.splitlines() if each.startswith("Content-Security-Policy: "))
         assert not breaches(policy.partition(": ")[2], page)
-        assert "may have 11,000,000 bytes here" in page
+        assert "may have 11,000,000 bytes together" in page
 
 
 def everything(link: socket.socket) -> bytes:

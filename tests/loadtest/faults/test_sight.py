@@ -30,8 +30,7 @@ def held(book: str) -> str:
 )
 def test_a_row_of_a_lock_table_is_seen_while_it_locks(slug: str, committed_db: None) -> None:
     book = str(open_book(slug, [("A0001", 0, None)]).pk)
-    factory = next(each for each in vars(lock_tables).values() if getattr(each, "slug", "") == slug)
-    lock = build(factory, f"{book}:A0001", sql="default")
+    lock = build(lock_tables.LOCK_TABLES[slug], f"{book}:A0001", sql="default")
     assert held(book) == NOTHING
     assert lock.acquire(5)
     assert "row " in held(book)

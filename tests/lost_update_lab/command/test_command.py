@@ -16,10 +16,10 @@ HERE = trials.__name__
 
 
 @pytest.fixture(autouse=True)
-def servers(explorer_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def servers(scenario_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.setenv("DATABASE_URL", explorer_urls[0])
-    monkeypatch.setenv("REDIS_URL", explorer_urls[1])
+    monkeypatch.setenv("DATABASE_URL", scenario_urls[0])
+    monkeypatch.setenv("REDIS_URL", scenario_urls[1])
     monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
 
 

@@ -11,7 +11,7 @@ from lost_update_lab import Result, explore
 
 
 @pytest.fixture
-def trial(explorer_urls: tuple[str, str]) -> Callable[..., Result]:
+def trial(scenario_urls: tuple[str, str]) -> Callable[..., Result]:
     """`trial([...], setup=…)`: explore() on them."""
-    database, redis = explorer_urls
+    database, redis = scenario_urls
     return partial(explore, database=database, redis=redis, disposable=True)

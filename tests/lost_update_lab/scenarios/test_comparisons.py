@@ -14,8 +14,8 @@ from tests.lost_update_lab.scenarios.test_explore import both
 
 
 @pytest.fixture
-def servers(explorer_urls: tuple[str, str]) -> dict[str, Any]:
-    return {"database": explorer_urls[0], "redis": explorer_urls[1], "disposable": True, "setup": one_voucher}
+def servers(scenario_urls: tuple[str, str]) -> dict[str, Any]:
+    return {"database": scenario_urls[0], "redis": scenario_urls[1], "disposable": True, "setup": one_voucher}
 
 
 def test_each_pair_and_each_with_itself(servers: dict[str, Any]) -> None:

@@ -186,5 +186,5 @@ def test_a_running_comparison_is_shown():
     viewer = user("loadtest.view_trial")
     page = viewer.get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
     assert "0 of 3" in page
-    assert page.count("waits") == 5
+    assert page.count(">waiting<") == 5
     assert user().get(f"/admin/loadtest/trial/{row.pk}/results/").status_code == 403
