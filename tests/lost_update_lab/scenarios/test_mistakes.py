@@ -134,7 +134,9 @@ def test_large_objects(trial: Trial) -> None:
 
 
 def test_a_database_that_is_no_test_database(trial: Trial) -> None:
-    with pytest.raises(Mistake, match="the database 'scenarios' is not touched: its name says nothing of a test"):
+    with pytest.raises(
+        Mistake, match="the database 'scenarios' is not touched: its name says nothing of a test"
+    ):
         trial(two(redeem), setup=one_voucher, disposable=False)
 
 
