@@ -40,3 +40,8 @@ def in_the_hands_of(pid: int) -> dict[str, tuple[str, ...]]:
     for book, key in patiently(lambda: list(lines)):
         held[str(book)].append(key)
     return {book: tuple(keys) for book, keys in held.items()}
+
+
+def has_in_hands(book: str, pid: int) -> bool:
+    """Does this stopped worker hold lines of `book`? Asked twice: a COMMIT may have been under way when it stopped."""
+    return all(book in in_the_hands_of(pid) for _ in range(2))

@@ -16,7 +16,7 @@ from django.db import connections
 from ledger.books import open_book
 from ledger.strategies import CONTROL
 from loadtest.history import calls
-from loadtest.soak.aim import at_work, in_the_hands_of
+from loadtest.soak.aim import at_work, has_in_hands, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
 from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import SoakTrial, as_json, completed, judged, shortfall, trial_of
@@ -116,7 +116,8 @@ class Soak:
         turn = sum(each.kind == kind for each in self.strikes)
         book = subjects[turn % len(subjects)]
         among = partial(at_work, kind, book, files) if kind in AIMED else None
-        fallen = strike(kind, self.service, chance, done, among)
+        busy = partial(has_in_hands, str(book.pk)) if kind == BACKGROUND else None
+        fallen = strike(kind, self.service, chance, done, among, busy)
         if kind == BACKGROUND:
             fallen = replace(fallen, held=in_the_hands_of(fallen.pid))
         self.strikes.append(fallen)

@@ -70,25 +70,46 @@ def strike(
     chance: random.Random,
     done: int,
     among: Callable[[], Collection[int]] | None = None,
+    busy: Callable[[int], bool] | None = None,
 ) -> Strike:
-    """Kill one process of this kind, of those `among` (process ids) if given. Raises TimeoutError when there is none
-    to kill."""
+    """Kill one process of this kind, of those `among` (process ids) if given. `busy`: asked about the process while it
+    is stopped; one that has just ended its work goes on, and another is looked for. Raises TimeoutError when there is
+    none to kill."""
 
     def victims() -> list[psutil.Process]:
         pids = among() if among else None
         return [each for each in service.processes(kind) if pids is None or each.pid in pids]
 
     until = time.monotonic() + PATIENCE
-    while not (found := victims()):
+    while not (found := victims()) or not stopped_at_work(victim := chance.choice(found), busy):
         if time.monotonic() > until:
             raise TimeoutError(f"no {kind} to strike within {PATIENCE:g} s")
         time.sleep(0.01)
-    victim = chance.choice(found)
     at = time.time()
     victim.kill()
     while (alive := lives(victim)) and time.time() - at < PATIENCE:
         time.sleep(0.002)
     return Strike(kind, at, done, victim.pid, not alive)
+
+
+def stopped_at_work(victim: psutil.Process, busy: Callable[[int], bool] | None) -> bool:
+    """Stop the process (SIGSTOP), then look: between a look and a kill it could end its work. Return whether it is
+    `busy`; one that is not goes on."""
+    if busy is None:
+        return True
+    found = False
+    try:
+        victim.suspend()
+        try:
+            while victim.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                time.sleep(0.001)  # the signal arrives a moment after it was sent
+            found = busy(victim.pid)
+        finally:
+            if not found:
+                victim.resume()
+    except psutil.NoSuchProcess:
+        return False
+    return found
 
 
 def recovery(

@@ -1,7 +1,11 @@
 """What a soak is judged by, without servers being killed: each law is broken once, and seen."""
 
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ledger.books import open_book, post
@@ -17,7 +21,7 @@ from loadtest.soak.imports import Files, finished
 from loadtest.soak.judgement import completed, judged, once_law, shortfall, trial_of
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, KINDS, WEB, SoakPlan
-from loadtest.soak.strikes import Strike, fired, recovery
+from loadtest.soak.strikes import Strike, fired, recovery, stopped_at_work
 from loadtest.soak.table import exit_code
 from loadtest.verdict.claims import agrees
 from loadtest.verdict.words import Word
@@ -75,6 +79,24 @@ def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
     files.keys[book.pk] = ["import/soak/f1-1"]
     start_import(book, [Upload("x.csv", b"seller,account,amount,reference\nacme,A0001,1,r\n")])
     assert "1 missing" in files.breaches(book)[0].sentence
+
+
+def test_a_victim_is_stopped_while_its_work_is_looked_at() -> None:
+    """One at work stays stopped, so that it cannot end its work before the kill. An idle one goes on to its end."""
+    seen: list[str] = []
+
+    def look(answer: bool, pid: int) -> bool:
+        seen.append(psutil.Process(pid).status())
+        return answer
+
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as started:
+        victim = psutil.Process(started.pid)
+        assert stopped_at_work(victim, partial(look, True))
+        assert victim.status() == psutil.STATUS_STOPPED
+        assert not stopped_at_work(victim, partial(look, False))
+        assert seen == [psutil.STATUS_STOPPED] * 2
+        started.communicate(b"\n", timeout=60)
+    assert not stopped_at_work(victim, partial(look, True))
 
 
 def test_a_process_that_did_not_die_fired_nothing() -> None:
