@@ -55,7 +55,7 @@ class SwarmForm(forms.Form):
         cleaned = super().clean() or {}
         if not self.errors:
             try:
-                list(self.plan().trials())
+                list(self.plan().cases())
             except ValueError as error:
                 self.add_error("options", str(error))
         return cleaned

@@ -36,17 +36,17 @@ HEAD_START = 0.15  # seconds, so that all begin at the same moment
 
 
 @dataclass(frozen=True)
-class Plan:
+class LockTablesPlan:
     """How often, and the seconds for one contender in one round."""
 
     rounds: int = 3
     seconds: float = 1.0
 
 
-QUICK = Plan(rounds=1, seconds=0.2)
+QUICK = LockTablesPlan(rounds=1, seconds=0.2)
 
 
-def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+def run(plan: LockTablesPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`; no issue sets goals. Without MariaDB its rows say what to install."""
     found.environment, found.warning = environment(), neighbours.before()
     with maria() as missing:
@@ -78,7 +78,9 @@ def maria() -> Iterator[str | None]:
             del connections["mariadb"], settings.DATABASES["mariadb"]
 
 
-def _measure(plan: Plan, store: str, alias: str, names: str, told: Callable[[str], None]) -> Iterator[Row]:
+def _measure(
+    plan: LockTablesPlan, store: str, alias: str, names: str, told: Callable[[str], None]
+) -> Iterator[Row]:
     found: dict[str, list[float]] = {slug: [] for slug in CONTENDERS}
     broken: dict[str, Row] = {}
     errors = dict.fromkeys(CONTENDERS, 0)

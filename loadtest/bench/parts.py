@@ -85,7 +85,7 @@ PARTS = {
     "locks": Part(
         about="what a lock costs, alone and contended, beside its peers and the physical limit",
         quick="a short look: at most 60 s",
-        plans=(locks.Plan(), locks.QUICK),
+        plans=(locks.LocksPlan(), locks.QUICK),
         run=locks.run,
         tables=locks_table.tables,
         judge=locks_goals.judge,
@@ -96,7 +96,7 @@ PARTS = {
     "strategies": Part(
         about="what a posting costs under each strategy, beside pgbench with the same SQL; imports, reconcile",
         quick="a short look: about 30 s",
-        plans=(strategies.Plan(), strategies.QUICK),
+        plans=(strategies.StrategiesPlan(), strategies.QUICK),
         run=strategies.run,
         tables=strategies_table.tables,
         judge=strategies_goals.judge,
@@ -107,7 +107,7 @@ PARTS = {
     "explorer": Part(
         about="the explorer's schedules a second, what its reductions save, the same cases under frontrun",
         quick="less time for frontrun and for the ledger's strategy (5 s); no search of a case is cut short",
-        plans=(explorer.Plan(), explorer.QUICK),
+        plans=(explorer.ExplorerPlan(), explorer.QUICK),
         run=explorer.run,
         tables=explorer_table.tables,
         judge=explorer_goals.judge,
@@ -115,7 +115,7 @@ PARTS = {
     "lock-tables": Part(
         about="the measurement of E11 and E13: one central row against a hundred, on MariaDB and PostgreSQL",
         quick="a short look: one short round",
-        plans=(lock_tables.Plan(), lock_tables.QUICK),
+        plans=(lock_tables.LockTablesPlan(), lock_tables.QUICK),
         run=lock_tables.run,
         tables=lambda rows: [strategies_table.lock_tables(rows)],
     ),

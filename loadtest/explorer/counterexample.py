@@ -14,7 +14,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.replay.shrink import TIMES, again, confirmed, shrink
-from lost_update_lab.runs.found import Found, Result
+from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.search.search import Search
 from lost_update_lab.telling.folding import folded
 from lost_update_lab.telling.narrative import told
@@ -49,7 +49,7 @@ def _repeated(harness: Harness, waiters: dict[bytes, int], found: Found, until: 
     return found, 0
 
 
-def _worth_showing(result: Result) -> list[Found]:
+def _worth_showing(result: SearchResult) -> list[Found]:
     """The smallest counterexample under each fault alone, and of the gravest word."""
     found = []
     for fault in HAZARD_OF:

@@ -9,7 +9,7 @@ from typing import Any
 from loadtest.explorer.job import Job
 from locks.hazards import Hazard
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 
 #: the explorer's fault → the hazard, as claims and evidence name it
 HAZARD_OF: dict[Fault | None, Hazard] = {
@@ -71,7 +71,7 @@ class Explored:
 
 
 def explored(
-    job: Job, result: Result, acknowledged: int, counterexamples: Mapping[str, dict[str, Any]]
+    job: Job, result: SearchResult, acknowledged: int, counterexamples: Mapping[str, dict[str, Any]]
 ) -> Explored:
     fired = sorted(result.fired)
     return Explored(
@@ -108,12 +108,12 @@ def explored(
     )
 
 
-def _came_to(result: Result, fault: Any) -> tuple[str, str]:
+def _came_to(result: SearchResult, fault: Any) -> tuple[str, str]:
     word = result.worst if fault == "any" else result.under(fault)
     found = result.smallest(word, fault)
     return word, "; ".join(found.judgement.sentences) if found else ""
 
 
-def _proof(result: Result, fault: Fault) -> str:
+def _proof(result: SearchResult, fault: Fault) -> str:
     count = sum(number for (_, faults), number in result.counts.items() if fault in faults)
     return f"in {count} finished schedules"

@@ -1,4 +1,4 @@
-"""One cell of the matrix: one strategy against one hazard, as the callers of a trial (loadtest/trials/trial.py)."""
+"""One cell of the matrix: one strategy against one hazard, as the callers of a case (loadtest/trials/case.py)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loadtest.faults.workers.crew import Pool
 from loadtest.history import calls as history
 from loadtest.trials import dependencies
 from loadtest.trials.availability import missing
-from loadtest.trials.trial import Result, Trial, Witness
+from loadtest.trials.case import Case, Judgement, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
@@ -78,15 +78,15 @@ class Cell:
         why = adversary.not_applicable(self.strategy, self.store) if self.strikes else None
         return (why, "") if why else None
 
-    def crowds(self, trial: Trial) -> int:
+    def crowds(self, case: Case) -> int:
         """Return how often each worker of the crowd posts."""
-        proven = self.strikes and ":" not in self.strategy and str(Hazard.CONTENTION) in trial.withstands
+        proven = self.strikes and ":" not in self.strategy and str(Hazard.CONTENTION) in case.withstands
         return FEW if proven else POSTINGS
 
-    def trial(self) -> Trial:
+    def case(self) -> Case:
         adversary = self.hazard()
         lease = adversary.lease_of(self.strategy)
-        return Trial(
+        return Case(
             strategy=self.strategy,
             workload=(Withdrawals if find(self.strategy).gates_withdrawals else Deposits)(
                 self.hazard.accounts
@@ -117,13 +117,13 @@ class Callers:
     #: has this cell left its event, so that no other cell waits for it?
     left: bool = False
 
-    def __call__(self, trial: Trial, book: Book) -> Witness:
-        lease = trial.settings["lease"]
+    def __call__(self, case: Case, book: Book) -> Witness:
+        lease = case.settings["lease"]
         scene = Scene(
-            book, self.site, self.pool, self.folder, lease, self.cell.seed, withdraws=bool(trial.floors)
+            book, self.site, self.pool, self.folder, lease, self.cell.seed, withdraws=bool(case.floors)
         )
         try:
-            if self.happens(scene, trial):
+            if self.happens(scene, case):
                 scene.settle()
         finally:
             scene.leave()
@@ -131,7 +131,7 @@ class Callers:
         calls = history.read(self.folder).calls
         late = overdue(calls)
         alone = unserved(calls, scene.before, scene.inside) if scene.proof else []
-        stall, doubts = weighed(measured(scene.stall, standstill), trial)
+        stall, doubts = weighed(measured(scene.stall, standstill), case)
         word = str(self.adversary.word)
         seconds = round(time.monotonic() - scene.began, 3)
         return Witness(
@@ -152,11 +152,11 @@ class Callers:
             },
         )
 
-    def happens(self, scene: Scene, trial: Trial) -> bool:
+    def happens(self, scene: Scene, case: Case) -> bool:
         """Return whether the hazard struck. The other cells of its event are inside then, under leases: they do not
         wait until this one has settled."""
         try:
-            scene.crowd(self.cell.crowds(trial))
+            scene.crowd(self.cell.crowds(case))
             strikes = scene.stall is None and self.cell.strikes
             if strikes:
                 scene.hazard_comes()
@@ -171,9 +171,9 @@ class Callers:
             self.adversary.occasion.leave()
 
 
-def as_stated(stall: Stall, trial: Trial) -> bool:
+def as_stated(stall: Stall, case: Case) -> bool:
     """Is this the stall that the strategy's page describes: under contention alone, which it does not claim?"""
-    return stall.sentence == STUCK and str(Hazard.CONTENTION) not in trial.withstands
+    return stall.sentence == STUCK and str(Hazard.CONTENTION) not in case.withstands
 
 
 def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
@@ -182,9 +182,9 @@ def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
     return replace(stall, seconds=standstill.seconds) if stall and standstill and longer else stall
 
 
-def weighed(stall: Stall | None, trial: Trial) -> tuple[Stall | None, tuple[Doubt, ...]]:
+def weighed(stall: Stall | None, case: Case) -> tuple[Stall | None, tuple[Doubt, ...]]:
     """Return the stall, or a doubt about it: on an overloaded machine every deadline passes."""
-    if stall is None or as_stated(stall, trial) or not (why := starved()):
+    if stall is None or as_stated(stall, case) or not (why := starved()):
         return stall, ()
     return None, (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),)
 
@@ -195,7 +195,7 @@ def starved() -> str:
     return f"the load is {load:.0f} on {cores} cores" if load > STARVED * cores else ""
 
 
-def as_json(cell: Cell, result: Result, runs: list[list[Result]]) -> dict[str, Any]:
+def as_json(cell: Cell, result: Judgement, runs: list[list[Judgement]]) -> dict[str, Any]:
     """Return the result's object with the fields of a cell. `runs`: the tries of each repetition."""
     data = result.as_json()
     return {

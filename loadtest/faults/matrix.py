@@ -20,7 +20,7 @@ from loadtest.faults.play import play
 from loadtest.faults.scene.site import Site
 from loadtest.faults.workers.crew import Pool
 from loadtest.trials import dependencies
-from loadtest.trials.trial import Result
+from loadtest.trials.case import Judgement
 from loadtest.verdict.words import Word
 
 Party = tuple[Cell, ...]
@@ -123,7 +123,7 @@ class Matrix:
         told = []
         for cell in cells:
             results = [each[cell][-1] for each in runs]
-            gravest: Result = min(results, key=lambda each: each.word.gravity)
+            gravest: Judgement = min(results, key=lambda each: each.word.gravity)
             if cell.strategy == CONTROL:
                 name = cell.hazard.slug if cell.strikes else ""
                 self.controls[name, cell.store] = gravest.word

@@ -16,7 +16,7 @@ from loadtest.faults.cell import Callers, Cell, as_stated
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.site import Site, judged_on
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.trial import Result, run, skipped
+from loadtest.trials.case import Judgement, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 from loadtest.verdict.words import Word
@@ -28,7 +28,7 @@ ATTEMPTS = 3  # until it fired
 #: the control's word for a cell
 Control = Callable[[Cell], Word | None]
 #: what came of a cell, each time that it was tried; the last one counts
-Tries = list[Result]
+Tries = list[Judgement]
 
 
 def play(
@@ -39,7 +39,7 @@ def play(
     tries: dict[Cell, Tries] = {each: [] for each in cells}
     for cell in cells:
         if lacking := cell.lacks():
-            tries[cell].append(skipped(cell.trial(), *lacking))
+            tries[cell].append(skipped(cell.case(), *lacking))
     rest = [each for each in cells if not tries[each]]
     while rest:
         for cell, result in _together(rest, shared, pool, control).items():
@@ -56,7 +56,7 @@ def again(tries: Tries) -> bool:
     late = last.word in (Word.STALLED, Word.REFUSED)
     fired = last.witness is not None and bool(last.witness.fired)
     stall = last.witness.stall if late and last.witness else None
-    if stall and as_stated(stall, last.trial):
+    if stall and as_stated(stall, last.case):
         return False  # the hazard finds no worker inside, however often it is tried
     doubted = any(each.own for each in last.verdict.doubts)  # the control was tried again itself
     if doubted or (late and not fired):
@@ -64,7 +64,7 @@ def again(tries: Tries) -> bool:
     return late and last.claimed and len(tries) < 2
 
 
-def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Result]:
+def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Judgement]:
     adversary = cells[0].hazard(len(cells))
     try:
         with ExitStack() as stack:
@@ -78,13 +78,13 @@ def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control)
         return {each: _broken(each, error) for each in cells}
 
 
-def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> Result:
+def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> Judgement:
     close_old_connections()
     try:
         with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder, REAPER.clears(folder):
             callers = Callers(cell, adversary, site, pool, Path(folder))
             try:
-                return run(cell.trial(), callers, control)
+                return run(cell.case(), callers, control)
             finally:
                 callers.leave()  # also if its book could not be opened: the others need not wait
     except Exception as error:  # noqa: BLE001  (unforeseen: it decides nothing)
@@ -93,7 +93,7 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
         connections.close_all()
 
 
-def _broken(cell: Cell, error: Exception) -> Result:
+def _broken(cell: Cell, error: Exception) -> Judgement:
     log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=error)
     cause = f"the cell itself failed: {type(error).__name__}: {error}"
-    return Result(trial=cell.trial(), verdict=in_doubt(Doubt(cause, "run it again")))
+    return Judgement(case=cell.case(), verdict=in_doubt(Doubt(cause, "run it again")))

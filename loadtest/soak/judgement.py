@@ -17,8 +17,8 @@ from loadtest.soak.imports import Files
 from loadtest.soak.plan import SoakPlan
 from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
 from loadtest.swarm.import_comparison import history_of
+from loadtest.trials.case import Case, Judgement, Witness, run
 from loadtest.trials.dependencies import no_valkey
-from loadtest.trials.trial import Result, Trial, Witness, run
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, count_law
 from loadtest.verdict.stall import longest_stall
@@ -30,7 +30,7 @@ STALLED_AFTER = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoakTrial(Trial):
+class SoakCase(Case):
     """A trial whose book was opened before the strikes began. `careful`: do its clients repeat their keys?"""
 
     book: Book
@@ -41,8 +41,8 @@ class SoakTrial(Trial):
         return self.book
 
 
-def trial_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful: bool = True) -> SoakTrial:
-    return SoakTrial(
+def case_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful: bool = True) -> SoakCase:
+    return SoakCase(
         strategy=strategy,
         workload=workloads.find("deposits", plan.accounts),
         adversary="soak",
@@ -55,37 +55,37 @@ def trial_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful
 
 
 def judged(
-    trial: SoakTrial,
+    case: SoakCase,
     posted: History,
     strikes: Sequence[Strike],
     files: Files,
     doubts: Iterable[Doubt],
     control: Word | None,
-) -> Result:
+) -> Judgement:
     """Return the result of one book; `posted`: what its clients have noted. Nobody may write to it any more."""
-    book = str(trial.book.pk)
-    imported = history_of(trial.book)
+    book = str(case.book.pk)
+    imported = history_of(case.book)
     calls = sorted([*posted.calls, *imported.calls], key=lambda call: call.started)
-    counts = _counts(trial.folder)
+    counts = _counts(case.folder)
     witness = Witness(
         history=History(calls),
         fired=fired(strikes, posted.calls, book),
-        not_applicable=_not_applicable(trial),
+        not_applicable=_not_applicable(case),
         stall=longest_stall(posted.calls, STALLED_AFTER),
         unfinished=posted.counts()["unanswered"],
-        breaches=(*files.breaches(trial.book), *once_law(posted.calls, trial.book)),
+        breaches=(*files.breaches(case.book), *once_law(posted.calls, case.book)),
         doubts=(*doubts, *_doubts(posted, counts)),
         facts={
-            "client": "repeats its key" if trial.careful else "takes a new key for each try",
+            "client": "repeats its key" if case.careful else "takes a new key for each try",
             "postings": len(posted.calls),
             "tries_again": sum(call.retries for call in posted.calls),
             "replies_lost": counts["dropped"],
             "replayed": counts["replayed"],
             "recovery_s": [recovery(each, posted.calls, imported.calls, book) for each in strikes],
-            **files.facts(trial.book),
+            **files.facts(case.book),
         },
     )
-    return run(trial, lambda *_: witness, control)
+    return run(case, lambda *_: witness, control)
 
 
 def completed(posted: History) -> int:
@@ -121,8 +121,8 @@ def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
     return count_law({each: found[each] for each in intents if each in wanted or found[each] > 1})
 
 
-def _not_applicable(trial: SoakTrial) -> dict[str, str]:
-    why = no_valkey(trial.strategy, trial.store)
+def _not_applicable(case: SoakCase) -> dict[str, str]:
+    why = no_valkey(case.strategy, case.store)
     return {str(Hazard.SERVER_RESTART): why} if why else {}
 
 
@@ -144,11 +144,11 @@ def _doubts(posted: History, counts: Counter[str]) -> list[Doubt]:
     return doubts
 
 
-def as_json(trial: SoakTrial, result: Result) -> dict[str, Any]:
+def as_json(case: SoakCase, result: Judgement) -> dict[str, Any]:
     """Return the result's object. The careless client is a control: it agrees when it is seen."""
     data: dict[str, Any] = result.as_json()
-    if not trial.careful:
+    if not case.careful:
         data |= {"claimed": False, "agrees": result.word == Word.CREATED, "control": True}
-    elif result.trial.strategy == "no-lock":
+    elif result.case.strategy == "no-lock":
         data |= {"agrees": result.word.breaks_the_law, "control": True}
     return data

@@ -19,7 +19,7 @@ from loadtest.history import calls
 from loadtest.soak.aim import at_work, has_in_hands, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
 from loadtest.soak.imports import Files, finished
-from loadtest.soak.judgement import SoakTrial, as_json, completed, judged, shortfall, trial_of
+from loadtest.soak.judgement import SoakCase, as_json, case_of, completed, judged, shortfall
 from loadtest.soak.plan import AIMED, BACKGROUND, SoakPlan
 from loadtest.soak.service import Service
 from loadtest.soak.strikes import Strike, strike
@@ -50,41 +50,41 @@ class Soak:
 
     def run(self) -> list[dict[str, Any]]:
         """Return the object of each book: the two controls first."""
-        trials = [
+        cases = [
             self.open(CONTROL),
             self.open(CARELESS, careful=False),
             *map(self.open, self.plan.strategies),
         ]
         files = Files(self.plan.lines, self.plan.accounts, self.plan.seed)
         try:
-            with Crowd(self.orders(trials)) as crowd:
-                self.course(crowd, files, trials)
-            if not finished([each.book for each in trials]):
+            with Crowd(self.orders(cases)) as crowd:
+                self.course(crowd, files, cases)
+            if not finished([each.book for each in cases]):
                 self.tell("some imports have not finished")
             if not self.service.whole(WHOLE):
                 self.doubts.append(Doubt("the service is not complete again", f"look at {self.service.log}"))
         finally:
             self.service.stop()
             connections.close_all()
-        return self.judge(files, trials)
+        return self.judge(files, cases)
 
-    def open(self, strategy: str, *, careful: bool = True) -> SoakTrial:
+    def open(self, strategy: str, *, careful: bool = True) -> SoakCase:
         accounts = ((f"A{number:04d}", 0, None) for number in range(1, self.plan.accounts + 1))
         book = open_book(strategy, accounts, name="soak", values=SETTINGS)
-        return trial_of(self.plan, strategy, book, self.folder / str(book.pk), careful=careful)
+        return case_of(self.plan, strategy, book, self.folder / str(book.pk), careful=careful)
 
-    def orders(self, trials: list[SoakTrial]) -> list[dict[str, Any]]:
+    def orders(self, cases: list[SoakCase]) -> list[dict[str, Any]]:
         """What each client process is told: to post to all books alike."""
         plan = self.plan
         books = [
             {"id": str(t.book.pk), "name": str(t.book.pk)[:8], "folder": str(t.folder), "careful": t.careful}
-            for t in trials
+            for t in cases
         ]
         common = {"host": "127.0.0.1", "port": self.service.port, "books": books, "callers": plan.callers}
         common |= {"accounts": plan.accounts, "seed": plan.seed, "drop": plan.drop}
         return [{**common, "number": number} for number in range(plan.processes)]
 
-    def course(self, crowd: Crowd, files: Files, trials: list[SoakTrial]) -> None:
+    def course(self, crowd: Crowd, files: Files, cases: list[SoakCase]) -> None:
         chance = random.Random(self.plan.seed)  # noqa: S311  (no secret)
         begun = time.monotonic()
         until = begun + (self.plan.at_most or inf)
@@ -94,10 +94,10 @@ class Soak:
                 if time.monotonic() >= until:
                     break
                 if event.kind:
-                    self.strike(event.kind, chance, crowd.done, files, trials)
+                    self.strike(event.kind, chance, crowd.done, files, cases)
                     self.tell(f"{crowd.done:,} postings: SIGKILL to {event.kind} {self.strikes[-1].pid}")
                 else:
-                    files.start([each.book for each in trials])
+                    files.start([each.book for each in cases])
                     self.tell(f"{crowd.done:,} postings: file {files.count} into each book")
             self.wait(crowd, self.plan.end(crowd.done), until)
             crowd.stop()
@@ -109,10 +109,10 @@ class Soak:
         self.done = crowd.done
 
     def strike(
-        self, kind: str, chance: random.Random, done: int, files: Files, trials: list[SoakTrial]
+        self, kind: str, chance: random.Random, done: int, files: Files, cases: list[SoakCase]
     ) -> None:
         """The AIMED ones are struck while they work for a book under test, for one after the other."""
-        subjects = [each.book for each in trials[-len(self.plan.strategies) :]]
+        subjects = [each.book for each in cases[-len(self.plan.strategies) :]]
         turn = sum(each.kind == kind for each in self.strikes)
         book = subjects[turn % len(subjects)]
         among = partial(at_work, kind, book, files) if kind in AIMED else None
@@ -126,15 +126,15 @@ class Soak:
         if not crowd.wait_for(count, QUIET, until):
             raise TimeoutError(f"no posting was completed for {QUIET:g} s")
 
-    def judge(self, files: Files, trials: list[SoakTrial]) -> list[dict[str, Any]]:
-        posted = [calls.read(each.folder) for each in trials]
+    def judge(self, files: Files, cases: list[SoakCase]) -> list[dict[str, Any]]:
+        posted = [calls.read(each.folder) for each in cases]
         in_time = not self.plan.at_most or self.took < self.plan.at_most
         wanted = self.plan.postings if in_time else self.done
         self.doubts += shortfall(wanted, self.done, sum(map(completed, posted)))
         control: Word | None = None
         results = []
-        for trial, seen in zip(trials, posted, strict=True):
-            result = judged(trial, seen, self.strikes, files, self.doubts, control)
+        for case, seen in zip(cases, posted, strict=True):
+            result = judged(case, seen, self.strikes, files, self.doubts, control)
             control = control or result.word
-            results.append(as_json(trial, result))
+            results.append(as_json(case, result))
         return results

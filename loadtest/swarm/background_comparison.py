@@ -19,7 +19,7 @@ from ledger.strategies import CONTROL
 from loadtest import models
 from loadtest.swarm.compare import Comparison, once
 from loadtest.trials import records
-from loadtest.trials.trial import Result, Trial, skipped
+from loadtest.trials.case import Case, Judgement, skipped
 from loadtest.verdict.words import Word
 
 COMMAND = "swarm"
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 def begin(plan: Comparison, user: Any = None) -> models.Trial:
     """Store what is asked for. Raises ValueError for a workload, store or setting that is wrong."""
-    trials = list(plan.trials())
+    cases = list(plan.cases())
     return records.begin(
         COMMAND,
         workload=plan.workload,
         store=plan.store,
         plan=plan.as_json(),
-        strategies=[trial.strategy for trial in trials],
-        stores=[trial.store for trial in trials],
+        strategies=[case.strategy for case in cases],
+        stores=[case.store for case in cases],
         started_by=user.pk if user else None,
         at=None,
     )
@@ -58,15 +58,15 @@ def advance(row_id: int) -> bool:
         if row.stopped:
             return _end(row)
         plan = _plan(row)
-        trials = list(plan.trials())
+        cases = list(plan.cases())
         at = row.results.count()
         row.options["at"] = at
         row.save(update_fields=["options"])
-        result = _result(row, plan, trials[at])
+        result = _result(row, plan, cases[at])
         with transaction.atomic():
             if models.Trial.objects.select_for_update().get(pk=row.pk).results.count() == at:
                 records.record(row, result)
-            if at + 1 == len(trials):
+            if at + 1 == len(cases):
                 _end(row)
         return True
 
@@ -77,15 +77,15 @@ def _end(row: models.Trial) -> bool:
     return True
 
 
-def _result(row: models.Trial, plan: Comparison, trial: Trial) -> Result:
+def _result(row: models.Trial, plan: Comparison, case: Case) -> Judgement:
     """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
-    controls = row.results.filter(strategy=CONTROL, data__store=trial.store).exclude(verdict=Word.NOT_RUN)
+    controls = row.results.filter(strategy=CONTROL, data__store=case.store).exclude(verdict=Word.NOT_RUN)
     control = controls.first()
     try:
-        return once(plan, trial, Word(control.verdict) if control else None)
+        return once(plan, case, Word(control.verdict) if control else None)
     except Exception as error:
-        log.exception("the swarm on %s failed", trial.strategy)
-        return skipped(trial, f"the swarm failed: {error}", "the worker's log has the details")
+        log.exception("the swarm on %s failed", case.strategy)
+        return skipped(case, f"the swarm failed: {error}", "the worker's log has the details")
 
 
 def _plan(row: models.Trial) -> Comparison:

@@ -14,7 +14,7 @@ from loadtest.servers.webserver import WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
-from loadtest.trials.trial import Result, Trial, run, skipped
+from loadtest.trials.case import Case, Judgement, run, skipped
 from loadtest.verdict.words import Word
 
 THINK = (0.0, 0.005)
@@ -46,19 +46,19 @@ class Comparison:
         stores = find(strategy).stores
         return self.store if self.store in stores or not self.own_store else stores[0]
 
-    def trials(self) -> Iterator[Trial]:
+    def cases(self) -> Iterator[Case]:
         """Yield a trial for each strategy; before the first one on another store, the control's there."""
         controlled = {self.store_of(self.strategies[0])}
         for strategy in self.strategies:
             store = self.store_of(strategy)
             if store not in controlled:
                 controlled.add(store)
-                yield self.trial(CONTROL, store)
-            yield self.trial(strategy, store)
+                yield self.case(CONTROL, store)
+            yield self.case(strategy, store)
 
-    def trial(self, strategy: str, store: str | None = None) -> Trial:
+    def case(self, strategy: str, store: str | None = None) -> Case:
         """Return the trial of one strategy. Raises ValueError for a wrong workload or setting."""
-        return Trial(
+        return Case(
             strategy=strategy,
             workload=workloads.find(self.workload, self.accounts, **self.workload_options),
             store=store or self.store_of(strategy),
@@ -75,7 +75,7 @@ def compare(
     host: str | None = None,
     keep: Path | None = None,
     tick: Callable[[str, float], None] = lambda strategy, fraction: None,
-) -> Iterator[Result]:
+) -> Iterator[Judgement]:
     """Yield each strategy's result as it comes. Without `host` a web server of our own is started and ended.
 
     `keep`: folder for the clients' histories. `tick(strategy, fraction)` is told how far it is.
@@ -83,34 +83,34 @@ def compare(
     controls: dict[str, Word] = {}
     web: WebServer | None = None
     with ExitStack() as stack:
-        for trial in plan.trials():
-            if lacking := missing(trial.strategy, trial.store):
-                yield skipped(trial, *lacking)
+        for case in plan.cases():
+            if lacking := missing(case.strategy, case.store):
+                yield skipped(case, *lacking)
                 continue
             if web is None and host is None:  # only now: perhaps nothing can be run here
                 web = stack.enter_context(WebServer())
-            swarm = _swarm(plan, trial, web, host=host, keep=keep, tick=tick)
-            result = run(trial, _callers(trial, swarm), controls.get(trial.store))
+            swarm = _swarm(plan, case, web, host=host, keep=keep, tick=tick)
+            result = run(case, _callers(case, swarm), controls.get(case.store))
             if result.word is not Word.NOT_RUN:
-                controls.setdefault(trial.store, result.word)
+                controls.setdefault(case.store, result.word)
             yield result
 
 
-def once(plan: Comparison, trial: Trial, control: Word | None) -> Result:
+def once(plan: Comparison, case: Case, control: Word | None) -> Judgement:
     """Run one trial of the plan on a web server of its own. `control`: the verdict of the control on that store."""
-    if lacking := missing(trial.strategy, trial.store):
-        return skipped(trial, *lacking)
+    if lacking := missing(case.strategy, case.store):
+        return skipped(case, *lacking)
     with WebServer() as web:
-        return run(trial, _callers(trial, _swarm(plan, trial, web)), control)
+        return run(case, _callers(case, _swarm(plan, case, web)), control)
 
 
-def _callers(trial: Trial, swarm: Swarm) -> Swarm | ImportingSwarm:
-    return ImportingSwarm(swarm=swarm) if trial.workload.imports_files else swarm
+def _callers(case: Case, swarm: Swarm) -> Swarm | ImportingSwarm:
+    return ImportingSwarm(swarm=swarm) if case.workload.imports_files else swarm
 
 
 def _swarm(
     plan: Comparison,
-    trial: Trial,
+    case: Case,
     web: WebServer | None,
     *,
     host: str | None = None,
@@ -126,8 +126,8 @@ def _swarm(
         at_least=plan.at_least,
         look=plan.look,
         deadline=plan.deadline,
-        processes=min(max(plan.processes, trial.workload.processes), plan.users),
+        processes=min(max(plan.processes, case.workload.processes), plan.users),
         options=plan.workload_options,
         keep=keep,
-        tick=lambda fraction: tick(trial.strategy, fraction),
+        tick=lambda fraction: tick(case.strategy, fraction),
     )

@@ -24,8 +24,8 @@ from loadtest.history.calls import Call, History
 from loadtest.swarm.import_plan import ImportFiles
 from loadtest.trials import records
 from loadtest.trials.availability import missing
+from loadtest.trials.case import Case, Judgement, Witness, run, skipped
 from loadtest.trials.deadlocks import deadlocks
-from loadtest.trials.trial import Result, Trial, Witness, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.words import Word
 from loadtest.workloads import Opening
@@ -50,7 +50,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportTrial(Trial):
+class ImportCase(Case):
     """A trial whose book was opened when its import was started."""
 
     book: Book
@@ -107,12 +107,12 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
     options = row.options
     done = {*options["imports"], *row.results.values_list("strategy", flat=True)}
     for strategy in (slug for slug in options["strategies"] if slug not in done and not row.stopped):
-        trial = _trial(row, strategy, workload)
+        case = _case(row, strategy, workload)
         if lacking := missing(strategy, row.store):
-            records.record(row, skipped(trial, *lacking))
+            records.record(row, skipped(case, *lacking))
             continue
         options["deadlocks"][strategy] = deadlocks(row.store)
-        book = trial.open()
+        book = case.open()
         options["imports"][strategy] = start_import(
             book,
             workload.uploads,
@@ -130,27 +130,27 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
 
 def _judge(row: models.Trial, finished: ImportRun) -> None:
     """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
-    trial = _trial(row, finished.book.strategy, _workload(row))
+    case = _case(row, finished.book.strategy, _workload(row))
     try:
         with transaction.atomic():
-            result = _result(row, trial, finished)
+            result = _result(row, case, finished)
     except Exception as error:
-        log.exception("the import under %s could not be judged", trial.strategy)
-        result = skipped(trial, f"could not be judged: {error}", "the worker's log has the details")
+        log.exception("the import under %s could not be judged", case.strategy)
+        result = skipped(case, f"could not be judged: {error}", "the worker's log has the details")
     records.record(row, result)
 
 
-def _result(row: models.Trial, trial: Trial, finished: ImportRun) -> Result:
+def _result(row: models.Trial, case: Case, finished: ImportRun) -> Judgement:
     control = row.results.filter(strategy=CONTROL).first()
     result = run(
-        ImportTrial(**vars(trial), book=finished.book),
+        ImportCase(**vars(case), book=finished.book),
         lambda *_: Witness(
             history=history_of(finished.book), facts={"import": finished.pk}, doubts=tuple(_doubts(finished))
         ),
         Word(control.verdict) if control else None,
     )
     # counted from the import's start: `run` saw only its end
-    return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][trial.strategy])
+    return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][case.strategy])
 
 
 def _doubts(run: ImportRun) -> Iterator[Doubt]:
@@ -180,8 +180,8 @@ def history_of(book: Book) -> History:
     return History(sorted(calls, key=lambda call: call.started))
 
 
-def _trial(row: models.Trial, strategy: str, workload: ImportFiles) -> Trial:
-    return Trial(strategy=strategy, workload=workload, store=row.store, settings=row.options["settings"])
+def _case(row: models.Trial, strategy: str, workload: ImportFiles) -> Case:
+    return Case(strategy=strategy, workload=workload, store=row.store, settings=row.options["settings"])
 
 
 def _workload(row: models.Trial) -> ImportFiles:

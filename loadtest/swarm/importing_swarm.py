@@ -17,7 +17,7 @@ from loadtest.servers import ServerError
 from loadtest.servers.background import BackgroundWorker
 from loadtest.swarm.import_comparison import history_of
 from loadtest.swarm.run import Swarm
-from loadtest.trials.trial import Trial, Witness
+from loadtest.trials.case import Case, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.imports import Imports
 
@@ -33,11 +33,11 @@ class ImportingSwarm:
 
     swarm: Swarm
 
-    def __call__(self, trial: Trial, book: Book) -> Witness:
+    def __call__(self, case: Case, book: Book) -> Witness:
         """Raises TypeError for another workload."""
-        if not isinstance(trial.workload, Imports):
-            raise TypeError(f"the workload {trial.workload.slug} has no files")
-        uploads = [Upload(name, content) for name, content in trial.workload.files().items()]
+        if not isinstance(case.workload, Imports):
+            raise TypeError(f"the workload {case.workload.slug} has no files")
+        uploads = [Upload(name, content) for name, content in case.workload.files().items()]
         started: list[ImportRun] = []
         with ExitStack() as stack:
             stack.callback(_abandon, book)  # whatever comes: no later worker shall take up what is left
@@ -54,7 +54,7 @@ class ImportingSwarm:
                     started.append(start_import(book, uploads, workers=LANES))
                 self.swarm.tick(fraction)
 
-            seen = replace(self.swarm, keep=folder, tick=tick)(trial, book)
+            seen = replace(self.swarm, keep=folder, tick=tick)(case, book)
             done = bool(started) and _finished(started[0])
             for worker in workers:
                 _end(worker, politely=done)

@@ -24,7 +24,7 @@ from loadtest.history.calls import History
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
-from loadtest.trials.trial import Trial, Witness
+from loadtest.trials.case import Case, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.stall import longest_stall, stalled_after
 from lost_update_lab.embedded.ports import free_port
@@ -56,28 +56,26 @@ class Swarm:
     keep: Path | None = None
     tick: Callable[[float], None] = lambda fraction: None
 
-    def __call__(self, trial: Trial, book: Book) -> Witness:
+    def __call__(self, case: Case, book: Book) -> Witness:
         """Raises BankError when the server does not answer, or keeps its books on other databases than ours."""
         Bank(self.host).book(str(book.pk))
         with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
             REAPER.remove(temporary)
-            name = (
-                f"{trial.strategy.replace(':', '.')}-{book.pk}"  # never two trials' histories in one folder
-            )
+            name = f"{case.strategy.replace(':', '.')}-{book.pk}"  # never two cases' histories in one folder
             folder = (self.keep or Path(temporary)).absolute() / name  # Locust begins in another folder
             folder.mkdir(parents=True)
-            code = self._locust(trial, book, folder)
+            code = self._locust(case, book, folder)
             self._settle()
             seen = calls.read(folder)
             return Witness(
                 history=seen,
-                stall=longest_stall(seen.postings, stalled_after(trial.settings.get("poll"))),
+                stall=longest_stall(seen.postings, stalled_after(case.settings.get("poll"))),
                 unfinished=seen.counts()["unanswered"],
                 doubts=self._doubts(code, seen, folder),
                 facts={"users": self.users, "seconds": self.seconds, **_told(folder)},
             )
 
-    def _locust(self, trial: Trial, book: Book, folder: Path) -> int | None:
+    def _locust(self, case: Case, book: Book, folder: Path) -> int | None:
         """Run Locust; returns its exit code, None if it was ended by us."""
         warm_up = open_book(
             book.strategy,
@@ -89,7 +87,7 @@ class Swarm:
         )
         with (folder / "locust.log").open("wb") as log:
             process = subprocess.Popen(
-                self._command(trial, book, warm_up, folder),
+                self._command(case, book, warm_up, folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -103,7 +101,7 @@ class Swarm:
             finally:
                 _end(process)
 
-    def _command(self, trial: Trial, book: Book, warm_up: Book, folder: Path) -> list[str]:
+    def _command(self, case: Case, book: Book, warm_up: Book, folder: Path) -> list[str]:
         port = free_port()  # Locust's own default would join two runs side by side into one
         options: dict[str, Any] = {
             "master-bind-host": "127.0.0.1",
@@ -116,9 +114,9 @@ class Swarm:
             "book": book.pk,
             "warm-up-book": warm_up.pk,
             "history": folder,
-            "workload": trial.workload.slug,
-            "contention": "hot" if trial.workload.accounts == 1 else "spread",
-            "accounts": trial.workload.accounts,
+            "workload": case.workload.slug,
+            "contention": "hot" if case.workload.accounts == 1 else "spread",
+            "accounts": case.workload.accounts,
             "workload-options": as_text(self.options),
             "iterations": self.iterations,
             "at-least": self.at_least,

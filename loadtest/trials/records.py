@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from loadtest import models
+from loadtest.trials.case import Judgement
 from loadtest.trials.environment import environment
-from loadtest.trials.trial import Result
 
 
 def begin(
@@ -46,11 +46,11 @@ def _has_room(user: int) -> None:
         )
 
 
-def record(row: models.Trial, result: Result) -> dict[str, Any]:
+def record(row: models.Trial, result: Judgement) -> dict[str, Any]:
     """Store one result; returns its object."""
     data = result.as_json()
     models.Result.objects.create(
-        trial=row, strategy=result.trial.strategy, verdict=str(result.word), book=result.book, data=data
+        trial=row, strategy=result.case.strategy, verdict=str(result.word), book=result.book, data=data
     )
     return data
 

@@ -16,7 +16,7 @@ from django.db import connections
 from ledger.books import open_book
 from ledger.strategies import Locked, find
 from loadtest.trials.availability import missing
-from loadtest.trials.trial import Trial
+from loadtest.trials.case import Case
 
 ACCOUNT = "A0001"
 #: seconds to wait for a lock that is free, before it is left to the trial
@@ -27,18 +27,18 @@ class NotTaken(Exception):
     """The lock raised although no other caller wanted it. The message is its own."""
 
 
-def rehearse(trial: Trial) -> str:
+def rehearse(case: Case) -> str:
     """Take and release the lock of `trial` once, on a scratch book, with the trial's settings. Return a warning if the
     release fails (it spoils no committed posting), else "". Does nothing for the lab's own strategies, and for what
     cannot be tried here. Raises NotTaken."""
-    if ":" not in trial.strategy or missing(trial.strategy, trial.store):
+    if ":" not in case.strategy or missing(case.strategy, case.store):
         return ""
     book = open_book(
-        trial.strategy,
+        case.strategy,
         [(ACCOUNT, 0, None)],
-        store=trial.store,
+        store=case.store,
         name="rehearsal",
-        values=dict(trial.settings),
+        values=dict(case.settings),
         trusted=True,
     )
     raised: list[BaseException] = []
@@ -46,7 +46,7 @@ def rehearse(trial: Trial) -> str:
 
     def take() -> None:
         try:
-            subject = find(trial.strategy)(book)
+            subject = find(case.strategy)(book)
             assert isinstance(subject, Locked)
             lock = subject.take(ACCOUNT)
             if not isinstance(lock, AbstractContextManager):
@@ -62,12 +62,12 @@ def rehearse(trial: Trial) -> str:
     thread.join(PATIENCE)
     for error in raised:
         raise NotTaken(
-            f"{trial.strategy} cannot be taken, even by one caller alone: {type(error).__name__}: {error}\n"
+            f"{case.strategy} cannot be taken, even by one caller alone: {type(error).__name__}: {error}\n"
             "A lock is a callable that takes a name (and redis, lease, poll …, if it names them) and returns a "
             "context manager: docs/tour/10-your-own-lock.md says what each of these is."
         ) from error
     return (
-        f"{trial.strategy}: its release fails, even of one caller alone: {warnings[0]}"
+        f"{case.strategy}: its release fails, even of one caller alone: {warnings[0]}"
         if any(warnings)
         else ""
     )

@@ -20,7 +20,7 @@ from lost_update_lab.runs.place import beside
 from lost_update_lab.schedule.world import World
 
 
-class Witness:
+class StateRecorder:
     """Looks at the servers after each step, in virtual time. `states`: the opening, and one for each step."""
 
     def __init__(self, system: SystemUnderTest) -> None:
@@ -65,8 +65,8 @@ class Witness:
 def witnessed(harness: Harness, watched: dict[bytes, int], found: Found) -> Found:
     """Return `found` as it was executed once more, with the state before its first step and after each; as it
     was, if it did not come again."""
-    witness = Witness(harness.system)
-    witness.opening(harness.servers)
-    again, _ = play(harness, watched, exactly(found.choices), witness)
+    recorder = StateRecorder(harness.system)
+    recorder.opening(harness.servers)
+    again, _ = play(harness, watched, exactly(found.choices), recorder)
     same = (again.word, again.transitions) == (found.word, found.transitions)
-    return replace(again, states=tuple(witness.states)) if same else found
+    return replace(again, states=tuple(recorder.states)) if same else found

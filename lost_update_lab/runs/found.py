@@ -76,7 +76,7 @@ class Found:
 
 
 @dataclass
-class Result:
+class SearchResult:
     """`exhausted`: every schedule within the bounds was covered; if not, `cause` says what cut it short.
 
     `gravity`: the words of the judge, the gravest first. `counts`: how many finished schedules came to this word under

@@ -16,8 +16,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
 from lost_update_lab.replay.schedule_id import Diverged, decode
 from lost_update_lab.replay.shrink import again, confirmed, shrink
-from lost_update_lab.runs.found import Found
-from lost_update_lab.runs.found import Result as Searched
+from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.scenarios import modules
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
@@ -127,7 +126,7 @@ class _Leaving:
 class Finding:
     """What a search found, and its smallest breach."""
 
-    searched: Searched
+    searched: SearchResult
     smallest: Found | None
     schedule: Schedule | None
     seconds: float
@@ -165,7 +164,7 @@ def _searched(harness: Harness, system: Operations) -> Finding:
 
 def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
     """One schedule by its id. Raises Mistake: it is no id, or there is no such schedule here."""
-    begun, searched = time.perf_counter(), Searched(harness.bounds, BREACHES)
+    begun, searched = time.perf_counter(), SearchResult(harness.bounds, BREACHES)
     try:
         choices = tuple(decode(name.rpartition("/")[2]))
         with _no_breakpoints():

@@ -60,7 +60,7 @@ def schedule_id(verdict: str, choices: Sequence[int]) -> str:
     return f"{letter}/{encode(choices)}"
 
 
-class Witness:
+class StepRecorder:
     """Looks after each step of one schedule: where the user's code is, and what the servers hold."""
 
     def __init__(self, harness: Harness, system: Operations) -> None:
@@ -125,13 +125,13 @@ def told(
     confirmed: int = 1,
 ) -> Schedule:
     """The schedule, executed once more by the user's own code, with a look after each step."""
-    witness = Witness(harness, system)
+    recorder = StepRecorder(harness, system)
     with harness.unnoted():
-        again, _ = play(harness, waiters, exactly(choices), witness)
+        again, _ = play(harness, waiters, exactly(choices), recorder)
     names = system.scenario.names
     moves = tuple(
         _move(step, line, changes, names)
-        for step, line, changes in zip(again.steps, witness.lines, witness.changes, strict=True)
+        for step, line, changes in zip(again.steps, recorder.lines, recorder.changes, strict=True)
     )
     sentences = tuple(again.judgement.sentences)
     name = schedule_id(again.word, choices)

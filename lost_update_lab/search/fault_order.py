@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import STALLED
-from lost_update_lab.runs.found import Faults, Result
+from lost_update_lab.runs.found import Faults, SearchResult
 from lost_update_lab.schedule import faults
 from lost_update_lab.search.stack import Branch
 
@@ -28,7 +28,7 @@ ENOUGH, ENOUGH_STALLED = 8_000, 4_000
 class UntilDecided:
     """`unclaimed`: the faults that may be left; they come last."""
 
-    def __init__(self, unclaimed: frozenset[Fault], result: Result) -> None:
+    def __init__(self, unclaimed: frozenset[Fault], result: SearchResult) -> None:
         self.unclaimed, self.result = unclaimed, result
         #: graver than a stall: there is hardly a graver word left to be found
         self._grave = frozenset(result.gravity[: result.gravity.index(STALLED)])

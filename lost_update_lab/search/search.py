@@ -13,7 +13,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, Elsewhere, NotTheSame, Unknown
 from lost_update_lab.model.system import told_of
 from lost_update_lab.replay.schedule_id import Diverged
-from lost_update_lab.runs.found import Found, Result
+from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state
@@ -36,7 +36,7 @@ class Search(Choosing):
 
     def __init__(self, harness: Harness, unclaimed: frozenset[Fault] = frozenset()) -> None:
         self.harness, self.bounds = harness, harness.bounds
-        self.result = Result(harness.bounds, harness.system.words)
+        self.result = SearchResult(harness.bounds, harness.system.words)
         self.unclaimed, leaving = unclaimed, UntilDecided(unclaimed, self.result)
         super().__init__(harness.bounds.reduction == "full", FaultOrder(leaving))
         #: what was known of the waiters before the search: as whoever replays a schedule knows them
@@ -44,7 +44,7 @@ class Search(Choosing):
         self.news: int | None = None  # the number of a worker that will be told what it was never told before
         self.before: list[tuple[Noted, int]] = []  # the path of the run before
 
-    def explore(self) -> Result:
+    def explore(self) -> SearchResult:
         recording, begun = self.harness.recording, _now()
         try:
             result = self._explored()
@@ -56,7 +56,7 @@ class Search(Choosing):
         result.seconds = _now() - begun
         return result
 
-    def _explored(self) -> Result:
+    def _explored(self) -> SearchResult:
         result, begun = self.result, _now()
         if thaws := not gc.get_freeze_count():
             gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again

@@ -14,7 +14,7 @@ from ledger.stores import KeyTaken
 from ledger.stores.segments import spread
 from ledger.strategies import find, segmented_balance, skip_locked
 from loadtest.history.calls import Call, History
-from loadtest.trials.trial import Trial, Witness, run
+from loadtest.trials.case import Case, Witness, run
 from loadtest.verdict.words import Word
 from loadtest.workloads.deposits import Deposits
 from tests.ledger.history import History as Row
@@ -74,9 +74,9 @@ def test_what_left_no_entry_is_lost_and_what_was_refused_and_is_there_is_created
     assert books(10, ("X/2", 10), outcome=FAIL).created_amount == 10
 
 
-def sent_twice(trial: Trial, book: Book) -> Witness:
+def sent_twice(case: Case, book: Book) -> Witness:
     """Two clients meet, and one of them sends its request a second time."""
-    strategy, number = find(book.strategy)(book), trial.workload.openings()[0].account
+    strategy, number = find(book.strategy)(book), case.workload.openings()[0].account
     for key in ("k", "k2", "k"):
         with suppress(KeyTaken):
             strategy.apply(Posting(key, (Line(number, 10),)))
@@ -96,4 +96,4 @@ def test_a_trial_sees_what_was_applied_twice(slug: str, word: Word, monkeypatch:
         monkeypatch.setattr(skip_locked, "ANY_FREE", skip_locked.ANY_FREE.replace("BY number", "BY version"))
         add = strategy.add
         monkeypatch.setattr(strategy, "add", lambda it, posting, line: add(it, posting, line, next(places)))
-    assert run(Trial(strategy=slug, workload=Deposits()), sent_twice, Word.LOST).verdict.word is word
+    assert run(Case(strategy=slug, workload=Deposits()), sent_twice, Word.LOST).verdict.word is word

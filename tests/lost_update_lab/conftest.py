@@ -9,7 +9,7 @@ import pytest
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.search.search import Result, Search
+from lost_update_lab.search.search import Search, SearchResult
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab.bank import CONTENTS, Bank
@@ -36,6 +36,6 @@ def harness(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Harness]]:
 
 
 @pytest.fixture
-def explore(harness: Callable[..., Harness]) -> Callable[..., Result]:
+def explore(harness: Callable[..., Harness]) -> Callable[..., SearchResult]:
     """`explore(deposit, faults=1, …)`: the result of the whole search."""
     return lambda deposit, **bounds: Search(harness(deposit, **bounds)).explore()

@@ -16,14 +16,14 @@ import redis
 from loadtest.servers import Valkey
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def punctual(own: bank.Bank, amount: int) -> str:

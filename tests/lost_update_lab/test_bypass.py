@@ -15,10 +15,10 @@ from django.utils.functional import SimpleLazyObject
 from psycopg import pq
 
 from lost_update_lab.harness import Harness
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def by_raw_socket(own: bank.Bank, amount: int) -> str:

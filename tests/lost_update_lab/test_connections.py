@@ -16,7 +16,7 @@ from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import words_of
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from tests.locks.actor import eventually
 from tests.lost_update_lab import bank
 
@@ -81,7 +81,7 @@ def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
 
 
 def test_an_answer_that_is_known_keeps_no_connection(
-    explore: Callable[..., Result], explorer_urls: tuple[str, str]
+    explore: Callable[..., SearchResult], explorer_urls: tuple[str, str]
 ) -> None:
     """An error has frames, and these have connections: the recording keeps the error's words alone."""
     with psycopg.connect(explorer_urls[0], autocommit=True) as sql:
@@ -101,7 +101,7 @@ def test_errors_that_name_each_other_as_their_causes_have_an_end() -> None:
 
 @pytest.mark.parametrize("deposit", [no_such_database, nobody_listens])
 def test_a_server_that_takes_no_connection_is_no_answer_of_a_schedule(
-    explore: Callable[..., Result], deposit: Callable[..., str]
+    explore: Callable[..., SearchResult], deposit: Callable[..., str]
 ) -> None:
     result = explore(deposit)
     assert not result.exhausted
@@ -123,14 +123,14 @@ def asked_again(own: bank.Bank) -> Iterator[None]:
 
 
 def test_who_sends_the_same_again_after_its_connection_broke_is_followed_to_the_end(
-    explore: Callable[..., Result],
+    explore: Callable[..., SearchResult],
 ) -> None:
     """It has learned something: it is not where it was before, and its schedule is judged."""
     result = explore(bank.locked_by(asked_again), faults=1, kinds=frozenset({Fault.FAILOVER}))
     assert (result.under(Fault.FAILOVER), result.exhausted) == ("lost", True)
 
 
-def test_who_would_connect_again_is_told_of_no_failover(explore: Callable[..., Result]) -> None:
+def test_who_would_connect_again_is_told_of_no_failover(explore: Callable[..., SearchResult]) -> None:
     kinds = frozenset({Fault.FAILOVER})
     result = explore(asks_before_and_after, faults=1, kinds=kinds)
     assert result.exhausted, result.cause

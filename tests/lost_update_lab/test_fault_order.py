@@ -11,14 +11,14 @@ import pytest
 from locks.token_lock import TokenLock
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, REPORT_IT, Broken
-from lost_update_lab.runs.found import Faults, Found, Result
+from lost_update_lab.runs.found import Faults, Found, SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.search import fault_order
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import setnx
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 KINDS = frozenset({Fault.CRASH, Fault.LOST_REPLY})
 LEFT_FOR_EVER = bank.locked_by(setnx)
 LEASED = bank.locked_by(lambda own: TokenLock("lock", redis=own.redis, lease=2.0))
@@ -28,13 +28,13 @@ LEASED = bank.locked_by(lambda own: TokenLock("lock", redis=own.redis, lease=2.0
 def order(monkeypatch: pytest.MonkeyPatch) -> list[Faults]:
     """The faults of each finished schedule, in the order of the search."""
     seen: list[Faults] = []
-    judged = Result.judged
+    judged = SearchResult.judged
 
-    def noted(result: Result, found: Found, run: Run, final: bytes) -> None:
+    def noted(result: SearchResult, found: Found, run: Run, final: bytes) -> None:
         seen.append(found.faults)
         judged(result, found, run, final)
 
-    monkeypatch.setattr(Result, "judged", noted)
+    monkeypatch.setattr(SearchResult, "judged", noted)
     return seen
 
 

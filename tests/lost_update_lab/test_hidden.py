@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.search.search import Result
+from lost_update_lab.search.search import SearchResult
 from tests.lost_update_lab import bank, conftest
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def waits_for_a_table(own: bank.Bank, amount: int) -> str:

@@ -19,11 +19,11 @@ from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import play, roughly
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 PAUSE = frozenset({Fault.PAUSE})
 SECONDS = 30
 

@@ -15,7 +15,7 @@ from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres import transactions
@@ -24,7 +24,7 @@ from lost_update_lab.servers.redis import memoised
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 LONG = pytest.mark.deep
 
 
@@ -66,7 +66,7 @@ def gives_way(own: bank.Bank, amount: int) -> str:
     raise bank.GaveUp
 
 
-def told(result: Result) -> tuple[Any, ...]:
+def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 

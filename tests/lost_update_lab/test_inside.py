@@ -13,10 +13,10 @@ import pytest
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.thread_history import History
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def copies_the_other(own: bank.Bank, amount: int) -> str:

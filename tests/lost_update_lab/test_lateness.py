@@ -10,12 +10,12 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 PAUSE = frozenset({Fault.PAUSE})
 
 

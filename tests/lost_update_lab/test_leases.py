@@ -14,12 +14,12 @@ from redis import WatchError
 
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.replay.schedule_id import exactly
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.servers.redis import server
 from lost_update_lab.servers.redis.leases import coded, decoded, given
 from tests.lost_update_lab.bank import Bank, locked_by
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 @pytest.mark.parametrize("ms", [1, 5, 999, 30_000, 86_400_000, 1 << 31])

@@ -14,7 +14,7 @@ from redis.retry import Retry
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
@@ -22,7 +22,7 @@ from lost_update_lab.servers.redis.memoised import repeatable
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_in_memory_run import told
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import pytest
 from locks.token_lock import TokenLock
 from lost_update_lab import harness
 from lost_update_lab.memo.recording import Recording
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search import search
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 LONG = pytest.mark.deep
 
 
@@ -56,7 +56,7 @@ by_chance = polling(lambda: random.choice([0.05, 0.08]))
 by_the_time = polling(lambda: 0.05, lambda: str(time.monotonic()))
 
 
-def told(result: Result) -> tuple[Any, ...]:
+def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 

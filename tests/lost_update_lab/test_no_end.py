@@ -15,11 +15,11 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import MS, SECOND, Fault
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import play, roughly
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule import decisions
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def for_ever(own: bank.Bank, amount: int) -> str:

@@ -19,10 +19,10 @@ from filelock import FileLock
 from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, MORE_TIME, SWALLOWS, Elsewhere
 from lost_update_lab.model.system import trace_of, words_of
 from lost_update_lab.runs import hang
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab.bank import Bank, locked_by
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 _mutex = threading.Lock()
 
 

@@ -14,11 +14,11 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.thread_history import History
 from lost_update_lab.model.workers import Worker
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule import virtual_clock
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def history(*rounds: bytes, collapse: bool = True) -> History:

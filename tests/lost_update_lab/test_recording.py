@@ -23,7 +23,7 @@ from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.replay.schedule_id import exactly
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import enabled, pending
 from lost_update_lab.search import search
@@ -31,7 +31,7 @@ from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.recorded import all_told
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 CRASH = frozenset({Fault.CRASH})
 
 
@@ -52,7 +52,7 @@ def in_a_transaction(own: bank.Bank, amount: int) -> str:
         return bank.add(own, amount)
 
 
-def told(result: Result) -> tuple[Any, ...]:
+def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 

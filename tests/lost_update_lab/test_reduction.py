@@ -11,10 +11,10 @@ import pytest
 from locks.naive_lock import NaiveLock
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.search import independence
-from lost_update_lab.search.search import Result
+from lost_update_lab.search.search import SearchResult
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 CRASH = frozenset({Fault.CRASH})
 
 
@@ -28,7 +28,7 @@ def in_a_transaction(own: bank.Bank, amount: int) -> str:
         return bank.add(own, amount)
 
 
-def told(result: Result) -> tuple[Any, ...]:
+def told(result: SearchResult) -> tuple[Any, ...]:
     return set(result.counts), result.finals, result.exhausted
 
 

@@ -19,7 +19,7 @@ from lost_update_lab.model.system import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
 from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
@@ -96,7 +96,7 @@ def test_what_two_faults_break_together_is_worth_showing(harness: Callable[..., 
     loss = search.result.smallest("lost")
     assert loss
     both = replace(loss, faults=(Fault.CRASH, Fault.PAUSE))
-    result = Result(Bounds(faults=2), ("lost", "stalled"))
+    result = SearchResult(Bounds(faults=2), ("lost", "stalled"))
     result.add(replace(both, judgement=Judgement(UNBROKEN), faults=()))
     result.add(both)
     assert result.combined() == both

@@ -17,10 +17,10 @@ from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.model.chance import Attempt, forms
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.schedule import retries
-from lost_update_lab.search.search import Result
+from lost_update_lab.search.search import SearchResult
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def a_token_for_each_try(own: bank.Bank, amount: int) -> str:
@@ -61,7 +61,7 @@ def gone_if_it_stays_the_same(own: bank.Bank, amount: int) -> str:
     raise bank.GaveUp
 
 
-def shapes(result: Result) -> set[bytes]:
+def shapes(result: SearchResult) -> set[bytes]:
     """What was left, the tokens numbered as they come: a token is only a name, and each place of the code draws others
     under another name of its module."""
     return {_numbered(final) for final in result.finals}
@@ -102,7 +102,7 @@ def test_who_was_told_a_name_can_tell_two_tries_apart(
     assert _dead(explore(gone_if_it_stays_the_same)) != _dead(every), "the control"
 
 
-def _dead(result: Result) -> set[bool]:
+def _dead(result: SearchResult) -> set[bool]:
     return {b"taken for dead" in repr(final).encode() for final in result.finals}
 
 

@@ -15,11 +15,11 @@ from locks.token_lock import TokenLock
 from lost_update_lab.gates.postgres.describe import describe
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.search.search import Result
+from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.redis import server as servers_redis
 from tests.lost_update_lab import bank
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def naive(own: bank.Bank) -> Any:

@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.servers.postgres.server import PROVE_EVERY, PostgresServer
 from tests.lost_update_lab import bank
 
@@ -99,7 +99,7 @@ def versioned(own: bank.Bank, amount: int) -> str:
             return "ok"
 
 
-def test_three_workers_that_wait_for_one_row_come_to_an_end(explore: Callable[..., Result]) -> None:
+def test_three_workers_that_wait_for_one_row_come_to_an_end(explore: Callable[..., SearchResult]) -> None:
     result = explore(versioned, workers=3)
     assert (result.exhausted, result.cause, result.worst) == (True, "", "unbroken")
 

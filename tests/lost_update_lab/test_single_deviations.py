@@ -12,7 +12,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.replay.schedule_id import exactly, play
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.search import search
@@ -35,7 +35,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., Result]) -> None:
+def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., SearchResult]) -> None:
     result = explore(LEFT_FOR_EVER, faults=1)
     assert (result.exhausted, result.cause) == (False, "the budget ended")
     assert result.under(Fault.CRASH) == "stalled"
@@ -43,12 +43,14 @@ def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., Result]) -
 
 
 @pytest.mark.usefixtures("short")
-def test_so_is_a_loss_without_a_fault(explore: Callable[..., Result]) -> None:
+def test_so_is_a_loss_without_a_fault(explore: Callable[..., SearchResult]) -> None:
     assert explore(bank.no_lock).under(None) == "lost"
 
 
 @pytest.mark.usefixtures("short")
-def test_without_a_scout_neither_is(explore: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_scout_neither_is(
+    explore: Callable[..., SearchResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search, "single_deviations", lambda *_: iter(()))
     assert explore(LEFT_FOR_EVER, faults=1).worst == explore(bank.no_lock).worst == "unbroken"
 
@@ -65,7 +67,7 @@ def test_what_it_finds_is_a_schedule_like_any_other(harness: Callable[..., Harne
         assert play(on, searched.calibrated, exactly(found.choices))[0].same_as(found)
 
 
-def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., Result]) -> None:
+def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., SearchResult]) -> None:
     result = explore(LEFT_FOR_EVER, faults=1, budget=60.0)
     assert result.exhausted, "a search that comes to its end needs none"
     assert result.schedules == explore(LEFT_FOR_EVER, faults=1).schedules

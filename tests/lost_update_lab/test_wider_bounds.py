@@ -16,10 +16,10 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.runs.found import Result
+from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab.bank import Bank, GaveUp, locked_by
 
-Explore = Callable[..., Result]
+Explore = Callable[..., SearchResult]
 
 
 def session_lock(bank: Bank) -> None:

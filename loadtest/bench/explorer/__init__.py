@@ -39,7 +39,7 @@ HOW = {USUAL: FULL, UNREDUCED: REAL}
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExplorerPlan:
     """Seconds: for each case under the peer, for each lane of the ledger's strategy, and of the large cases.
     `rounds`: of each case."""
 
@@ -52,10 +52,10 @@ class Plan:
     install: bool = True
 
 
-QUICK = Plan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
+QUICK = ExplorerPlan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
 
 
-def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+def run(plan: ExplorerPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. `told` hears what is being measured."""
     found.environment, found.warning = machine({}), neighbours.before()
 
@@ -111,7 +111,7 @@ def _replayed(harness: Harness, search: Search) -> str:
     return f"{words.count(found.word)} of {REPLAYS}"
 
 
-def ledger(plan: Plan) -> Row:
+def ledger(plan: ExplorerPlan) -> Row:
     """One strategy of the ledger, on all cores at once, as `manage.py explore` does it."""
     from loadtest.explorer.job import Job
     from loadtest.explorer.lanes import Lanes

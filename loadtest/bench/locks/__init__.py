@@ -24,7 +24,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class LocksPlan:
     """How long and how often. Seconds are for one contender in one round. `yours`: strangers' locks."""
 
     parts: frozenset[str] = frozenset(PARTS)
@@ -44,7 +44,7 @@ class Plan:
         return part in self.parts or self.parts == {"unpinned"}
 
 
-QUICK = Plan(
+QUICK = LocksPlan(
     parts=frozenset(PARTS) - {"unpinned"},
     rounds=3,
     uncontended=0.05,
@@ -58,7 +58,7 @@ QUICK = Plan(
 )
 
 
-def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+def run(plan: LocksPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. `told` hears what is being measured."""
     if not can_pin():
         found.notes.append(MISSING)
@@ -73,7 +73,7 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
     found.warning = others.warning()
 
 
-def _measures(plan: Plan, ours: Servers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
+def _measures(plan: LocksPlan, ours: Servers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
     where = "one CPU" if pin else "all CPUs"
     times = plan.contended_rounds if pin else 1
     if plan.has("uncontended"):

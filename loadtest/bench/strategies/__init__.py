@@ -29,7 +29,7 @@ DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "remote_write", "remot
 
 
 @dataclass(frozen=True)
-class Plan:
+class StrategiesPlan:
     """How long and how often. Seconds are for one contender in one round; `loads`: the rounds of the import."""
 
     parts: frozenset[str] = frozenset(PARTS)
@@ -44,7 +44,7 @@ class Plan:
     growth_seconds: float = 0.5
 
 
-QUICK = Plan(
+QUICK = StrategiesPlan(
     rounds=1,
     loads=1,
     seconds=0.3,
@@ -57,7 +57,7 @@ QUICK = Plan(
 )
 
 
-def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+def run(plan: StrategiesPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. `told` hears what is being measured."""
     found.environment, found.warning = environment(), neighbours.before()
     found.notes.append(commits())

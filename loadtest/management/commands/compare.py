@@ -32,8 +32,8 @@ from loadtest.swarm.bank import BankError
 from loadtest.swarm.compare import Comparison, compare
 from loadtest.swarm.presets import PRESETS
 from loadtest.trials import records
+from loadtest.trials.case import skipped
 from loadtest.trials.rehearsal import NotTaken, rehearse
-from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import exit_code
 from loadtest.verdict.words import STOPPED
 from loadtest.workloads import WORKLOADS
@@ -111,8 +111,8 @@ class Command(BaseCommand):
         try:
             plans = _plans(options)
             for plan in plans:
-                for trial in plan.trials():
-                    find(trial.strategy).check(Settings.of(plan.settings))
+                for case in plan.cases():
+                    find(case.strategy).check(Settings.of(plan.settings))
         except ValueError as error:
             raise subjects.usage(error) from error
         subjects.writable(options["output"])
@@ -139,7 +139,7 @@ class Command(BaseCommand):
     def measure(self, plans: list[Comparison], options: dict[str, Any]) -> dict[str, Any]:
         """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
         file, report = options["output"] / "compare.json", {}
-        left = [trial for plan in plans for trial in plan.trials()]
+        left = [case for plan in plans for case in plan.cases()]
         for warning in dict.fromkeys(map(rehearse, left)):
             if warning:
                 self.stderr.write(warning)
@@ -163,7 +163,7 @@ class Command(BaseCommand):
                         told = f"  {escape(labels(results)[-1])}: {result.word}"
                         progress.console.print(told, highlight=False)
                 finally:
-                    rest = [skipped(trial, STOPPED).as_json() for trial in left]
+                    rest = [skipped(case, STOPPED).as_json() for case in left]
                     report = records.report_of(rows[0], results + rest, stopped=bool(rest))
                     self.files = keep(report, file)
                     if measured(report):

@@ -29,8 +29,8 @@ from loadtest.report.files import keep
 from loadtest.report.terminal import stopped
 from loadtest.servers import ServerError
 from loadtest.trials import records
+from loadtest.trials.case import skipped
 from loadtest.trials.rehearsal import NotTaken, rehearse
-from loadtest.trials.trial import skipped
 from loadtest.verdict.claims import exit_code
 from loadtest.verdict.words import STOPPED
 
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             bar = progress.add_task("starting the servers", total=len(plan.cells()))
             with private_servers(*plan.servers()) as site:
                 for strategy in plan.strategies:
-                    if warning := rehearse(Cell(strategy, CrashHolding, plan.seed, strikes=False).trial()):
+                    if warning := rehearse(Cell(strategy, CrashHolding, plan.seed, strikes=False).case()):
                         progress.console.print(escape(warning), highlight=False)
                 row = records.begin(
                     "faults", workload="deposits", store="postgres", adversary="faults", plan=plan.as_json()
@@ -117,7 +117,7 @@ class Command(BaseCommand):
 def _in_order(plan: MatrixPlan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects of all cells of the plan; of those that a stopped run did not come to, that they were not run."""
     return [
-        found.get((cell.strategy, cell.hazard.slug)) or as_json(cell, skipped(cell.trial(), STOPPED), [])
+        found.get((cell.strategy, cell.hazard.slug)) or as_json(cell, skipped(cell.case(), STOPPED), [])
         for cell in plan.cells()
     ]
 

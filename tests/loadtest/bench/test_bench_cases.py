@@ -274,7 +274,7 @@ def test_bench_explorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     part = PARTS["explorer"]
-    tiny = explorer.Plan(
+    tiny = explorer.ExplorerPlan(
         cases=("no lock",), large=("no lock",), rounds=2, peer=1.0, ledger=1.0, cores=5.0, install=False
     )
     monkeypatch.setitem(PARTS, "explorer", replace(part, plans=(tiny, tiny)))

@@ -166,7 +166,7 @@ def test_a_contender_of_the_lock_tables_that_fails_has_a_reason(monkeypatch: pyt
     monkeypatch.setattr(lock_tables, "ALIASES", {"postgres": "default"})
     monkeypatch.delitem(lock_tables.LOCK_TABLES, "centre-lock")
     found = Measured()
-    lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.05), found)
+    lock_tables.run(lock_tables.LockTablesPlan(rounds=1, seconds=0.05), found)
     its = [row for row in found.results if row["strategy"] == "centre-lock"]
     assert {row["reason"] for row in its} == {"KeyError: 'centre-lock'"}
     assert all(row["per_s"] and "ratio" not in row for row in found.results if row not in its)

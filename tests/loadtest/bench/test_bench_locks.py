@@ -16,7 +16,7 @@ from rich.console import Console
 from loadtest.bench import children, neighbours, output
 from loadtest.bench.children import ChildFailed, Foreign, Forked
 from loadtest.bench.goals import at_least
-from loadtest.bench.locks import QUICK, Plan, contended, contenders, peer_python, run, uncontended
+from loadtest.bench.locks import QUICK, LocksPlan, contended, contenders, peer_python, run, uncontended
 from loadtest.bench.locks.contended import counted
 from loadtest.bench.locks.contenders import CONTENDED, FOREIGN, UNCONTENDED, Contender
 from loadtest.bench.locks.goals import GOALS, judge
@@ -27,7 +27,7 @@ from loadtest.bench.measured import Measured
 from loadtest.bench.parts import PARTS
 from lost_update_lab.embedded.reaper import lives
 
-TINY = Plan(
+TINY = LocksPlan(
     parts=QUICK.parts,
     rounds=1,
     uncontended=0.01,

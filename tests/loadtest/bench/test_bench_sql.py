@@ -207,7 +207,7 @@ def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)
     monkeypatch.setattr(mariadb, "available", lambda: "install mariadb-server")
     found = Measured()
-    lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1), found)
+    lock_tables.run(lock_tables.LockTablesPlan(rounds=1, seconds=0.1), found)
     absent = [each for each in found.results if each["store"] == "mariadb"]
     assert {each["reason"] for each in absent} == {"install mariadb-server"}
     assert {each["verdict"] for each in absent} == {"not-run"}
@@ -221,5 +221,5 @@ def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bench_lock_tables_on_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_tables, "ALIASES", {"mariadb": "mariadb"})
     found = Measured()
-    lock_tables.run(lock_tables.Plan(rounds=1, seconds=0.1), found)
+    lock_tables.run(lock_tables.LockTablesPlan(rounds=1, seconds=0.1), found)
     assert [each["per_s"]["min"] > 0 for each in found.results] == [True] * 6

@@ -13,7 +13,7 @@ from loadtest.faults import matrix, play
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.workers.desk import Desk
-from loadtest.trials.trial import Result
+from loadtest.trials.case import Judgement
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 
@@ -25,7 +25,7 @@ def test_after_ctrl_c_nothing_is_tried_again(
     cell, ended = Cell("token", HAZARDS["pause"]), Event()
     if stopped:
         ended.set()
-    undecided = Result(trial=cell.trial(), verdict=in_doubt(Doubt("", "")))
+    undecided = Judgement(case=cell.case(), verdict=in_doubt(Doubt("", "")))
     monkeypatch.setattr(play, "_together", lambda *_: {cell: undecided})
     none: Any = None
     assert len(play.play([cell], none, none, none, ended)[cell]) == tries

@@ -90,9 +90,9 @@ def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: st
     callers = Callers(cell, adversary, none, none, Path())  # type: ignore[arg-type]
     if crowd == "breaks":
         with pytest.raises(RuntimeError):
-            callers.happens(scene, cell.trial())
+            callers.happens(scene, cell.case())
     else:
-        assert callers.happens(scene, cell.trial()) == (crowd == "gets on")
+        assert callers.happens(scene, cell.case()) == (crowd == "gets on")
     assert seen == ["hazard", "strike", "leave"] if crowd == "gets on" else ["leave"]
 
 

@@ -32,5 +32,5 @@ def test_a_hazard_of_valkey_strikes_a_gate_that_was_asked(
 
 
 def test_all_others_deposit() -> None:
-    withdraw = {each for each in STRATEGIES if Cell(each, HAZARDS["pause"]).trial().floors}
+    withdraw = {each for each in STRATEGIES if Cell(each, HAZARDS["pause"]).case().floors}
     assert withdraw == {"redis-gate"}

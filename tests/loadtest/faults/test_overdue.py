@@ -13,7 +13,7 @@ from loadtest.faults.play import play
 from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.scene.site import private_servers
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.trial import Result
+from loadtest.trials.case import Judgement
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
@@ -60,7 +60,7 @@ class HeldUpForTwoSeconds(HeldUp):
 
 
 @pytest.fixture(scope="module")
-def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
+def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Judgement]:
     once, found = Event(), {}
     once.set()
     with django_db_blocker.unblock(), private_servers() as site:
@@ -77,7 +77,7 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Result]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*LEASED, SHORT])
 def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
-    slug: str, results: dict[str, Result]
+    slug: str, results: dict[str, Judgement]
 ) -> None:
     result = results[slug]
     assert result.word == Word.INCONCLUSIVE, result.verdict.cause
@@ -94,7 +94,7 @@ def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*UNLEASED, RENEWED])
 def test_without_a_lease_or_with_a_renewed_one_nobody_is_too_late(
-    slug: str, results: dict[str, Result]
+    slug: str, results: dict[str, Judgement]
 ) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause
 

@@ -15,17 +15,17 @@ from loadtest.faults.play import again
 from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK
 from loadtest.faults.workers.crew import Pool
 from loadtest.history.calls import History
-from loadtest.trials.trial import Result, Witness
+from loadtest.trials.case import Judgement, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.judge import Verdict, judge
 from loadtest.verdict.words import Word
 from tests.loadtest.trials.examples import kept
 
 
-def stalled(strategy: str, sentence: str) -> Result:
+def stalled(strategy: str, sentence: str) -> Judgement:
     """Before its hazard fired."""
-    return Result(
-        trial=Cell(strategy, HAZARDS["pause"]).trial(),
+    return Judgement(
+        case=Cell(strategy, HAZARDS["pause"]).case(),
         verdict=Verdict(word=Word.STALLED),
         witness=Witness(history=History(), stall=Stall(sentence, 11.0)),
     )
@@ -56,14 +56,14 @@ def test_what_its_control_alone_leaves_in_doubt_is_not_run_again(
     """The control was tried again itself: to run another cell three times as often shows no more."""
     verdict = judge(kept(**changes))
     assert verdict.word == Word.INCONCLUSIVE
-    assert again([Result(trial=Cell("token", HAZARDS["pause"]).trial(), verdict=verdict)]) == tried_again
+    assert again([Judgement(case=Cell("token", HAZARDS["pause"]).case(), verdict=verdict)]) == tried_again
 
 
 def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkeypatch) -> None:
     told = {slug: stalled(slug, STUCK) for slug in ("token", "token-leaky")}
 
     def words() -> dict[str, list[str]]:
-        weighings = {slug: weighed(each.witness.stall, each.trial) for slug, each in told.items()}
+        weighings = {slug: weighed(each.witness.stall, each.case) for slug, each in told.items()}
         return {slug: [each.cause for each in doubts] for slug, (_, doubts) in weighings.items()}
 
     monkeypatch.setattr("os.getloadavg", lambda: (1000.0 * (os.cpu_count() or 1), 1.0, 1.0))
@@ -77,7 +77,7 @@ def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkey
 @pytest.mark.parametrize("dear", ["redlock", "insert-lock"])
 def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
     """At the pace of the others they keep the servers busy for half a minute and more, mostly in vain."""
-    polls = {slug: Cell(slug, HAZARDS["stampede"]).trial().settings["poll"] for slug in ("token", dear)}
+    polls = {slug: Cell(slug, HAZARDS["stampede"]).case().settings["poll"] for slug in ("token", dear)}
     assert polls[dear] > 3 * polls["token"]
 
 
@@ -86,7 +86,7 @@ def test_who_claims_to_keep_under_contention_posts_less_often_in_each_crowd() ->
     slugs = "select-for-update", "no-lock", "tests.loadtest.strangers:right"
     cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
     calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
-    assert [each.crowds(each.trial()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]
+    assert [each.crowds(each.case()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]
 
 
 def matrix_of(pool: Pool) -> tuple[Matrix, list[Cell], list[Cell]]:

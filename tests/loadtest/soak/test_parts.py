@@ -18,7 +18,7 @@ from loadtest.history.calls import Call, History
 from loadtest.history.journal import Journal
 from loadtest.soak.client import BUSY, Caller
 from loadtest.soak.imports import Files, finished
-from loadtest.soak.judgement import completed, judged, once_law, shortfall, trial_of
+from loadtest.soak.judgement import case_of, completed, judged, once_law, shortfall
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, KINDS, WEB, SoakPlan
 from loadtest.soak.strikes import Strike, fired, recovery, stopped_at_work
@@ -191,11 +191,11 @@ def test_who_had_no_answer_once_does_not_take_a_later_no_for_the_whole_truth(tmp
 
 def test_a_posting_that_no_client_asked_for_is_a_doubt(book: Book, tmp_path: Path) -> None:
     put(book, "asked-for")
-    trial = trial_of(SoakPlan(accounts=1), "select-for-update", book, tmp_path)
+    case = case_of(SoakPlan(accounts=1), "select-for-update", book, tmp_path)
     posted = History([call("asked-for")])
 
     def cause() -> str:
-        return judged(trial, posted, [], Files(1, 1, 0), [], Word.LOST).verdict.cause
+        return judged(case, posted, [], Files(1, 1, 0), [], Word.LOST).verdict.cause
 
     assert "no client asked for" not in cause()
     put(book, "stray")

@@ -7,12 +7,12 @@ from loadtest.swarm.compare import Comparison
 STRATEGIES = ("no-lock", "setnx", "redis-atomic", "redis-watch", "repeatable-read-innodb")
 
 
-def trials(**options: object) -> list[tuple[str, str]]:
-    return [(trial.strategy, trial.store) for trial in Comparison(strategies=STRATEGIES, **options).trials()]
+def cases(**options: object) -> list[tuple[str, str]]:
+    return [(case.strategy, case.store) for case in Comparison(strategies=STRATEGIES, **options).cases()]
 
 
 def test_a_strategy_goes_to_its_own_store_beside_a_control() -> None:
-    assert trials() == [
+    assert cases() == [
         ("no-lock", "postgres"),
         ("setnx", "postgres"),
         ("no-lock", "redis"),
@@ -24,4 +24,4 @@ def test_a_strategy_goes_to_its_own_store_beside_a_control() -> None:
 
 
 def test_a_store_that_was_asked_for_is_everyones() -> None:
-    assert {store for _, store in trials(store="redis", own_store=False)} == {"redis"}
+    assert {store for _, store in cases(store="redis", own_store=False)} == {"redis"}

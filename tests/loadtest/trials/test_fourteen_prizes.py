@@ -19,7 +19,7 @@ from ledger.strategies.check_then_decrement import CheckThenDecrement
 from loadtest import workloads
 from loadtest.history.calls import Call, History
 from loadtest.servers import Valkey
-from loadtest.trials.trial import Result, Trial, Witness, run
+from loadtest.trials.case import Case, Judgement, Witness, run
 from loadtest.verdict.words import Word
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -40,12 +40,12 @@ def buy(book: Book, number: int) -> Call:
     return Call(key, LEGS, outcome, started, time.time(), key)
 
 
-def judged(strategy: str, store: str, sale: Callable[[Book], list[Call]]) -> Result:
-    trial = Trial(strategy=strategy, workload=TEN, store=store, settings={"think": [0, 0]})
-    return run(trial, lambda _, book: Witness(history=History(sale(book))), Word.LOST)
+def judged(strategy: str, store: str, sale: Callable[[Book], list[Call]]) -> Judgement:
+    case = Case(strategy=strategy, workload=TEN, store=store, settings={"think": [0, 0]})
+    return run(case, lambda _, book: Witness(history=History(sale(book))), Word.LOST)
 
 
-def given_away(result: Result) -> int:
+def given_away(result: Judgement) -> int:
     return result.observed.acknowledged
 
 

@@ -40,7 +40,7 @@ def test_a_lock_that_nobody_can_take_is_bad_usage(spec: str, tmp_path: Path) -> 
 def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "PATIENCE", 0.2)
     for spec in ("never", "right", "needs_zookeeper"):
-        rehearse(Comparison(strategies=("no-lock",)).trial(f"{HERE}:{spec}"))
+        rehearse(Comparison(strategies=("no-lock",)).case(f"{HERE}:{spec}"))
 
 
 @pytest.mark.usefixtures("committed_db")

@@ -11,7 +11,7 @@ from loadtest.history.calls import History
 from loadtest.history.journal import Journal
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
-from loadtest.trials.trial import Trial, Witness
+from loadtest.trials.case import Case, Witness
 from loadtest.workloads.imports import Imports
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 class Interrupted(Swarm):
     """A caller is seen under way, the import begins, and somebody presses Ctrl-C."""
 
-    def __call__(self, trial: Trial, book: Book) -> Witness:
+    def __call__(self, case: Case, book: Book) -> Witness:
         assert self.keep
         Journal(self.keep / f"no-lock-{book.pk}").invoke("k1", [("A0001", 1)], "a caller")
         self.tick(0.5)
@@ -30,10 +30,10 @@ class Interrupted(Swarm):
 
 
 def test_no_later_worker_takes_up_the_import_of_a_trial_that_was_interrupted():
-    trial = Trial(strategy="no-lock", workload=Imports(lines=2000), settings={"think": [0.0, 0.0]})
-    book = trial.open()
+    case = Case(strategy="no-lock", workload=Imports(lines=2000), settings={"think": [0.0, 0.0]})
+    book = case.open()
     with pytest.raises(KeyboardInterrupt):
-        ImportingSwarm(swarm=Interrupted(host="nowhere"))(trial, book)
+        ImportingSwarm(swarm=Interrupted(host="nowhere"))(case, book)
     assert not ImportRun.objects.filter(finished=None, book=book).exists()
 
 
@@ -41,7 +41,7 @@ def test_no_later_worker_takes_up_the_import_of_a_trial_that_was_interrupted():
 class Under(Swarm):
     """A caller is seen under way until the import has begun."""
 
-    def __call__(self, trial: Trial, book: Book) -> Witness:
+    def __call__(self, case: Case, book: Book) -> Witness:
         assert self.keep
         Journal(self.keep / f"no-lock-{book.pk}").invoke("k1", [("A0001", 1)], "a caller")
         self.tick(0.5)
@@ -52,6 +52,6 @@ def test_an_import_of_which_nothing_was_posted_proves_nothing(monkeypatch):
     monkeypatch.setattr(
         Imports, "files", lambda self: {"bad.csv": b"seller,account,amount,reference\nx,,,\n"}
     )
-    trial = Trial(strategy="no-lock", workload=Imports(), settings={"think": [0.0, 0.0]})
-    seen = ImportingSwarm(swarm=Under(host="nowhere"))(trial, trial.open())
+    case = Case(strategy="no-lock", workload=Imports(), settings={"think": [0.0, 0.0]})
+    seen = ImportingSwarm(swarm=Under(host="nowhere"))(case, case.open())
     assert "no line of the import was posted" in [doubt.cause for doubt in seen.doubts]

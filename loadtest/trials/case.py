@@ -1,10 +1,12 @@
-"""The trial: one subject on one workload and store against one adversary. Every measurement takes this path.
+"""A case: one strategy on one workload and store against one adversary. Every measurement takes this path.
 
-    Trial(subject, workload, store, adversary) → callers → history → reconcile → verdict → result
+    Case(strategy, workload, store, adversary) → callers → history → reconcile → verdict → judgement
 
 The presets (`compare`, `faults`, the admin's comparisons) differ in the adversary and in the callers of
-`strategy.apply(posting)`: the swarm over HTTP, or worker processes. What they share is here. The explorer runs a
-trial thousands of times and asks the same court (loadtest/verdict/judge.py).
+`strategy.apply(posting)`: the swarm over HTTP, or worker processes. What they share is here. The explorer runs
+a case thousands of times and asks the same court (loadtest/verdict/judge.py).
+
+A `Trial` (loadtest/models.py) is a command that was run, with a `Result` for each judged case.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from loadtest.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Case:
     """What is tried, and how. `settings`: those of the book, in seconds."""
 
     strategy: str
@@ -53,7 +55,7 @@ class Trial:
         return {each.account: each.floor for each in self.workload.openings() if each.floor is not None}
 
     def open(self) -> Book:
-        """Open a fresh book for this trial."""
+        """Open a fresh book for this case."""
         accounts = ((each.account, each.opening, each.floor) for each in self.workload.openings())
         return open_book(
             self.strategy,
@@ -84,10 +86,10 @@ class Witness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """A judged trial. `books`, `witness` and `book` are None if it was not run."""
+class Judgement:
+    """A judged case. `books`, `witness` and `book` are None if it was not run."""
 
-    trial: Trial
+    case: Case
     verdict: Verdict
     book: Book | None = None
     books: Books | None = None
@@ -101,24 +103,24 @@ class Result:
 
     @property
     def claimed(self) -> bool:
-        """Does the subject claim to keep its balance in this trial?"""
-        return claims(self.trial.withstands, self.trial.planned)
+        """Does the subject claim to keep its balance in this case?"""
+        return claims(self.case.withstands, self.case.planned)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON object of this result, with the numbers behind the verdict."""
-        trial = self.trial
+        """Return the JSON object of this judgement, with the numbers behind the verdict."""
+        case = self.case
         return {
-            "strategy": trial.strategy,
-            "title": find(trial.strategy).title,
+            "strategy": case.strategy,
+            "title": find(case.strategy).title,
             **self.verdict.as_json(),
-            "claims": sorted(trial.withstands),
+            "claims": sorted(case.withstands),
             "claimed": self.claimed,
             "agrees": agrees(self.claimed, self.word),
-            "workload": trial.workload.slug,
-            "accounts": trial.workload.accounts,
-            "store": trial.store,
-            "adversary": trial.adversary,
-            "settings": dict(trial.settings),
+            "workload": case.workload.slug,
+            "accounts": case.workload.accounts,
+            "store": case.store,
+            "adversary": case.adversary,
+            "settings": dict(case.settings),
             **self._numbers(),
         }
 
@@ -142,16 +144,16 @@ class Result:
 class Callers(Protocol):
     """Calls `strategy.apply`. When it returns, no caller may still be about to write to the book."""
 
-    def __call__(self, trial: Trial, book: Book) -> Witness: ...
+    def __call__(self, case: Case, book: Book) -> Witness: ...
 
 
-def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
-    """Run one trial. `control`: the control's verdict in the same trial, so the control runs first; None for the
-    control itself."""
-    book = trial.open()
-    before = deadlocks(trial.store)
-    witness = callers(trial, book)
-    broken = deadlocks(trial.store) - before
+def run(case: Case, callers: Callers, control: Word | None = None) -> Judgement:
+    """Run one case. `control`: the control's verdict under the same conditions, so the control runs first; None for
+    the control itself."""
+    book = case.open()
+    before = deadlocks(case.store)
+    witness = callers(case, book)
+    broken = deadlocks(case.store) - before
     calls, operations = witness.history.calls, witness.history.operations()
     books, observed = books_of(book, operations), Observed.of(operations)
     # a strategy may split a posting over several rows of one account: count rows, as the books do
@@ -162,23 +164,23 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
         observed=observed,
         breaches=(
             *witness.breaches,
-            *floor_law(books, trial.floors),
-            *trial.workload.breaches(calls),
+            *floor_law(books, case.floors),
+            *case.workload.breaches(calls),
         ),
-        planned=trial.planned,
+        planned=case.planned,
         fired=witness.fired,
         not_applicable=witness.not_applicable,
         control=control,
-        is_control=trial.strategy == CONTROL,
+        is_control=case.strategy == CONTROL,
         stall=witness.stall,
-        answers=witness.history.answers(witness.before, busy_is_an_answer=trial.workload.busy_is_an_answer),
+        answers=witness.history.answers(witness.before, busy_is_an_answer=case.workload.busy_is_an_answer),
         unavailable=witness.unavailable,
         unfinished=witness.unfinished,
         errors=witness.history.errors(),
-        doubts=(*witness.doubts, *trial.workload.doubts(calls)),
+        doubts=(*witness.doubts, *case.workload.doubts(calls)),
     )
-    return Result(
-        trial=trial,
+    return Judgement(
+        case=case,
         verdict=judge(evidence),
         book=book,
         books=books,
@@ -188,6 +190,6 @@ def run(trial: Trial, callers: Callers, control: Word | None = None) -> Result:
     )
 
 
-def skipped(trial: Trial, reason: str, remedy: str = "") -> Result:
-    """Return the result of a trial that cannot run here. `reason` says why."""
-    return Result(trial=trial, verdict=not_run(reason, remedy))
+def skipped(case: Case, reason: str, remedy: str = "") -> Judgement:
+    """Return the judgement of a case that cannot run here. `reason` says why."""
+    return Judgement(case=case, verdict=not_run(reason, remedy))
