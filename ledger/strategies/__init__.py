@@ -1,4 +1,4 @@
-"""Every way to apply a posting. One strategy a file; each lock of `locks.LOCKS` gives one of the same slug."""
+"""Every way to apply a posting: one strategy a file, and one for each lock of `locks.LOCKS`, with the same slug."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 ENTRY_POINTS = "lost_update_lab.strategies"
 
-#: The only list of those that somebody wrote: a strategy is its own file, and one line here (docs/CONTRIBUTING.md).
+#: The only list of the written strategies: a strategy is one file and one line here (docs/CONTRIBUTING.md).
 WRITTEN = (
     "ledger.strategies.fenced_at_write:FencedAtWrite",
     "ledger.strategies.fenced:Fenced",
@@ -67,9 +67,9 @@ WRITTEN = (
 
 
 def _made() -> Iterator[type[Strategy]]:
-    """Yield the strategies that are made of locks."""
+    """Yield the strategies that are made from locks."""
     yield from (locked(slug, lock) for slug, lock in LOCKS.items() if slug != Fenced.slug)
-    # the lock alone: `fenced` is the lock and the ledger's check
+    # only the lock; `fenced` is the lock and the ledger's check
     yield locked("fenced-unchecked", FencedLock)
     yield from (locked(slug, lock) for slug, lock in LOCK_TABLES.items())
     yield locked(ZooKeeperLock.slug, ZooKeeperLock)
@@ -79,26 +79,26 @@ STRATEGIES: dict[str, type[Strategy]] = {
     strategy.slug: strategy for strategy in (NoLock, *_made(), *map(resolve_name, WRITTEN))
 }
 
-#: the unprotected strategy that every trial is judged against
+#: the unprotected strategy that controls every trial
 CONTROL = NoLock.slug
 
 
 def known() -> dict[str, type[Strategy]]:
-    """Return STRATEGIES and what other packages add by entry points (strategies, and locks as strategies)."""
+    """Return STRATEGIES and what other packages add through entry points (strategies, and locks as strategies)."""
     return {**_installed(), **STRATEGIES}
 
 
 @cache
 def _installed() -> dict[str, type[Strategy]]:
-    """Entry points are looked up once a process: it costs 10 ms, and every posting asks for its strategy."""
+    """Look up the entry points once per process: it takes 10 ms, and every posting asks for its strategy."""
     found = {point.name: locked(point.name, point.load()) for point in entry_points(group=LOCK_ENTRY_POINTS)}
     return found | {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
 
 def find(slug: str) -> type[Strategy]:
-    """Return the strategy `slug`; a `module:callable` is a stranger's lock under the plain strategy.
+    """Return the strategy `slug`. A `module:callable` is a third-party lock around `no-lock`.
 
-    Raises LookupError that lists the known ones.
+    Raises LookupError, which lists the known strategies.
     """
     strategies = known()
     if slug in strategies:

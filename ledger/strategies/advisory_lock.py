@@ -1,16 +1,16 @@
-"""advisory-lock: a lock on a number that the database keeps for us, until the end of the transaction.
+"""advisory-lock: a lock on a number, which the database holds until the end of the transaction.
 
     A: BEGIN; SELECT pg_advisory_xact_lock(h(book:account)); SELECT → 100
     B:                  BEGIN; SELECT pg_advisory_xact_lock(…)        (waits in the database)
     A: UPDATE balance = 110; INSERT entry; COMMIT (and the lock is free)
     B:                  SELECT → 110 …
 
-Guarantees   no lost update among those who take it: it ends with its transaction, after the commit, whoever
-             dies. It locks a name, also one for which there is no row yet.
-Breaks when  one single writer does not take it: it is advice. Under REPEATABLE READ the waiting statement has
+Guarantees   no lost update among the callers that take it. The lock ends with its transaction, after the commit,
+             even when the holder dies. It locks a name, so it also works when no row exists yet.
+Breaks when  one writer does not take it: the lock is advisory. Under REPEATABLE READ the waiting statement has
              already taken the snapshot, so the read after it is stale (the write then fails with 40001). The
-             session-level form (`pg_advisory_lock`) outlives the transaction, and behind a transaction pooler it
-             belongs to nobody. Two names with one 64-bit hash only wait for each other.
+             session-level form (`pg_advisory_lock`) outlives the transaction, and behind a transaction pooler no
+             client owns it. Two names with the same 64-bit hash only wait for each other.
 Costs        BEGIN, lock, SELECT, UPDATE, INSERT, COMMIT: 6 round trips.
 Source       PostgreSQL, "Explicit Locking: Advisory Locks".
 """
@@ -25,7 +25,7 @@ from ledger.posting import Applied, Posting, applied, compute
 from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 
-# in the order of the hashes, not of the names: two names may share a hash, and one order prevents deadlocks
+# ordered by hash, not by name: two names may share a hash, and one common order prevents deadlocks
 LOCK = """
 SELECT pg_advisory_xact_lock(hash)
 FROM (SELECT DISTINCT hashtextextended(name, 0) AS hash FROM unnest(%s::text[]) AS name ORDER BY hash) AS ordered
@@ -33,12 +33,12 @@ FROM (SELECT DISTINCT hashtextextended(name, 0) AS hash FROM unnest(%s::text[]) 
 
 
 class AdvisoryLock(SqlStrategy):
-    """Lock the accounts' names, then read and write as the unprotected one does."""
+    """Lock the accounts' names, then read and write as `no-lock` does."""
 
     slug = "advisory-lock"
     title = "pg_advisory_xact_lock"
     source = "PostgreSQL manual, advisory locks (F3)"
-    guarantees = "no lost update among those who take it; it ends with the transaction"
+    guarantees = "no lost update among callers that take it; it ends with the transaction"
     breaks_when = "one writer does not take it"
     round_trips = "6, in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS

@@ -1,16 +1,16 @@
-"""atomic-update: let the database add. `UPDATE … SET balance = balance + 10`, never a number from the past.
+"""atomic-update: let the database add. `UPDATE … SET balance = balance + 10` never writes a number from the past.
 
     A: UPDATE … SET balance = balance + 10 …      (100 → 110; the row is locked until the commit)
     B:                  UPDATE … SET balance = balance + 20 …      (waits, then 110 → 130)
 
-Guarantees   no lost update: read, add and write are one statement on a locked row. The entry is written with it,
-             and its parent is the head that this very statement replaced.
-Breaks when  the new balance is no sum (interest by tiers, a rule over several rows): then the business must read
-             first, and this strategy cannot help. A limit must be part of the statement
-             (`WHERE balance + amount >= floor`); checked before it, two callers both pass the check.
-Costs        1 round trip on PostgreSQL 18 (UPDATE … RETURNING old, and the INSERT of the entry, in one
-             statement); a transaction of 4 statements elsewhere, by Django's `F("balance") + amount`. The row is
-             locked for the shortest time that there is: no think time, and no network, while it is.
+Guarantees   no lost update: read, add and write are one statement on a locked row. The same transaction writes the
+             entry, whose parent is the head that this very statement replaced.
+Breaks when  the new balance is not a sum (tiered interest, a rule over several rows). The business logic must then
+             read first, and this strategy cannot help. A limit must be part of the statement
+             (`WHERE balance + amount >= floor`). If it is checked before the statement, two callers both pass.
+Costs        1 round trip on PostgreSQL 18: UPDATE … RETURNING old and the INSERT of the entry are one statement.
+             Elsewhere a transaction of 4 statements, with Django's `F("balance") + amount`. No strategy locks the
+             row for a shorter time: no think time and no network round trip falls within the lock.
 Source       Django, "F() expressions: avoiding race conditions"; PostgreSQL 18, RETURNING with old and new.
 """
 
@@ -74,11 +74,11 @@ class AtomicUpdate(SqlStrategy):
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        self.think()  # before the statement: what the business decides here cannot rest on the balance
+        self.think()  # before the statement: a decision made here cannot depend on the balance
         try:
             if len(posting.lines) == 1:
                 return Applied(self.add(posting, posting.lines[0]))
-            with transaction.atomic(using=self.db):  # one order for everyone: no deadlock
+            with transaction.atomic(using=self.db):  # one common order: no deadlock
                 lines = sorted(posting.lines, key=lambda line: line.account)
                 stored: tuple[Stored, ...] = ()
                 for line in lines:
@@ -89,7 +89,7 @@ class AtomicUpdate(SqlStrategy):
                 raise
 
     def add(self, posting: Posting, line: Line, place: int = 0) -> tuple[Stored, ...]:
-        """`place`: of the line's first entry in the posting."""
+        """Add one line. `place`: the position of the line's first entry in the posting."""
         stored, _ = increment(self.store, posting, line, place)
         return (stored,)
 
@@ -97,9 +97,12 @@ class AtomicUpdate(SqlStrategy):
 def increment(
     store: SqlStore, posting: Posting, line: Line, place: int = 0, statement: Prepared = ADD
 ) -> tuple[Stored, Row]:
-    """Add one line's amount to its account and record it. Raises Refused and KeyTaken; nothing is written then. The
-    second value: what else `statement` tells, or the account's version where it is several."""
-    connection: Any = connections[store.db]  # pg_version is PostgreSQL's alone
+    """Add one line's amount to its account and record it. Raises Refused or KeyTaken without having written anything.
+
+    The second value holds the other columns that `statement` returns, or the account's version where several
+    statements are needed.
+    """
+    connection: Any = connections[store.db]  # only PostgreSQL has pg_version
     if connection.vendor != "postgresql" or connection.pg_version < 180000:
         return in_one_transaction(store, posting, line, place)
     found = in_one_statement(store, connection, posting, line, place, statement)
@@ -117,8 +120,11 @@ def in_one_statement(
     statement: Prepared = ADD,
     **given: str,
 ) -> tuple[Stored, Row] | None:
-    """Add to the row that `statement` chooses, by values of its own (`given`) too, and record it. None: there is no
-    such row, or the floor would break. The second value: what else the statement tells."""
+    """Add to the row that `statement` selects, and record it. `given`: further parameters of the statement.
+
+    Returns None if there is no such row or the floor would break. The second value holds the other columns that
+    the statement returns.
+    """
     entry = fresh()
     given |= {
         "entry": entry.hex,
@@ -132,7 +138,7 @@ def in_one_statement(
     }
     try:
         rows = statement.rows(connection, given)
-    except IntegrityError:  # a context that every posting enters costs as much as its fingerprint
+    except IntegrityError:  # not a `with` around every posting: it costs as much as the fingerprint
         with key_taken(posting.key):
             raise
     if not rows:
@@ -144,15 +150,15 @@ def in_one_statement(
 def in_one_transaction(
     store: SqlStore, posting: Posting, line: Line, place: int = 0, checked: bool = True
 ) -> tuple[Stored, Row]:
-    """The same by F(), where there is no UPDATE … RETURNING old: the row's lock holds the rest together. `checked`:
-    the floor is a condition of the UPDATE."""
+    """Do the same with F(), where UPDATE … RETURNING old is missing: the row lock makes the statements one unit.
+    `checked`: make the floor a condition of the UPDATE."""
     rows = Account.objects.using(store.db).filter(book_id=store.book.pk, number=line.account)
     enough = Q(floor=None) | Q(balance__gte=F("floor") - line.amount)
     with transaction.atomic(using=store.db):
         chosen = rows.filter(enough) if checked and line.amount < 0 else rows
         if not chosen.update(balance=F("balance") + line.amount, version=F("version") + 1):
             raise _refused(store, line)
-        after = snapshot(rows.get())  # the head is still the one before: this transaction has not written it
+        after = snapshot(rows.get())  # still the previous head: this transaction has not written it yet
         before = replace(after, balance=after.balance - line.amount, version=after.version - 1)
         change = Change(before, line.amount, after.balance, posting.key, posting.fingerprint)
         rows.update(head=change.entry)
@@ -161,7 +167,5 @@ def in_one_transaction(
 
 
 def _refused(store: SqlStore, line: Line) -> Refused:
-    read = store.read(Posting("", (line,)))[
-        line.account
-    ]  # raises Refused itself when there is no such account
+    read = store.read(Posting("", (line,)))[line.account]  # raises Refused itself if there is no such account
     return Refused(f"account {line.account}: {line.amount} would break its floor of {read.floor}")

@@ -1,4 +1,4 @@
-"""The contract of a strategy: a way to apply a posting, and what protects it."""
+"""The contract of a strategy: how it applies a posting, and what protects the posting."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ledger.stores import Store, store_of
 from locks.hazards import Hazard
 
 MAX_THINK = 60.0
-#: keywords of locks that the ledger itself gives, or leaves as they are
+#: keywords of locks that only the ledger itself may set
 OURS = {"name", "redis", "redis_nodes", "cache", "sql", "zookeeper", "directory", "on_lost"}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a book's strategy behaves. Times in seconds; None: what the lock's source has published."""
+    """How a book's strategy behaves. Times are in seconds. None: the value that the lock's source published."""
 
-    think: tuple[float, float] = (0.0, 0.005)  # the business's work between read and write
-    before: tuple[float, float] = (0.0, 0.0)  # work before the read, where it does no harm
+    think: tuple[float, float] = (0.0, 0.005)  # business logic between read and write
+    before: tuple[float, float] = (0.0, 0.0)  # work before the read, where it is harmless
     lease: float | None = None
     poll: float | None = None
     timeout: float | None = None  # how long a caller waits for a lock
     retries: int = 50
     backoff: tuple[float, float] = (0.0, 0.01)
     ordered: bool = (
-        True  # locks of one posting in the order of the accounts' numbers, or as the posting has them
+        True  # lock a posting's accounts in the order of their numbers, or as the posting lists them
     )
     extra: dict[str, Any] = field(default_factory=dict)  # further keywords for a lock
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Settings:
-        """Check what a client asked for. Raises ValueError that names the wrong setting."""
+        """Check the settings of a request. Raises ValueError, which names the wrong setting."""
         known = cls.__dataclass_fields__.keys()
         if unknown := values.keys() - known:
             raise ValueError(f"no setting {', '.join(sorted(unknown))}. Known: {', '.join(known)}")
@@ -58,13 +58,13 @@ class Settings:
         return cls(**checked)
 
     def lock_keywords(self) -> dict[str, Any]:
-        """Return the settings a lock may ask for by keyword."""
+        """Return the settings that a lock can take as keywords."""
         given = {"lease": self.lease, "poll": self.poll}
         return {**self.extra, **{name: value for name, value in given.items() if value is not None}}
 
 
 def _check_extra(extra: Any) -> None:
-    """A request may not choose a lock's servers or files, nor go around the settings that are checked above."""
+    """A request may neither choose a lock's servers or files nor bypass the settings that are checked above."""
     if not isinstance(extra, dict):
         raise ValueError("extra: an object of keywords for the lock")
     if own := extra.keys() & Settings.__dataclass_fields__.keys():
@@ -89,7 +89,7 @@ def _span(name: str, value: Any) -> tuple[float, float]:
 
 
 class Outrun(Exception):
-    """Somebody was faster: nothing of this attempt is written, and the next one begins anew."""
+    """Another caller was faster: this attempt has written nothing, and the next one starts from the beginning."""
 
 
 class Strategy(ABC):
@@ -102,20 +102,20 @@ class Strategy(ABC):
     guarantees: ClassVar[str] = ""
     breaks_when: ClassVar[str] = ""
     round_trips: ClassVar[str] = ""
-    #: does anything keep two callers apart? Not so in those that are there to lose
+    #: does anything keep two callers apart? False for the strategies that exist to lose money
     protects: ClassVar[bool] = True
-    #: does the write check the fencing number of its lock?
+    #: does the write check the lock's fencing number?
     checks_number: ClassVar[bool] = False
-    #: does it ask a server beside the balance for withdrawals only?
+    #: does it ask a second server, and only for withdrawals?
     gates_withdrawals: ClassVar[bool] = False
-    #: what it talks by, if that is neither a database's client nor Redis's: no gate of the explorer sees it
+    #: its channel, if that is neither a database client nor a Redis client: the explorer has no gate for it
     talks_by: ClassVar[str] = ""
-    #: the claim; the lab measures it
+    #: the hazards that it claims to survive; the lab measures them
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
-    #: an account is one row, and whoever holds its lock keeps this strategy's writers out: a set-based import can
-    #: post to its books. Never inherited (ledger/imports/ways.py): a strategy that builds on another says it anew
+    #: an account is one row, and a lock on that row keeps this strategy's writers out. A set-based import can
+    #: therefore post to its books. Never inherited (ledger/imports/ways.py): every subclass has to state it again
     row_lock_excludes: ClassVar[bool] = False
-    #: where it can keep a balance
+    #: the stores in which it can keep a balance
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 
     def __init__(self, book: Book) -> None:
@@ -125,21 +125,23 @@ class Strategy(ABC):
 
     @classmethod
     def lay_out(cls, accounts: Iterable[Snapshot]) -> Iterable[Snapshot]:
-        """Return the rows in which a fresh book keeps `accounts`: one for each, unless the strategy splits them."""
+        """Return the rows in which a new book keeps `accounts`: one for each, unless the strategy splits them."""
         return accounts
 
-    @classmethod  # noqa: B027  (most follow whatever is allowed)
+    @classmethod  # noqa: B027  (most strategies accept every allowed setting)
     def check(cls, settings: Settings) -> None:
-        """Raise ValueError, before a book is opened, for a setting that this strategy cannot follow."""
+        """Raise ValueError for a setting that this strategy does not support, before a book is opened."""
 
     @abstractmethod
     def apply(self, posting: Posting) -> Applied:
-        """Apply `posting`, or raise: Refused and Busy (certainly not applied), KeyTaken (another request with
-        this key came first), anything else (unknown)."""
+        """Apply `posting`, or raise. Refused and Busy: certainly not applied. KeyTaken: another request with this
+        key came first. Anything else: the outcome is unknown."""
 
     def insist(self, attempt: Callable[[int], Applied], met: str) -> Applied:
-        """Return what `attempt(number)` returns, and try again while it raises Outrun, up to `retries` times. Raises
-        Busy, which says what they all `met`: who gives up does not wait first."""
+        """Return the result of `attempt(number)`, and retry up to `retries` times while it raises Outrun.
+
+        Raises Busy after the last attempt, without another wait. `met` completes its message "3 attempts …".
+        """
         for number in range(self.settings.retries):
             try:
                 return attempt(number)
@@ -151,24 +153,24 @@ class Strategy(ABC):
             raise Busy(f"{self.settings.retries + 1} attempts {met}") from error
 
     def order(self, posting: Posting) -> list[str]:
-        """Return the posting's accounts in the order in which they are locked. Without one order for everyone
-        (`ordered: false`) two transfers in opposite directions deadlock."""
+        """Return the posting's accounts in the order in which they are locked. Without one common order
+        (`ordered: false`), two transfers in opposite directions deadlock."""
         numbers = dict.fromkeys(posting.accounts)
         return sorted(numbers) if self.settings.ordered else list(numbers)
 
     def prepare(self) -> None:
-        """The work before the read (`before`): it only spreads the callers."""
+        """Work before the read (`before`): it only spreads the callers out."""
         _pause(self.settings.before)
 
     def think(self) -> None:
-        """The business's own work, inside the window between read and write (`think`)."""
+        """The business logic, inside the window between read and write (`think`)."""
         _pause(self.settings.think)
 
     def back_off(self) -> None:
-        """Wait a random while before the next attempt, so that two losers do not meet again at once."""
+        """Wait for a random time before the next attempt, so that two losers do not collide again at once."""
         _pause(self.settings.backoff)
 
 
 def _pause(span: tuple[float, float]) -> None:
     if span[1] > 0:
-        time.sleep(random.uniform(*span))  # noqa: S311  (no secret)
+        time.sleep(random.uniform(*span))  # noqa: S311  (not a secret)

@@ -1,14 +1,14 @@
-"""check-then-decrement: is there enough? Then take it, by an atomic decrement. How 14 of 10 prizes are given away.
+"""check-then-decrement: check the stock, then decrement it atomically. This is how 14 of 10 prizes are given away.
 
     A: SELECT stock → 1, enough
     B:                           SELECT stock → 1, enough
     A: UPDATE stock = stock − 1 → 0
     B:                           UPDATE stock = stock − 1 → −1      the books balance, and one piece is sold twice
 
-Guarantees   no lost update: each decrement is in the balance, and in an entry. Nothing for the floor: what was
-             checked is a number from the past.
-Breaks when  two callers want the last piece. The cure is the check inside the statement
-             (`WHERE stock − 1 >= 0`: `atomic-update`), or the row locked before the check.
+Guarantees   no lost update: the balance and the entries contain each decrement. The floor is not protected: the
+             check used a number from the past.
+Breaks when  two callers want the last piece. The remedy is to check inside the statement
+             (`WHERE stock − 1 >= 0`: `atomic-update`), or to lock the row before the check.
 Costs        a SELECT, and the one statement of `atomic-update`.
 Source       the lock-table article (E6): 14 prizes were given, of 10.
 """
@@ -26,21 +26,21 @@ from locks.hazards import Hazard
 
 
 class CheckThenDecrement(SqlStrategy):
-    """Check the floor on what was read, then add in the database without a condition."""
+    """Check the floor against the balance that was read, then add in the database without a condition."""
 
     slug = "check-then-decrement"
     title = "Check, then decrement"
     source = "E6: 14 prizes were given, of 10"
-    guarantees = "no lost update; nothing for the floor"
+    guarantees = "no lost update; the floor is not protected"
     breaks_when = "two callers want the last piece: both check before either takes it"
     round_trips = "1 read, then 6 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        compute(posting, self.store.read(posting))  # is there enough? There was.
-        self.think()  # the window: whoever takes a piece now takes it from us too
-        with in_range(posting), transaction.atomic(using=self.db):  # one order for everyone: no deadlock
+        compute(posting, self.store.read(posting))  # enough at the time of the read
+        self.think()  # the window: a piece that another caller takes now is sold twice
+        with in_range(posting), transaction.atomic(using=self.db):  # one common order: no deadlock
             lines = sorted(posting.lines, key=lambda line: line.account)
             return Applied(
                 tuple(

@@ -1,23 +1,23 @@
-"""fenced: each grant of the lock has a number, and the account refuses everyone but the newest it has seen.
+"""fenced: each grant of the lock has a number, and the account accepts only the highest number that it has seen.
 
     A: lock → 33; UPDATE … SET fence = 33 WHERE fence < 33 → 1 row; SELECT → 100   (paused past the lease)
     B:                  lock → 34; UPDATE … SET fence = 34 WHERE fence < 34 → 1 row; SELECT → 100
     B:                  UPDATE … SET balance = 120 WHERE fence = 34 → 1 row
     A: UPDATE … SET balance = 110 WHERE fence = 33 → 0 rows        refused; A locks again and reads again
 
-Guarantees   no lost update, whatever becomes of the lock: whoever registers a newer number shuts out all who
-             registered before, and a balance is read only after registering. The lock only spares the work that
-             would be refused.
-Breaks when  one writer does not check the number. The lock's server may even hand out a number twice or fall
-             back (a counter lost in a failover or a restart): two holders of one number cannot both register
-             it, and an older one than the account has seen cannot at all; the account's number is then told to
-             the lock (`seen`), so that the grants go on above it. That is what the registration *before the
-             read* is for: a number that is compared at the write alone is not enough (`fenced-at-write`).
+Guarantees   no lost update, whatever happens to the lock. Registering a newer number shuts out every holder that
+             registered before, and a balance is read only after registering. The lock only saves the work that
+             the account would refuse.
+Breaks when  one writer does not check the number. The lock's server may even grant a number twice or fall
+             back (a counter lost in a failover or a restart). Two holders with one number cannot both register
+             it, and a number below the account's cannot be registered at all. The strategy then reports the
+             account's number to the lock (`seen`), and later grants continue above it. This is why the number is
+             registered *before the read*: comparing it only at the write is not enough (`fenced-at-write`).
 Costs        a lock and an unlock, and two transactions: UPDATE and SELECT before the work, UPDATE and INSERT
              after it.
 Source       M. Kleppmann, "How to do distributed locking" (2016), with the registration added here.
 
-The lock alone, in front of a ledger that does not look at its number, is `fenced-unchecked`.
+`fenced-unchecked` is the same lock in front of a ledger that does not check the number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from locks.hazards import Hazard
 
 
 class Fenced(Locked):
-    """Register the lock's number, read, compute, and write only while no newer number is registered."""
+    """Register the lock's number, read, compute, and write only if no newer number has been registered."""
 
     slug = "fenced"
     checks_number = True
@@ -57,7 +57,7 @@ class Fenced(Locked):
     def apply(self, posting: Posting) -> Applied:
         once = super().apply
         return self.insist(
-            lambda number: replace(once(posting), retries=number), "were each overtaken by a newer holder"
+            lambda number: replace(once(posting), retries=number), "were all overtaken by newer holders"
         )
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
@@ -66,15 +66,14 @@ class Fenced(Locked):
         changes = compute(posting, read)
         self.think()
         with transaction.atomic(using=self.store.db):
-            for change in sorted(
-                changes, key=lambda c: c.before.number
-            ):  # one order for everyone: no deadlock
+            for change in sorted(changes, key=lambda c: c.before.number):  # one common order: no deadlock
                 self.write_if_newest(change, holders[change.before.number])
             self.store.record(changes)
         return changes
 
     def register(self, number: str, lock: Any) -> Snapshot:
-        """Shut out every older holder of this account, then read it. Raises Outrun by a newer or equal number."""
+        """Shut out every older holder of this account, then read it. Raises Outrun if the account has seen this
+        number or a newer one."""
         rows = Account.objects.using(self.store.db).filter(book_id=self.book.pk, number=number)
         with transaction.atomic(using=self.store.db):
             registered = rows.filter(fence__lt=lock.fencing_token).update(fence=lock.fencing_token)
@@ -87,7 +86,7 @@ class Fenced(Locked):
         return snapshot(account)
 
     def write_if_newest(self, change: Change, lock: Any) -> None:
-        """UPDATE … WHERE fence = the registered number. Raises Outrun when somebody registered since."""
+        """UPDATE … WHERE fence = the registered number. Raises Outrun if another holder has registered since."""
         rows = Account.objects.using(self.store.db).filter(pk=change.before.pk, fence=lock.fencing_token)
         written = rows.update(balance=change.after, version=change.before.version + 1, head=change.entry)
         if not written:

@@ -1,4 +1,4 @@
-"""fenced-at-write: the fencing number as it is usually drawn, compared by the store when the write comes.
+"""fenced-at-write: the fencing number as usually drawn. The store compares it when the write arrives.
 
     A: lock → 5; SELECT → 100   (the numbers 1 … 4 were granted and wrote nothing; A is paused past the lease)
     the lock's server restarts without its counter
@@ -10,11 +10,11 @@
     A: UPDATE … SET balance = 110, fence = 1 WHERE fence < 1 → 1 row        nobody newer has written yet
     B: UPDATE … SET balance = 120, fence = 2 WHERE fence < 2 → 1 row        A's 10 are gone, in the right order
 
-Guarantees   a holder that was paused past its lease cannot write after its successor did, as long as the numbers
-             only grow. An equal number is refused as well, so that one number writes once.
-Breaks when  a late holder writes after its successor has read and before it writes; the counter is lost and the
-             ledger has not seen its last numbers. The writes come in the order of their numbers, but what was read
-             is not protected: the number must be registered before the balance is read (`fenced`).
+Guarantees   a holder that was paused past its lease cannot write after its successor has written, as long as the
+             numbers only grow. An equal number is refused too, so each number writes once.
+Breaks when  a late holder writes after its successor has read and before it writes, or the counter is lost and the
+             ledger has not seen its last numbers. The writes arrive in the order of their numbers, but the reads
+             are not protected: the number must be registered before the balance is read (`fenced`).
 Costs        a lock and an unlock, 1 read, and a transaction of 2 writes: less than `fenced`.
 Source       M. Kleppmann, "How to do distributed locking" (2016), the figure with the tokens 33 and 34.
 """
@@ -32,7 +32,7 @@ from locks.token_lock import TokenLock
 
 
 class FencedAtWrite(Fenced):
-    """`fenced` without the registration: read first, compare at the write."""
+    """`fenced` without the registration: it reads first and compares at the write."""
 
     slug = "fenced-at-write"
     title = "Fenced lock, checked at the write alone"
@@ -45,7 +45,8 @@ class FencedAtWrite(Fenced):
         return self.store.read(Posting("", (Line(number, 0),)))[number]
 
     def write_if_newest(self, change: Change, lock: Any) -> None:
-        """UPDATE … WHERE fence < this holder's number. Raises Outrun when the ledger has seen it or a newer one."""
+        """UPDATE … WHERE fence < this holder's number. Raises Outrun if the ledger has seen this number or a newer
+        one."""
         rows = Account.objects.using(self.store.db).filter(pk=change.before.pk)
         written = rows.filter(fence__lt=lock.fencing_token).update(
             balance=change.after,

@@ -3,13 +3,13 @@
     A: lock; BEGIN; SELECT → 100; UPDATE balance = 110; COMMIT; unlock
     B:                  lock (waits)                                    → granted; BEGIN; SELECT → 110 …
 
-Guarantees   what `token` guarantees, for everything that the section does to the database: whoever gets the
-             lock sees what the one before has committed.
-Breaks when  the section outlasts the lease, or the lock's server forgets the lock (see `token`, `fenced`); and
-             when somebody calls it from inside another transaction: then the commit is again after the unlock.
+Guarantees   what `token` guarantees, for all database work in the section: each holder sees what the previous
+             holder committed.
+Breaks when  the section outlasts the lease, or the lock's server forgets the lock (see `token`, `fenced`). It would
+             also break when called inside another transaction, because the commit would then follow the unlock.
              `atomic(durable=True)` refuses that with a RuntimeError instead of losing money.
 Costs        1 round trip for the lock and 1 for the unlock around BEGIN, SELECT, UPDATE, INSERT, COMMIT.
-Source       Django, `transaction.atomic(durable=True)`; the cure for `lock-inside-transaction`. Under
+Source       Django, `transaction.atomic(durable=True)`; the remedy for `lock-inside-transaction`. Under
              ATOMIC_REQUESTS such a view needs `@transaction.non_atomic_requests`.
 """
 
@@ -27,12 +27,12 @@ from locks.token_lock import TokenLock
 
 
 class LockAroundTransaction(Locked):
-    """`token` around a transaction that cannot be anybody else's."""
+    """`token` around a transaction that is always the outermost one."""
 
     slug = "lock-around-transaction"
     title = "A correct lock around the transaction"
-    source = "ours: the cure for lock-inside-transaction"
-    guarantees = "as token; the next holder sees what the one before has committed"
+    source = "ours: the remedy for lock-inside-transaction"
+    guarantees = "as token; each holder sees what the previous one committed"
     breaks_when = "section or pause outlasts the lease; the lock's server forgets the lock"
     round_trips = "1 + 5 + 1"
     withstands: ClassVar[frozenset[Hazard]] = TokenLock.withstands

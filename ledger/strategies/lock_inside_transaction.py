@@ -1,16 +1,17 @@
-"""lock-inside-transaction: a right lock, taken and released inside the transaction. Free before the commit.
+"""lock-inside-transaction: a correct lock, taken and released inside the transaction, so it is free before the commit.
 
     A: BEGIN (ATOMIC_REQUESTS); lock; SELECT → 100; UPDATE balance = 110; unlock; … the rest of the view
     B:                  BEGIN; lock → granted; SELECT → 100        (A's 110 is not committed: nobody sees it)
     A: COMMIT → 110
     B:                  UPDATE balance = 120; unlock; COMMIT        A's 10 are gone
 
-Guarantees   nothing. The lock protects the statements; what others can see begins at the commit.
-Breaks when  a second caller comes between the unlock and the commit: serialising the answer, a middleware, a
-             slow WAL flush. No fault is needed, and no test with one database connection ever shows it.
+Guarantees   nothing. The lock protects the statements, but other callers see the result only after the commit.
+Breaks when  a second caller arrives between the unlock and the commit: while the view serialises its answer, while
+             a middleware runs, during a slow WAL flush. It needs no fault, and a test with a single database
+             connection never shows it.
 Costs        what `lock-around-transaction` costs.
-Source       the commonest mistake with `ATOMIC_REQUESTS = True` or `@transaction.atomic` on the view, and a
-             `with redis.lock(…)` inside it. The cure: `lock-around-transaction`.
+Source       the commonest mistake with `ATOMIC_REQUESTS = True` or `@transaction.atomic` on the view and a
+             `with redis.lock(…)` inside it. The remedy: `lock-around-transaction`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class LockInsideTransaction(Locked):
     title = "A correct lock inside the transaction"
     source = "Django manual, ATOMIC_REQUESTS: the commonest mistake (F4)"
     guarantees = "nothing: the lock is free before the commit"
-    breaks_when = "a second caller comes between the unlock and the commit"
+    breaks_when = "a second caller arrives between the unlock and the commit"
     round_trips = "as token, in a transaction of the whole request"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     stores = ("postgres", "mariadb")
@@ -43,5 +44,5 @@ class LockInsideTransaction(Locked):
     def apply(self, posting: Posting) -> Applied:
         with transaction.atomic(using=self.store.db):  # as ATOMIC_REQUESTS does around every view
             done = super().apply(posting)  # lock … read, compute, write … unlock
-            self.think()  # the rest of the view: others hold the lock by now, and read the old balance
+            self.think()  # the rest of the view: another caller already holds the lock and reads the old balance
         return done

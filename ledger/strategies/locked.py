@@ -1,11 +1,11 @@
-"""A lock's strategy: take the lock, then read, compute and write as the unprotected one does.
+"""A lock's strategy: take the lock, then read, compute and write as `no-lock` does.
 
     A: lock("account:…") …………… SELECT → 100 …… UPDATE 110 …… unlock
     B:        (waits)                                              lock …… SELECT → 110 …
 
-One page for every lock in `locks.LOCKS` and for every stranger's `module:callable`: the strategy has the
-lock's slug, and claims what the lock claims. Nothing in the database checks that the lock still holds when the
-write comes: whatever the lock does not guarantee, the money does not have.
+One class serves every lock in `locks.LOCKS` and every third-party `module:callable`. The strategy has the lock's
+slug and the lock's claims. Nothing in the database checks that the lock still holds when the write arrives, so the
+money is exactly as safe as the lock.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 
 
 class Locked(Strategy):
-    """The unprotected strategy under a lock of each account, taken in the order of their numbers."""
+    """`no-lock` under one lock for each account, taken in the order of the account numbers."""
 
     factory: ClassVar[LockFactory]
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb", "redis")
 
     @classmethod
     def check(cls, settings: Settings) -> None:
-        """A lease is one that the lock's commands can express."""
+        """The lock's commands must be able to express the lease."""
         step: float | None = getattr(cls.factory, "lease_step", None)
         if settings.lease is not None and step is not None:
             try:
@@ -47,7 +47,7 @@ class Locked(Strategy):
         self.prepare()
         taken: list[Any] = []
         try:
-            for number in self.order(posting):  # one order for everyone: no deadlock
+            for number in self.order(posting):  # one common order: no deadlock
                 taken.append(self.enter(number))
             changes = self.inside(posting, taken)
         except BaseException as error:
@@ -57,14 +57,14 @@ class Locked(Strategy):
         return Applied(applied(changes).entries, warning=warning)
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
-        """What the locks protect; `taken`: the locks, in the order of their accounts' numbers."""
+        """The section that the locks protect. `taken`: the locks, in the order of the account numbers."""
         changes = compute(posting, self.store.read(posting))
         self.think()
         self.store.write(changes)
         return changes
 
     def enter(self, number: str) -> Any:
-        """Take one account's lock. Raises Busy when it was not granted: nothing was written then."""
+        """Take one account's lock. Raises Busy if it was not granted; nothing has been written then."""
         try:
             return self.take(number)
         except Exception as error:
@@ -73,7 +73,7 @@ class Locked(Strategy):
             raise
 
     def take(self, number: str) -> Any:
-        """Take one account's lock, or raise what it raises."""
+        """Take one account's lock. Whatever the lock raises passes through."""
         name = f"{self.book.pk}:{number}"
         lock = build(type(self).factory, name, **resources(self.book), **self.settings.lock_keywords())
         if not isinstance(lock, Lock) or self.settings.timeout is None:
@@ -83,13 +83,13 @@ class Locked(Strategy):
         return lock
 
     def leave(self, taken: list[Any], error: BaseException | None) -> str:
-        """Release, the last one first. Once the posting is committed, a release that fails (the lease is over,
-        the server is gone) cannot undo it: it becomes a warning beside the true answer."""
+        """Release the locks, last one first. Once the posting is committed, a failed release (the lease has ended, the
+        server is gone) cannot undo it. The failure becomes a warning beside the correct answer."""
         warning = ""
         for lock in reversed(taken):
             try:
                 lock.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
-            except Exception as complaint:  # noqa: BLE001  (a stranger's lock may raise anything)
+            except Exception as complaint:  # noqa: BLE001  (a third-party lock may raise anything)
                 warning = f"{type(complaint).__name__}: {complaint}"
                 log.info("release of a lock of %s: %s", self.book.pk, warning)
         return warning
@@ -104,13 +104,13 @@ def locked(slug: str, factory: LockFactory) -> type[Locked]:
             "slug": slug,
             "factory": staticmethod(factory),
             "__doc__": factory.__doc__,
-            "__module__": getattr(factory, "__module__", __name__),  # its textbook page is the lock's
+            "__module__": getattr(factory, "__module__", __name__),  # the textbook page is the lock's
             "title": getattr(factory, "title", slug),
             "source": getattr(factory, "source", ""),
             "guarantees": getattr(factory, "guarantees", ""),
             "breaks_when": getattr(factory, "breaks_when", ""),
             "round_trips": getattr(factory, "round_trips", ""),
-            # a stranger's callable that claims nothing is offered as a lock: this much the word promises
+            # a third-party callable without claims is still presented as a lock, and a lock promises this much
             "withstands": getattr(factory, "withstands", frozenset({Hazard.CONTENTION})),
         },
     )

@@ -5,7 +5,7 @@
     A: UPDATE balance = 110
     B:                          UPDATE balance = 120        A's 10 are gone, and nobody was told
 
-Guarantees   nothing. The write is atomic; the read that it rests on is stale.
+Guarantees   nothing. The write is atomic, but the read it depends on is stale.
 Breaks when  two callers want one account at the same time.
 Costs        one SELECT, one UPDATE, one INSERT in a transaction.
 Source       every tutorial's `account.balance += amount; account.save()`.
@@ -37,6 +37,6 @@ class NoLock(Strategy):
         self.prepare()
         read = self.store.read(posting)  # SELECT: what we believe the balance is
         changes = compute(posting, read)
-        self.think()  # the window: whoever writes now will be overwritten
+        self.think()  # the window: a write by another caller now will be overwritten
         self.store.write(changes)  # UPDATE balance = <a number computed from the past>
         return applied(changes)

@@ -1,4 +1,4 @@
-"""optimistic-value: write only if the balance is still the one that was read. The same number is not the same state.
+"""optimistic-value: write only if the balance still equals the one that was read. Same number, different state.
 
     A: SELECT → 100
     B:               UPDATE … SET balance = 110 WHERE balance = 100 → 1 row
@@ -8,12 +8,12 @@
     here the sum is right by luck (100 + 10 − 10 + 20); whatever A had decided on the history is not: its entry
     names the opening as its parent, and B's and C's entries are on no chain.
 
-Guarantees   the balance is never overwritten by one computed from a different balance.
-Breaks when  the balance goes away and comes back between read and write (ABA): deposits and withdrawals on one
+Guarantees   the balance is never overwritten by one that was computed from a different balance.
+Breaks when  the balance changes and changes back between read and write (ABA): deposits and withdrawals on one
              account. With deposits alone it cannot happen.
 Costs        as `optimistic-version`, without the column.
-Source       the compare-and-swap folklore; Treiber 1986 names the ABA problem. The cure is a number that never
-             comes back: `optimistic-version`.
+Source       the compare-and-swap folklore; Treiber 1986 names the ABA problem. The remedy is a number that never
+             repeats: `optimistic-version`.
 """
 
 from __future__ import annotations

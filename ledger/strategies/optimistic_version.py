@@ -1,4 +1,4 @@
-"""optimistic-version: write only if the version is still the one that was read; else start again.
+"""optimistic-version: write only if the version is still the one that was read; otherwise start again.
 
     A: SELECT balance, version → 100, v7
     B:                                        SELECT balance, version → 100, v7
@@ -6,11 +6,11 @@
     B:                                        UPDATE … SET balance = 120, version = 8 WHERE version = 7 → 0 rows
     B:                                        roll back, wait a random while, SELECT → 110, v8 …
 
-Guarantees   no lost update: a write on a stale read changes no row, and the writer knows.
-Breaks when  a caller forgets the version in one single UPDATE; under heavy contention it does not lose money
-             but patience: retries are bounded, and who used them up gets "busy", certainly not applied.
-Costs        SELECT, then BEGIN, UPDATE, INSERT, COMMIT for each attempt. Nothing is locked while the business
-             works; on a hot account most of the work is thrown away.
+Guarantees   no lost update: a write based on a stale read changes no row, and the writer knows it.
+Breaks when  a single UPDATE forgets the version. Heavy contention does not lose money but costs patience: the
+             retries are bounded, and a caller that has used them up gets "busy", certainly not applied.
+Costs        SELECT, then BEGIN, UPDATE, INSERT, COMMIT for each attempt. Nothing is locked during the business
+             logic. On a hot account most of the work is thrown away.
 Source       Kung & Robinson 1981; Django documents it as `filter(version=…).update(…)`.
 """
 
@@ -36,16 +36,16 @@ class OptimisticVersion(SqlStrategy):
     row_lock_excludes = True
     title = "Optimistic version column"
     source = "A6: the optimistic lock; Kung and Robinson 1981 (F9)"
-    guarantees = "no lost update: a write on a stale read changes no row"
+    guarantees = "no lost update: a write based on a stale read changes no row"
     breaks_when = "one UPDATE forgets the version; a hot account costs retries"
     round_trips = "1 read, then 4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
-    #: what the UPDATE compares with what was read: a column of the account
+    #: the account's column that the UPDATE compares with the value that was read
     compared = "version"
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        return self.insist(lambda number: self.attempt(posting, number), f"met another {self.compared} each")
+        return self.insist(lambda number: self.attempt(posting, number), f"each met another {self.compared}")
 
     def attempt(self, posting: Posting, retries: int) -> Applied:
         changes = compute(posting, self.store.read(posting))
@@ -55,10 +55,10 @@ class OptimisticVersion(SqlStrategy):
 
 
 def put_if_unchanged(store: SqlStore, changes: Sequence[Change], compared: str = "version") -> None:
-    """UPDATE … WHERE version = the one that was read, in one transaction with the entries. Raises Outrun when that row
-    is gone: nothing is written then."""
+    """UPDATE … WHERE version = the one that was read, in one transaction with the entries. Raises Outrun if no row has
+    that version any more; nothing is written then."""
     with transaction.atomic(using=store.db):
-        for change in sorted(changes, key=lambda c: c.before.number):  # one order for everyone: no deadlock
+        for change in sorted(changes, key=lambda c: c.before.number):  # one common order: no deadlock
             read = {compared: getattr(change.before, compared)}
             row = Account.objects.using(store.db).filter(pk=change.before.pk, **read)
             if not row.update(balance=change.after, version=change.before.version + 1, head=change.entry):

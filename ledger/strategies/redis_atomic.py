@@ -3,13 +3,13 @@
     A: EVALSHA add, account, +10      (100 → 110; nobody else's command runs meanwhile)
     B:                  EVALSHA add, account, +20      (110 → 130)
 
-Guarantees   no lost update among the clients: Redis runs one script at a time. A re-sent command counts once, while
-             its key's record is there, which the script looks at: a bare HINCRBY whose reply was lost is sent again
-             and counts twice.
-Breaks when  the server forgets: a restart without persistence (everything), with `appendfsync everysec` (up to a
-             second), a failover (what the replica had not seen), eviction (of a key's record: it is applied again).
-             The callers had been told "done": ten prizes become fourteen. The script must not need anything that is
-             not in Redis.
+Guarantees   no lost update among the clients: Redis runs one script at a time. A re-sent command counts once, as
+             long as its key's record exists, because the script looks for it. A bare HINCRBY whose reply was lost
+             is sent again and counts twice.
+Breaks when  the server forgets: everything in a restart without persistence, up to a second of work with
+             `appendfsync everysec`, what the replica had not received in a failover, a key's record in an
+             eviction (the posting is then applied again). The callers have already been told "done": ten prizes
+             become fourteen. The script cannot use anything that is not in Redis.
 Costs        1 round trip.
 Source       Redis, HINCRBY and EVAL. The hot-account article keeps its balance in Redis too (A8).
 """
@@ -35,13 +35,13 @@ ADD = LuaScript("redis_add.lua", package="ledger.stores")
 
 
 class RedisAtomic(RedisStrategy):
-    """Let Redis add, in one script with everything that belongs to it."""
+    """Let Redis add. One script does the whole posting."""
 
     slug = "redis-atomic"
     title = "One script in Redis (HINCRBY)"
     source = "ours: the account lives in Redis, EVAL and HINCRBY"
     guarantees = (
-        "no lost update among clients; a re-sent posting counts once, while its key's record is there"
+        "no lost update among clients; a re-sent posting counts once, as long as its key's record exists"
     )
     breaks_when = "the server forgets: restart, failover, eviction"
     round_trips = "1"
@@ -49,7 +49,7 @@ class RedisAtomic(RedisStrategy):
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        self.think()  # before the script: what the business decides here cannot rest on the balance
+        self.think()  # before the script: a decision made here cannot depend on the balance
         arguments: list[Any] = [posting.fingerprint]
         for line in posting.lines:
             entry = uuid4()

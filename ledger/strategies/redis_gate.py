@@ -1,4 +1,4 @@
-"""redis-gate: a counter in Redis turns away those for whom nothing is left, and a conditional UPDATE decides.
+"""redis-gate: a counter in Redis turns callers away when nothing is left, and a conditional UPDATE decides.
 
     stock 1, A and B want one each:
     A: DECRBY gate 1 → 0                go on
@@ -10,14 +10,14 @@
     D:                  UPDATE balance = balance + 50; DEL gate, token
     C: SET gate 0, if the token is still there: no. C goes on, and the UPDATE decides
 
-Guarantees   what `atomic-update` guarantees, floor included: nobody is acknowledged by the counter alone. Of a
-             thousand callers for ten prizes, about ten queue for the account's row.
-Breaks when  the gate forgets what it knew (restart, failover, eviction): it asks the database again, and may let
-             too many in, whom the UPDATE refuses. A caller that dies between gate and database takes its piece
-             with it: some are turned away though something is left, until the gate expires after a minute. A
-             counter that *acknowledges* is another story: see `redis-atomic`.
-Costs        1 round trip more than `atomic-update` for those who get in, 1 instead of it for those who do not; 3
-             more and a SELECT for who finds a gate that does not know.
+Guarantees   what `atomic-update` guarantees, including the floor: the counter alone never acknowledges a posting.
+             Of a thousand callers for ten prizes, about ten queue for the account's row.
+Breaks when  the gate loses its count (restart, failover, eviction). It then asks the database again and may let
+             too many callers in, and the UPDATE refuses the surplus. A caller that dies between gate and database
+             takes its piece with it: some callers are turned away although something is left, until the gate
+             expires after a minute. A counter that *acknowledges* is a different design: see `redis-atomic`.
+Costs        1 round trip more than `atomic-update` for callers that get in, and 1 instead of it for callers that do
+             not. A caller that finds the gate without a count makes 3 more and a SELECT.
 Source       the flash sale of D11, answered with E15: Redis in front, a conditional SQL update behind.
 """
 
@@ -39,18 +39,18 @@ from locks.server import LuaScript
 
 TAKE = LuaScript("redis_gate.lua", package=__package__)
 FILL = LuaScript("redis_gate_fill.lua", package=__package__)
-EXPIRY = 60  # seconds until what the gate believes is asked anew
+EXPIRY = 60  # seconds until the gate's count is read from the database again
 
 
 class RedisGate(AtomicUpdate):
-    """`atomic-update` behind a counter. Deposits, and accounts without a floor, pass by the gate."""
+    """`atomic-update` behind a counter. Deposits and accounts without a floor bypass the gate."""
 
     slug = "redis-gate"
     gates_withdrawals = True
     title = "Redis DECR gate, then conditional UPDATE"
     source = "D11 and E15: the flash sale"
-    guarantees = "as atomic-update, floor included; callers that come too late do not queue for the row"
-    breaks_when = "no money is at risk; a caller that dies at the gate holds its piece back for a minute"
+    guarantees = "as atomic-update, including the floor; callers that come too late do not queue for the row"
+    breaks_when = "no money is at risk; a caller that dies at the gate withholds its piece for a minute"
     round_trips = "1 + atomic-update's"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
 
@@ -63,14 +63,14 @@ class RedisGate(AtomicUpdate):
                     taken.append(line)
             done = super().apply(posting)
         except BaseException:
-            self.forget(taken)  # refused by the database, or unknown: what the gate believes is wrong
+            self.forget(taken)  # refused by the database, or unknown: the gate's count is wrong
             raise
         self.forget([line for line in posting.lines if line.amount > 0])
         return done
 
     def take(self, line: Line) -> None:
-        """Take the amount out of the gate. Raises Refused when there is not enough. A gate that cannot be asked
-        stands open: the database decides."""
+        """Take the amount out of the gate's count. Raises Refused if the count is too small. An unreachable gate is
+        open: the database decides."""
         gate, _ = self.keys(line)
         try:
             taken = TAKE(redis_client(), [gate], [-line.amount])
@@ -82,8 +82,11 @@ class RedisGate(AtomicUpdate):
             raise Refused(f"account {line.account}: {line.amount} is more than what is left")
 
     def fill(self, line: Line) -> bool:
-        """Ask the database what is left, and tell the gate, unless it was told to forget meanwhile: what was read may
-        be from before a delivery, and everyone would be turned away until it expires. False: there is no floor."""
+        """Read from the database what is left, and store it in the gate. Returns False if there is no floor.
+
+        If `forget` ran meanwhile, nothing is stored: the read may be older than a delivery, and the gate would turn
+        every caller away until it expires.
+        """
         _, token = keys = self.keys(line)
         mine = token_hex(8).encode()
         before = redis_client().set(token, mine, nx=True, get=True, ex=EXPIRY) or mine
@@ -93,7 +96,7 @@ class RedisGate(AtomicUpdate):
         return room is not None
 
     def forget(self, lines: list[Line]) -> None:
-        """Let the gate ask the database again. If Redis cannot be asked, it will when the guess expires."""
+        """Make the gate read the database again. If Redis is unreachable, it does so when the count expires."""
         if lines:
             with suppress(RedisError, NoServers):
                 redis_client().delete(*(key for line in lines for key in self.keys(line)))
@@ -104,6 +107,6 @@ class RedisGate(AtomicUpdate):
         return None if read.floor is None else read.balance - read.floor
 
     def keys(self, line: Line) -> list[str]:
-        """Return the names of the gate, and of the token that goes with what was read for it."""
+        """Return the keys of the gate and of the token that guards a pending fill."""
         gate = f"{self.book.pk}:{line.account}:gate"
         return [gate, f"{gate}:token"]

@@ -1,4 +1,4 @@
-"""What the strategies that keep a balance in Redis share: the hazards that such a balance survives."""
+"""Shared by the strategies that keep a balance in Redis: the hazards that such a balance survives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ledger.stores.redis import RedisStore
 from ledger.strategies.base import Strategy
 from locks.hazards import Hazard
 
-#: A client may do and suffer what it likes: nothing is held, and one command writes it all. But what the server
-#: forgets is gone, and the balance with it.
+#: No misbehaviour or failure of a client loses money: no client holds anything, and one command writes it all. But
+#: what the server forgets is gone, and the balance with it.
 REDIS_HAZARDS = frozenset(
     {
         Hazard.CONTENTION,
@@ -33,7 +33,7 @@ REDIS_HAZARDS = frozenset(
 
 
 class RedisStrategy(Strategy):
-    """A strategy whose accounts are hashes."""
+    """A strategy that keeps each account in a Redis hash."""
 
     store: RedisStore
     stores = ("redis",)

@@ -1,13 +1,13 @@
-"""redis-then-database: a token lock for the queue, a version check for the money.
+"""redis-then-database: a token lock orders the queue, and a version check protects the money.
 
     A: lock; SELECT → 100, v7   (paused past the lease)
     B:                  lock → granted; SELECT → 100, v7; UPDATE … SET balance = 120, version = 8 WHERE version = 7
     A: UPDATE … SET balance = 110, version = 8 WHERE version = 7 → 0 rows        locks again, reads again
 
-Guarantees   no lost update, whatever becomes of the lock: the database compares the version. The lock keeps the
-             callers of a hot account from throwing each other's work away, and from queueing in the database.
-             When Redis cannot be asked, the callers go on without it.
-Breaks when  one single UPDATE forgets the version. Who used up the retries gets "busy".
+Guarantees   no lost update, whatever happens to the lock: the database compares the version. The lock keeps the
+             callers of a hot account from throwing away each other's work and from queueing in the database.
+             If Redis is unreachable, the callers continue without the lock.
+Breaks when  a single UPDATE forgets the version. A caller that has used up its retries gets "busy".
 Costs        a lock and an unlock around `optimistic-version`'s SELECT, BEGIN, UPDATE, INSERT, COMMIT.
 Source       the lock-table article's advice (E15) for high concurrency *and* consistency:
              Redis first, the database last.
@@ -33,12 +33,12 @@ from locks.token_lock import TokenLock
 
 
 class RedisThenDatabase(Locked):
-    """`token` around a version check: the lock for the throughput, the version for the money."""
+    """`token` around a version check: the lock is for throughput, the version is for the money."""
 
     slug = "redis-then-database"
     title = "Token lock, then version check"
     source = "E15: Redis for concurrency, the database for consistency"
-    guarantees = "no lost update: a write on a stale read changes no row, whatever happens to the lock"
+    guarantees = "no lost update: a write based on a stale read changes no row, whatever happens to the lock"
     breaks_when = "one UPDATE forgets the version"
     round_trips = "1 + 5 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
@@ -48,10 +48,10 @@ class RedisThenDatabase(Locked):
 
     def apply(self, posting: Posting) -> Applied:
         once = super().apply
-        return self.insist(lambda number: replace(once(posting), retries=number), "met another version each")
+        return self.insist(lambda number: replace(once(posting), retries=number), "each met another version")
 
     def take(self, number: str) -> Any:
-        """Take the lock, or go on without it when its server cannot be asked."""
+        """Take the lock, or continue without it if its server is unreachable."""
         try:
             return super().take(number)
         except (LockUnavailable, RedisError, NoServers):

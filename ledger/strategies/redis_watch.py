@@ -1,17 +1,17 @@
-"""redis-watch: optimistic locking as Redis has it. EXEC does nothing if a watched key was touched.
+"""redis-watch: Redis's own optimistic locking. EXEC does nothing if a watched key was touched.
 
     A: WATCH account; HMGET → 100
     B:                  WATCH account; HMGET → 100
     A: MULTI; HSET balance 110; RPUSH entry; SET key; EXEC → done
     B:                  MULTI; HSET balance 120; …; EXEC → nil        reads again, starts again
 
-Guarantees   no lost update among the clients: a transaction on a stale read is not executed. A write of the same
+Guarantees   no lost update among the clients: a transaction based on a stale read is not executed. Writing the same
              value counts as a touch, so there is no ABA.
-Breaks when  the server forgets (see `redis-atomic`); when the read comes before WATCH; when the client library
-             reconnects in between and the watch is gone (redis-py notices it: WatchError). On a hot account most
-             attempts are for nothing; who used up the retries gets "busy". A reply of EXEC that is lost looks to
-             redis-py as if somebody had been faster: the next attempt finds the key, and after the last one it is
-             unknown.
+Breaks when  the server forgets (see `redis-atomic`); the read precedes WATCH; the client library reconnects in
+             between and the watch is gone (redis-py notices it: WatchError). On a hot account most attempts are
+             wasted, and a caller that has used up its retries gets "busy". A lost reply to EXEC looks to redis-py
+             like a touched key: the next attempt finds the posting's key, and after the last attempt the outcome
+             is unknown.
 Costs        WATCH, look for the key, read, and the transaction in one: 4 round trips for each attempt.
 Source       Redis, "Transactions: optimistic locking using check-and-set".
 """
@@ -32,12 +32,12 @@ from locks.hazards import Hazard
 
 
 class RedisWatch(RedisStrategy):
-    """WATCH, read, compute, MULTI/EXEC; again when somebody was faster."""
+    """WATCH, read, compute, MULTI/EXEC, and retry if another client was faster."""
 
     slug = "redis-watch"
     title = "WATCH / MULTI / EXEC with retries"
     source = "Redis manual, transactions (F1); ours on this account"
-    guarantees = "no lost update among clients: a transaction on a stale read is not executed"
+    guarantees = "no lost update among clients: a transaction based on a stale read is not executed"
     breaks_when = "the server forgets: restart, failover, eviction; a hot account costs retries"
     round_trips = "4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = REDIS_HAZARDS
@@ -55,10 +55,10 @@ class RedisWatch(RedisStrategy):
                 raise Outrun from error
 
         try:
-            return self.insist(attempt, "met a touched account each")
+            return self.insist(attempt, "each met a touched account")
         except Busy:
             if lost:
-                raise lost[0] from None  # EXEC may have been carried out: nobody knows
+                raise lost[0] from None  # EXEC may have been executed: the outcome is unknown
             raise
 
     def attempt(self, posting: Posting, retries: int) -> Applied:

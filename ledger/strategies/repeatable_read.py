@@ -1,15 +1,15 @@
-"""repeatable-read: one snapshot for the whole transaction; on PostgreSQL a write over a newer row is an error.
+"""repeatable-read: one snapshot for the whole transaction. On PostgreSQL, a write over a newer row is an error.
 
     A: BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT → 100
     B:                  BEGIN; SET TRANSACTION …; SELECT → 100
     A: UPDATE balance = 110; INSERT entry; COMMIT
     B:                  UPDATE balance = 120 → error 40001 (concurrent update); ROLLBACK; start again from BEGIN
 
-Guarantees   no lost update on PostgreSQL: the first updater wins, the second one hears of it.
-Breaks when  the same code runs on MariaDB (`repeatable-read-innodb`: no error, the update is lost); when two
-             transactions write different rows by a rule over both (write skew: `serializable`); when the retry
-             does not begin at BEGIN. Who used up the retries gets "busy".
-Costs        BEGIN, SET, SELECT, UPDATE, INSERT, COMMIT for each attempt; on a hot account most attempts fail.
+Guarantees   no lost update on PostgreSQL: the first updater wins, and the second one gets an error.
+Breaks when  the same code runs on MariaDB (`repeatable-read-innodb`: no error, and the update is lost); two
+             transactions write different rows under a rule that covers both (write skew: `serializable`); the
+             retry does not begin at BEGIN. A caller that has used up its retries gets "busy".
+Costs        BEGIN, SET, SELECT, UPDATE, INSERT, COMMIT for each attempt. On a hot account most attempts fail.
 Source       PostgreSQL, "Transaction Isolation: Repeatable Read"; Berenson et al. 1995 (snapshot isolation).
 """
 
@@ -25,7 +25,7 @@ from locks.hazards import Hazard
 
 
 class RepeatableRead(SqlStrategy):
-    """The unprotected strategy in a REPEATABLE READ transaction, with retries."""
+    """`no-lock` in a REPEATABLE READ transaction, with retries."""
 
     slug = "repeatable-read"
     title = "REPEATABLE READ with retries (PostgreSQL)"
@@ -44,11 +44,11 @@ class RepeatableRead(SqlStrategy):
     def attempt(self, posting: Posting, retries: int) -> Applied:
         mysql = connections[self.db].vendor == "mysql"
         if mysql:
-            self.set_level()  # there it is for the next transaction, and an error inside one
-        # durable: a level cannot be had inside another's transaction
+            self.set_level()  # on MariaDB it applies to the next transaction, and is an error inside one
+        # durable: the level cannot be set inside an outer transaction
         with outrun_by(START_AGAIN), transaction.atomic(using=self.db, durable=True):
             if not mysql:
-                self.set_level()  # for this transaction; must come before its first query
+                self.set_level()  # for this transaction, before its first query
             changes = compute(posting, self.store.read(posting))
             self.think()
             self.store.put(changes)

@@ -1,4 +1,4 @@
-"""repeatable-read-innodb: the same words as on PostgreSQL, and the update is lost. MariaDB's and MySQL's default.
+"""repeatable-read-innodb: the same statements as on PostgreSQL, but the update is lost. MariaDB's and MySQL's default.
 
     A: SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN; SELECT → 100
     B:                  SET TRANSACTION …; BEGIN; SELECT → 100
@@ -7,11 +7,12 @@
     B:                  UPDATE balance = 120 → 1 row, no error (a write sees the newest row); COMMIT
                         A's 10 are gone
 
-Guarantees   reads repeat. Writes go over the newest row, whatever the snapshot says: no lost update is found.
+Guarantees   repeatable reads. A write goes over the newest row, whatever the snapshot says: InnoDB detects no lost
+             update.
 Breaks when  two callers want one account at the same time.
 Costs        SET, SET TRANSACTION, BEGIN, SELECT, UPDATE, INSERT, COMMIT, autocommit, SET: 9 round trips.
-Source       MariaDB, `innodb_snapshot_isolation` (off by default in 10.11, on since 11.6.2): with it on, the second
-             writer gets error 1020, as on PostgreSQL: `repeatable-read-innodb-snapshot`.
+Source       MariaDB, `innodb_snapshot_isolation` (off by default in 10.11, on since 11.6.2). With it on, the second
+             writer gets error 1020, much as on PostgreSQL: `repeatable-read-innodb-snapshot`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from locks.hazards import Hazard
 
 
 class RepeatableReadInnodb(RepeatableRead):
-    """`repeatable-read` on InnoDB as it comes."""
+    """`repeatable-read` on InnoDB with its default settings."""
 
     slug = "repeatable-read-innodb"
     title = "REPEATABLE READ with retries (MariaDB 10.11, default settings)"
     source = "MariaDB manual, innodb_snapshot_isolation=OFF (F8)"
-    guarantees = "repeatable reads; nothing for a write that rests on them"
+    guarantees = "repeatable reads; a write based on them is not protected"
     breaks_when = "two callers want one account at the same time"
     round_trips = "9 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
@@ -43,7 +44,7 @@ class RepeatableReadInnodb(RepeatableRead):
         self.set_snapshot_isolation(self.snapshot_isolation)
         try:
             return super().attempt(posting, retries)
-        finally:  # the connection stays, and the next book on it is not ours; if it is broken, so is its setting
+        finally:  # another book may use this connection next; a broken connection takes its setting with it
             with suppress(Error):
                 self.set_snapshot_isolation("DEFAULT")
 

@@ -1,15 +1,15 @@
-"""repeatable-read-innodb-snapshot: REPEATABLE READ on MariaDB, with the setting that makes it keep its word.
+"""repeatable-read-innodb-snapshot: REPEATABLE READ on MariaDB, with the setting that makes it detect lost updates.
 
     A: BEGIN; SELECT → 100                              (SET SESSION innodb_snapshot_isolation = ON)
     B:                  BEGIN; SELECT → 100
     A: UPDATE balance = 110; INSERT entry; COMMIT
     B:                  UPDATE balance = 120 → error 1020 (record has changed since last read); starts again
 
-Guarantees   no lost update: the first updater wins, the second one hears of it, as on PostgreSQL.
-Breaks when  one session lacks the setting (it is per session, and off by default in 10.11); MySQL has not got
-             it at all; two transactions write different rows by a rule over both (write skew: `serializable`). Who
-             used up the retries gets "busy".
-Costs        as `repeatable-read-innodb` for each attempt; on a hot account most attempts fail.
+Guarantees   no lost update: the first updater wins, and the second one gets an error, as on PostgreSQL.
+Breaks when  one session lacks the setting (it is per session, off by default in 10.11, and unknown to MySQL); two
+             transactions write different rows under a rule that covers both (write skew: `serializable`). A
+             caller that has used up its retries gets "busy".
+Costs        as `repeatable-read-innodb` for each attempt. On a hot account most attempts fail.
 Source       MariaDB, `innodb_snapshot_isolation` (10.6.18, 10.11.8 and later).
 """
 

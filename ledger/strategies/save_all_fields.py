@@ -7,8 +7,8 @@
                                              A's 10 are gone, by one that never touched the money
 
 Guarantees   nothing. `save()` writes all columns as they were when the object was read.
-Breaks when  two callers want one account at the same time, even if they change different fields of it.
-             `save(update_fields=["name"])` would have saved the money here; it does not help two deposits.
+Breaks when  two callers want one account at the same time, even if they change different fields of it. Here
+             `save(update_fields=["name"])` would have saved the money. It does not help two deposits.
 Costs        one SELECT, one UPDATE of every column, one INSERT.
 Source       Django, "Model instance reference: Specifying which fields to save".
 """
@@ -27,7 +27,7 @@ from locks.hazards import Hazard
 
 
 class SaveAllFields(SqlStrategy):
-    """Load the object, change a field, save the object. A posting of 0 is a rename to its description."""
+    """Load the object, change a field, save the object. A posting of 0 renames the account to its description."""
 
     slug = "save-all-fields"
     protects = False
@@ -55,6 +55,6 @@ class SaveAllFields(SqlStrategy):
                 )
                 if change.amount == 0 and posting.description:
                     account.name = posting.description
-                account.save(using=self.db)  # every column: also those that this caller never looked at
+                account.save(using=self.db)  # every column, including those that this caller never looked at
             self.store.record(changes)
         return applied(changes)

@@ -1,23 +1,24 @@
-"""segmented-balance: a hot account is 8 rows, a deposit goes to any of them, the balance is their sum.
+"""segmented-balance: a hot account is 8 rows. A deposit goes to any of them, and the balance is their sum.
 
     A: UPDATE … SET balance = balance + 10 WHERE number = 'X/3'
     B: UPDATE … SET balance = balance + 20 WHERE number = 'X/6'        another row: nobody waits
     C: SELECT sum(balance) WHERE number LIKE 'X/%'
 
-A thread begins at a row that its posting's key says, and stays at a row while it meets nobody there (own_row.py).
+A thread starts at a row given by its posting's key, and keeps a row as long as it meets no other thread there
+(own_row.py).
 
-Guarantees   what `atomic-update` guarantees, for each row; so the sum is right. A floor holds: each row has its
-             share of what is left above it, and a withdrawal that is too large for one row locks all rows, in
+Guarantees   what `atomic-update` guarantees, for each row, so the sum is right. A floor holds: each row has its
+             share of the money above the floor. A withdrawal that is too large for one row locks all rows, in
              their order, and takes from several.
-Breaks when  somebody decides on the sum without locking all rows: two decide on the same sum, go to two rows, and
-             neither waits for the other. Reading costs 8 rows. Withdrawals near the floor are slow: they empty row
-             after row.
-             A constraint over account and key does not see a request that was sent twice and went to two rows:
-             the entries' is over the book and the key.
-Costs        1 round trip for a deposit, as `atomic-update`; up to eight threads that go on posting soon wait for
-             nobody.
-Source       the sharded counter (Google App Engine, 2008); LongAdder (Java 8) for who goes where; PostgreSQL has a
-             row's lock, not a column's.
+Breaks when  a caller decides on the sum without locking all rows: two callers decide on the same sum, go to two
+             rows, and neither waits for the other. Reading costs 8 rows. Withdrawals near the floor are slow,
+             because they empty row after row.
+             A constraint over account and key does not detect a request that was sent twice and went to two rows.
+             The constraint of the entries is therefore over book and key.
+Costs        1 round trip for a deposit, as `atomic-update`. Up to eight threads that keep posting soon stop waiting
+             for each other.
+Source       the sharded counter (Google App Engine, 2008); LongAdder (Java 8) for the choice of the row;
+             PostgreSQL locks rows, not columns.
 
 In the books, each row is an account of its own with its own chain: X/0 … X/7.
 """
@@ -47,7 +48,7 @@ SEGMENTS = 8
 ADD = Prepared(
     "ledger_add_to_row", STATEMENT.format(which=THIS_ONE, told=", (SELECT version FROM written)"), **TYPES
 )
-LONGEST = 38  # characters of an account's number
+LONGEST = 38  # characters of an account number
 
 
 class SegmentedBalance(AtomicUpdate):
@@ -56,14 +57,14 @@ class SegmentedBalance(AtomicUpdate):
     slug = "segmented-balance"
     title = "A hot account split into 8 rows"
     source = "ours, after the sharded counter"
-    guarantees = "as atomic-update for each row, floor included"
-    breaks_when = "somebody decides on the sum without locking all rows"
+    guarantees = "as atomic-update for each row, including the floor"
+    breaks_when = "a caller decides on the sum without locking all rows"
     round_trips = "1; near the floor 20 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
 
     @classmethod
     def lay_out(cls, accounts: Iterable[Snapshot]) -> Iterator[Snapshot]:
-        """Split each account: what is above its floor in equal shares, the rest in the first row."""
+        """Split each account: the money above its floor in equal shares, the rest in the first row."""
         for account in accounts:
             if len(account.number) > LONGEST:
                 raise ValueError(f"{account.number}: up to {LONGEST} characters, each row adds two")
@@ -90,7 +91,7 @@ class SegmentedBalance(AtomicUpdate):
             if line.amount >= 0:
                 self.store.read(
                     Posting("", (line,))
-                )  # no such account: by its own name, not by that of a row
+                )  # no such account: name the account, not one of its rows
                 raise
             return self.gather(posting, line, place)
 
@@ -104,13 +105,16 @@ class SegmentedBalance(AtomicUpdate):
         return stored
 
     def holding_nothing_in_vain(self) -> AbstractContextManager[None]:
-        """A withdrawal that waited for a row, and then found too little in it, has that row locked: all rows are to be
-        locked in their order next. Inside of a transaction a savepoint frees it; without one it is free already."""
+        """Free the row that a withdrawal had to wait for and then found too little in.
+
+        The withdrawal locks all rows in their order next, so it may not hold one of them. Inside a transaction, a
+        savepoint frees the row. Outside, it is free already.
+        """
         inside = connections[self.db].in_atomic_block
         return transaction.atomic(using=self.db) if inside else nullcontext()
 
     def gather(self, posting: Posting, line: Line, place: int) -> tuple[Stored, ...]:
-        """Withdraw from several rows. Raises Refused when all of them together have not enough."""
+        """Withdraw from several rows. Raises Refused if all of them together have too little."""
         with transaction.atomic(using=self.db):
             rows = Account.objects.using(self.db).select_for_update()
             rows = rows.filter(book_id=self.book.pk, number__startswith=line.account + SEGMENT)
@@ -132,5 +136,5 @@ class SegmentedBalance(AtomicUpdate):
 
 
 def home(posting: Posting) -> int:
-    """Return the row to which a thread that has none goes: by the posting's key, which is as good as chance."""
+    """Return the first row of a thread that has none: derived from the posting's key, which is as good as random."""
     return crc32(posting.key.encode()) % SEGMENTS

@@ -5,12 +5,13 @@
     A: UPDATE balance = 110; INSERT entry; COMMIT
     B:                                     → 110; UPDATE balance = 130; INSERT entry; COMMIT
 
-Guarantees   no lost update: the lock lives in the transaction that writes, and ends with it. A crashed
-             holder's session ends and its row is free; a paused one keeps it, and nobody overtakes.
-Breaks when  somebody reads *before* locking (`select-for-update-late`), or locks several rows in no fixed
-             order (deadlock: here they are locked in the order of their numbers).
+Guarantees   no lost update: the lock belongs to the transaction that writes, and ends with it. When a holder
+             crashes, its session ends and the row is free. A paused holder keeps the row, and no caller overtakes
+             it.
+Breaks when  a caller reads *before* locking (`select-for-update-late`), or locks several rows in no fixed order
+             (deadlock; here the rows are locked in the order of their numbers).
 Costs        BEGIN, SELECT, UPDATE, INSERT, COMMIT: 5 round trips, while the row stays locked. Postings on one
-             account queue up behind the business's own work.
+             account queue up behind each other's business logic.
 Source       PostgreSQL, "Explicit Locking"; Django, `QuerySet.select_for_update`.
 """
 
@@ -35,11 +36,11 @@ class SelectForUpdate(SqlStrategy):
     row_lock_excludes = True
     title = "SELECT … FOR UPDATE"
     source = "A4: the pessimistic lock; PostgreSQL manual, explicit locking (F3)"
-    guarantees = "no lost update; the lock ends with its transaction, whoever dies"
-    breaks_when = "somebody reads before locking, or locks rows in no fixed order"
+    guarantees = "no lost update; the lock ends with its transaction, even if the holder dies"
+    breaks_when = "a caller reads before locking, or locks rows in no fixed order"
     round_trips = "5, in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
-    nowait = False  # a locked row is waited for
+    nowait = False  # wait for a locked row
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
@@ -54,8 +55,8 @@ class SelectForUpdate(SqlStrategy):
         return applied(changes, retries)
 
     def lock(self, posting: Posting) -> Iterable[Account]:
-        """Lock the posting's rows, in one statement and one order for everyone: no deadlock. With `ordered: false`
-        one row after the other, as the posting has them."""
+        """Lock the posting's rows in one statement and one common order, which prevents deadlocks. With
+        `ordered: false`: one row after the other, as the posting lists them."""
         rows = (
             Account.objects.using(self.db).select_for_update(nowait=self.nowait).filter(book_id=self.book.pk)
         )

@@ -1,14 +1,14 @@
-"""select-for-update-function: the whole of `select-for-update` inside the database, one round trip away.
+"""select-for-update-function: all of `select-for-update` inside the database, one round trip away.
 
     A: SELECT … FROM ledger_post(…)     → locks the row, reads 100, writes 110, inserts the entry, commits
     B:                  SELECT … FROM ledger_post(…)     (waits in the database for microseconds, not round trips)
 
-Guarantees   what `select-for-update` guarantees. The row is locked while the function runs: no network and no
-             Python between the lock and the commit, so a slow client makes nobody wait.
-Breaks when  the business's decision needs something that the database has not got (the think time is *before*
-             the call here), or rules are changed in Python and forgotten in SQL. Tools that look for locks in
-             the client's statements do not see this one.
-Costs        1 round trip; a second language in the code base.
+Guarantees   what `select-for-update` guarantees. The row is locked only while the function runs. No network and no
+             Python lies between the lock and the commit, so a slow client keeps no other caller waiting.
+Breaks when  the business decision needs something that the database does not have (the think time comes *before*
+             the call here), or a rule is changed in Python and forgotten in SQL. Tools that look for locks in the
+             client's statements do not find this one.
+Costs        1 round trip, and a second language in the code base.
 Source       PostgreSQL, "PL/pgSQL"; the function is in ledger/migrations/ledger_post.sql.
 """
 
@@ -42,14 +42,14 @@ REFUSED = {"LU001", "22003"}  # raised by the function; numeric_value_out_of_ran
 
 
 class SelectForUpdateFunction(SqlStrategy):
-    """One call of a function that locks, reads, checks, writes."""
+    """One call of a function that locks, reads, checks and writes."""
 
     slug = "select-for-update-function"
     row_lock_excludes = True
     title = "SELECT … FOR UPDATE in a database function"
     source = "ours: A4 as one function in the database"
     guarantees = "no lost update, and no client between the lock and the commit"
-    breaks_when = "the decision needs something that the database lacks"
+    breaks_when = "the decision needs something that the database does not have"
     round_trips = "1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
     stores = ("postgres",)
@@ -57,7 +57,7 @@ class SelectForUpdateFunction(SqlStrategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         self.think()
-        lines = sorted(posting.lines, key=lambda line: line.account)  # one order for everyone: no deadlock
+        lines = sorted(posting.lines, key=lambda line: line.account)  # one common order: no deadlock
         entries = [fresh() for _ in lines]
         given = {
             "book": self.book.pk.hex,

@@ -6,11 +6,11 @@
     B:                  BEGIN; SELECT … FOR UPDATE        (waits for A: the lock works)
     B:                  UPDATE balance = 60 (100 − 40); COMMIT        A's 50 are back: 60 instead of 10
 
-Guarantees   nothing. The writes queue up in perfect order, each with a number computed from the past.
+Guarantees   nothing. The writes queue up in perfect order, and each writes a number computed from the past.
 Breaks when  two callers want one account at the same time: exactly as `no-lock`, only slower.
 Costs        one round trip more than `select-for-update`, for nothing.
-Source       the hot-account article's common mistake (A5): 100 − 50 − 40 → 60. Often hidden in two functions: one
-             loads the object and validates, the other one "saves it safely".
+Source       the hot-account article's common mistake (A5): 100 − 50 − 40 → 60. It often hides in two functions: one
+             loads and validates the object, the other one "saves it safely".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from locks.hazards import Hazard
 
 
 class SelectForUpdateLate(SqlStrategy):
-    """The right lock, taken after the read that it should have protected."""
+    """The right lock, taken after the read that it should protect."""
 
     slug = "select-for-update-late"
     title = "SELECT … FOR UPDATE after the read"
@@ -38,7 +38,7 @@ class SelectForUpdateLate(SqlStrategy):
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
-        changes = compute(posting, self.store.read(posting))  # too early: nothing holds this balance still
+        changes = compute(posting, self.store.read(posting))  # too early: nothing protects this balance
         self.think()
         with transaction.atomic(using=self.db):
             rows = Account.objects.using(self.db).select_for_update()

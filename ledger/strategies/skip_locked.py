@@ -1,4 +1,4 @@
-"""skip-locked: of several rows that will do, take the first that nobody has locked.
+"""skip-locked: of several equivalent rows, take the first one that is not locked.
 
     A: UPDATE … WHERE id = (SELECT id … FOR UPDATE SKIP LOCKED LIMIT 1)      takes X/0
     B: UPDATE … WHERE id = (SELECT id … FOR UPDATE SKIP LOCKED LIMIT 1)      X/0 is locked: takes X/1, waits for nobody
@@ -6,13 +6,14 @@
     with one row, or on a row that the caller *needs*:
     B: SELECT … WHERE number = 'X' FOR UPDATE SKIP LOCKED → no row        "no such account"? No: somebody has it
 
-Guarantees   what `segmented-balance` guarantees, and nobody waits while a row is free. Where all are taken, the
-             caller waits for one of them.
+Guarantees   what `segmented-balance` guarantees, and no caller waits while a row is free. If all rows are locked,
+             the caller waits for one of them.
 Breaks when  it is used for a row that no other row can replace: an empty answer means "locked" or "not there", and
-             nobody can tell. It is for queues and for interchangeable rows, not for an account. As any row may
-             take a posting, no constraint over one row sees a request that was sent twice: the entries' constraint
-             is over the book and the key, and lets the second one wait for the first one's commit.
-Costs        1 round trip, as `segmented-balance`, and 8 rows looked at.
+             the caller cannot tell which. It is for queues and for interchangeable rows, not for an account. Since
+             any row may take a posting, no constraint over one row detects a request that was sent twice. The
+             constraint of the entries is over book and key, and makes the second request wait for the first one's
+             commit.
+Costs        1 round trip, as `segmented-balance`, and 8 rows are looked at.
 Source       PostgreSQL 9.5, SELECT: "SKIP LOCKED … can be used to avoid lock contention with multiple consumers
              accessing a queue-like table".
 """
@@ -46,12 +47,12 @@ ADD = Prepared(
 
 
 class SkipLocked(SegmentedBalance):
-    """`segmented-balance` on the first row that is free."""
+    """`segmented-balance` that takes the first free row."""
 
     slug = "skip-locked"
     title = "The first free one of 8 rows (SKIP LOCKED)"
     source = "PostgreSQL manual, SKIP LOCKED (F3)"
-    guarantees = "as segmented-balance; nobody waits while a row is free"
+    guarantees = "as segmented-balance; no caller waits while a row is free"
     breaks_when = "it is used for a row that no other row can replace"
     round_trips = "1; near the floor 20 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS

@@ -1,4 +1,4 @@
-"""What the strategies on SQL share: their database alias, the errors, and the hazards that a database survives."""
+"""Shared by the SQL strategies: their database alias, the errors, and the hazards that a database survives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Outrun, Strategy
 from locks.hazards import Hazard
 
-#: of DATABASE_HAZARDS, those that keep nobody waiting: they are survived by who gives up early, too
+#: those of DATABASE_HAZARDS that keep no caller waiting: strategies that give up early survive them too
 UNHURRIED_HAZARDS = frozenset(
     {
         Hazard.CONTENTION,
@@ -38,21 +38,21 @@ UNHURRIED_HAZARDS = frozenset(
     }
 )
 #: The lock and the balance live and die together: nothing that happens to a client, to Redis or to a clock
-#: comes between them. A replica that lags is not asked; a deadlock rolls one side back.
+#: separates them. A lagging replica is never read, and a deadlock rolls one side back.
 DATABASE_HAZARDS = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE, Hazard.DEADLOCK}
 
 #: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
 #: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB
 START_AGAIN: frozenset[str | int] = frozenset({"40001", "40P01", 1213, 1020})
-#: a locked row: NOWAIT, or the session's time-out for locks. lock_not_available; ER_LOCK_WAIT_TIMEOUT: InnoDB then
-#: undoes the statement alone, the strategy's own transaction undoes the rest
+#: a locked row, by NOWAIT or by the session's lock time-out: lock_not_available; ER_LOCK_WAIT_TIMEOUT. InnoDB then
+#: undoes only the statement, and the strategy's own transaction undoes the rest
 LOCKED: frozenset[str | int] = frozenset({"55P03", 1205})
 #: numeric_value_out_of_range; ER_DATA_OUT_OF_RANGE
 OUT_OF_RANGE = {"22003", 1690}
 
 
 class SqlStrategy(Strategy):
-    """A strategy whose accounts are rows."""
+    """A strategy that keeps each account in rows of a table."""
 
     store: SqlStore
 
@@ -69,7 +69,7 @@ def code_of(error: BaseException) -> str | int | None:
 
 @contextmanager
 def outrun_by(codes: Collection[str | int]) -> Iterator[None]:
-    """Raise Outrun for the database's errors with these codes. Around the attempt's transaction: it is rolled back."""
+    """Raise Outrun for database errors with these codes. Wraps the attempt's transaction, which is rolled back."""
     try:
         yield
     except DatabaseError as error:
@@ -80,7 +80,7 @@ def outrun_by(codes: Collection[str | int]) -> Iterator[None]:
 
 @contextmanager
 def in_range(posting: Posting) -> Iterator[None]:
-    """Raise Refused for a sum that does not fit in a BIGINT. Around the posting's transaction: it is rolled back."""
+    """Raise Refused for a sum that does not fit in a BIGINT. Wraps the posting's transaction, which is rolled back."""
     try:
         yield
     except DatabaseError as error:

@@ -1,13 +1,13 @@
-"""zookeeper-fenced: the ZooKeeper lock, and a ledger that registers its number, the node's czxid.
+"""zookeeper-fenced: the ZooKeeper lock, and a ledger that registers its number, the czxid of the lock's node.
 
     A: lock → czxid 33; UPDATE … SET fence = 33 WHERE fence < 33; SELECT → 100   (paused: its session expires)
     B:                  lock → czxid 41; UPDATE … SET fence = 41 WHERE fence < 41; SELECT → 100; writes 120
     A: UPDATE … SET balance = 110 WHERE fence = 33 → 0 rows        refused; A locks again and reads again
 
-Guarantees   what `fenced` guarantees: no lost update, whatever becomes of the lock. The number comes from the
-             ensemble's transaction log: it is not lost with a server.
-Breaks when  one writer does not check the number. An ensemble set up anew starts at low numbers: the ledger then
-             refuses everyone, until the accounts' numbers are reset by hand. No money is lost meanwhile.
+Guarantees   what `fenced` guarantees: no lost update, whatever happens to the lock. The number comes from the
+             ensemble's transaction log, so it is not lost with a server.
+Breaks when  one writer does not check the number. A newly installed ensemble starts at low numbers: the ledger then
+             refuses every caller until the accounts' numbers are reset by hand. No money is lost meanwhile.
 Costs        the lock's round trips, and the two transactions of `fenced`.
 Source       Hunt et al. 2010 (ZooKeeper); M. Kleppmann on fencing names the zxid.
 """
