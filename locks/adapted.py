@@ -1,7 +1,7 @@
-"""A lock of another library, in our words.
+"""Adapts another library's lock to our contract.
 
 parent: acquire → a7f3 (in the library's object), fork
-child:  .held → False, release → LockNotHeld       a library's object of its own; the parent's lock stays
+child:  .held → False, release → LockNotHeld       a library object of its own; the parent's lock stays
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from locks.base import Lock
 
 
 class Adapted(Lock):
-    """A forked child has its parent's object of the library and, in it, its parent's token: it makes one of its own."""
+    """A forked child inherits the library's object, and with it the parent's token. So the child makes a new object."""
 
     def _adapt(self, make: Callable[[], Any]) -> None:
         """`make` returns the library's lock."""

@@ -1,5 +1,6 @@
-"""The contract that the locks of this library share. A stranger's lock needs none of it: any callable that
-takes a name and returns a context manager is a lock."""
+"""The contract that this library's locks share. A lock of your own does not need it: any callable that takes
+a name and returns a context manager is a lock.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from locks.timing import checked_poll
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/@=+-]{1,200}")
 
-# Reasons that many locks share in their `not_applicable`.
+# Reasons that several locks share in their `not_applicable`.
 AS_PUBLISHED = {"typed-errors": "kept as published: its errors are those of the client library, or none"}
 NO_LEASE = {"lease-expiry": "it has no lease", "renewal": "it has no lease"}
 NO_EXTENSION = {"renewal": "published without a way to extend the lease"}
@@ -23,7 +24,7 @@ NO_FENCING = {"fencing": "it has no fencing number"}
 
 
 def without(reasons: dict[str, str], *cases: str) -> dict[str, str]:
-    """Return another lock's `fails` but for what this one passes."""
+    """Return another lock's `fails` without the `cases` that this lock passes."""
     return {case: why for case, why in reasons.items() if case not in cases}
 
 
@@ -35,7 +36,7 @@ def checked_name(name: str) -> str:
 
 
 class _Poll:
-    """The seconds between two attempts of a waiter, checked whenever a lock is made."""
+    """Seconds between a waiter's attempts. Checked whenever a lock is created."""
 
     def __get__(self, lock: Lock | None, kind: type[Lock] | None = None) -> float:
         if lock is None or "poll" not in lock.__dict__:
@@ -48,7 +49,7 @@ class _Poll:
 
 
 class Lock(ABC):
-    """A lock with a name, taken by `with`. One object is one holder; it may be used again after release."""
+    """A named lock, taken with `with`. One object is one holder, and can be reused after its release."""
 
     slug: ClassVar[str]
     title: ClassVar[str]
@@ -58,21 +59,21 @@ class Lock(ABC):
     guarantees: ClassVar[str] = ""
     breaks_when: ClassVar[str] = ""
     round_trips: ClassVar[str] = ""
-    #: smallest step of its `lease` in seconds (1.0 where the original says EX or EXPIRE); None: no lease
+    #: smallest step of its `lease` in seconds (1.0 where the original uses EX or EXPIRE); None: no lease
     lease_step: ClassVar[float | None] = None
-    #: does a thread of its own renew the lease while the lock is held?
+    #: does a background thread renew the lease while the lock is held?
     renews: ClassVar[bool] = False
-    #: "process" or "machine": where it keeps callers apart, if only there
+    #: "process" or "machine" if the lock excludes callers only within one; else empty
     within: ClassVar[str] = ""
-    #: does it wait until the server has put it on its disk?
+    #: does an acquire wait until the server has written the lock to disk?
     waits_for_disk: ClassVar[bool] = False
-    #: do its leases go by the database's clock?
+    #: are its leases measured by the database's clock?
     by_database_clock: ClassVar[bool] = False
-    #: hazards under which a ledger protected by this lock alone keeps its balance: a claim, to be measured
+    #: hazards under which a ledger that has only this lock keeps its balance: a claim, which the lab measures
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
-    #: contract cases (tests/contract) that this lock must fail, each with the reason its page gives
+    #: contract cases (tests/contract) that this lock must fail, each with the reason that its page gives
     fails: ClassVar[dict[str, str]] = {}
-    #: contract cases that cannot be put to this lock, each with the reason
+    #: contract cases that do not apply to this lock, each with the reason
     not_applicable: ClassVar[dict[str, str]] = {}
 
     token: bytes | None = None
@@ -84,21 +85,21 @@ class Lock(ABC):
 
     @abstractmethod
     def acquire(self, timeout: float | None = None) -> bool:
-        """Take the lock; wait at most `timeout` seconds (None: as long as it takes). False: not taken."""
+        """Take the lock. Wait at most `timeout` seconds (None: as long as it takes). False: not taken."""
 
     @abstractmethod
     def release(self) -> None:
         """Give the lock back."""
 
     def extend(self) -> None:
-        """Start the lease anew. Raises NotImplementedError where there is no lease, or no way to extend it."""
+        """Restart the lease. Raises NotImplementedError if there is no lease, or no way to extend it."""
         lacks = "lease to extend" if self.lease_step is None else "way to extend its lease"
         raise NotImplementedError(f"{self.slug} has no {lacks}")
 
     @property
     @abstractmethod
     def held(self) -> bool:
-        """Does this object believe that it holds the lock? Asks no server."""
+        """Whether this object believes that it holds the lock. Does not ask a server."""
 
     def __enter__(self) -> Self:
         if not self.acquire():
@@ -113,4 +114,4 @@ class Lock(ABC):
         except LockError as lost:
             if error is None:
                 raise
-            error.add_note(f"and its lock: {lost}")  # what went wrong inside comes first
+            error.add_note(f"and its lock: {lost}")  # the error from inside the section comes first

@@ -1,4 +1,4 @@
-"""django-redis: `cache.lock(key, timeout=…)`: redis-py's lock under a key with the cache's prefix and version.
+"""django-redis: `cache.lock(key, timeout=…)`, which is redis-py's lock under a key with the cache's prefix and version.
 
     A: SET :1:lock a7f3 NX PX 5000 → OK, read 100
     A: (paused past the lease)
@@ -6,13 +6,13 @@
     A: write 110                                                            B's 20 are gone
 
     and the cache is a cache:
-    X: cache.clear()                   every lock is deleted with everything else
+    X: cache.clear()                   deletes every lock with everything else
     B:                                 SET :1:lock 91c2 NX PX 5000 → OK: A and B are inside
 
-Guarantees   what `redis-py` does.
-Breaks when  what breaks `redis-py`. The lock lives in the cache: `cache.clear()`, a memory limit with eviction, a
-             change of KEY_PREFIX or VERSION in a rolling deploy, each take it away or split it in two.
-Costs        1 round trip to acquire (again every 0.1 s while waiting), 1 to release, 1 to extend.
+Guarantees   the same as `redis-py`.
+Breaks when  `redis-py` breaks. The lock also lives in a cache: `cache.clear()` deletes it, and so does eviction under
+             a memory limit. A change of KEY_PREFIX or VERSION during a rolling deploy splits it in two.
+Costs        1 round trip to acquire (one more every 0.1 s while waiting), 1 to release, 1 to extend.
 Source       django-redis, `cache.lock`.
 """
 
@@ -29,18 +29,18 @@ from locks.timing import checked_poll
 
 
 class LockingCache(Protocol):
-    """What is asked of `cache`: django-redis's RedisCache has it."""
+    """What `cache` must offer. django-redis's RedisCache does."""
 
     def lock(self, key: str, *, timeout: float | None, sleep: float) -> Any: ...
 
 
 class DjangoRedisLock(RedisPyLock):
-    """An adapter: the lock of a django-redis cache, its errors in our words."""
+    """An adapter for the lock of a django-redis cache. Its errors become those of locks.errors."""
 
     slug = "django-redis"
     title = "django-redis's cache.lock"
     source = "django-redis, cache.lock (F6)"
-    breaks_when = "as `redis-py`; cache.clear(), eviction, a changed key prefix"
+    breaks_when = "`redis-py` breaks; cache.clear() runs, the key is evicted, or the key prefix changes"
     fails: ClassVar[dict[str, str]] = RedisPyLock.fails
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
@@ -53,15 +53,15 @@ class DjangoRedisLock(RedisPyLock):
         lease: float | None = 5.0,
         poll: float = 0.1,
     ) -> None:
-        """`cache`: a django-redis cache (`django.core.cache.cache`). Or `redis`: the default cache's key function
-        on that client, for which Django's settings must be configured. Seconds: `lease` (the library's
-        `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
+        """Give `cache`, a django-redis cache (`django.core.cache.cache`). Or give `redis`: then that client is used
+        with the default cache's key function, and Django's settings must be configured. Seconds: `lease` (the
+        library's `timeout`; its default None means no lease), `poll` (its `sleep`)."""
         Lock.__init__(self, name)
         lease, poll = checked_lease(lease), checked_poll(poll)
         if cache is not None:
             self._adapt(lambda: cache.lock(self.name, timeout=lease, sleep=poll))
         elif redis is not None:
-            from django_redis.cache import RedisCache  # only here: locks/ does without Django
+            from django_redis.cache import RedisCache  # imported here because locks/ does not need Django
 
             unconnected: Any = RedisCache("redis://the-client-is-given", {})
             client = answering(redis)

@@ -1,4 +1,4 @@
-"""durable: the token lock, taken only when the server has it on disk.
+"""durable: the token lock, granted only when the server has it on disk.
 
     A: SET lock a7f3 NX PX 10000 → OK
     A: WAITAOF 1 0 1000 → [1, 0], read 100      it is in the append-only file, and the file is synced
@@ -6,15 +6,16 @@
     B:                     SET lock 91c2 NX PX 10000 → nil
 
     A: SET lock a7f3 NX PX 10000 → OK, WAITAOF 1 0 1000 → [1, 0], read 100
-    the server's disk is lost, or a replica is promoted that has not got the key
+    the server's disk is lost, or a replica without the key is promoted
     B:                     SET lock 91c2 NX PX 10000 → OK: both are inside
 
-Guarantees   what `token` does, through a crash and restart of the server. What waiting took is taken off the
-             validity. Not on disk in time means deleted and not acquired.
-Breaks when  another machine takes over (`replicas` > 0 asks for their disks too); the machine lies about its
-             disk; what breaks `token`. A server without an append-only file: LockUnsupported.
-Costs        2 round trips to acquire, of which one waits for the disk (with appendfsync everysec up to a
-             second); 1 to release.
+Guarantees   the same as `token`, also through a crash and restart of the server. The time spent waiting for the disk
+             is subtracted from the validity. A key that is not on disk in time is deleted, and the lock is not
+             acquired.
+Breaks when  another machine takes over (`replicas` > 0 waits for their disks too); the machine reports a sync that
+             did not happen; `token` breaks. A server without an append-only file raises LockUnsupported.
+Costs        2 round trips to acquire, one of which waits for the disk (up to a second with appendfsync everysec);
+             1 to release.
 Source       the Valkey manual on WAITAOF.
 """
 
@@ -31,14 +32,14 @@ from locks.token_lock import TokenLock
 
 
 class DurableLock(ReplicatedLock):
-    """`token` that is granted only when WAITAOF says so."""
+    """`token`, granted only when WAITAOF confirms it."""
 
     slug = "durable"
     waits_for_disk = True
     title = "Token lock synced to disk (WAITAOF)"
     source = "B16: an answer after the write is durable; Valkey manual, WAITAOF (F5)"
-    guarantees = "as `token`, through a restart of the server"
-    breaks_when = "another machine takes over; the disk is lost; section outlasts the lease"
+    guarantees = "as `token`, also through a restart of the server"
+    breaks_when = "another machine takes over; the disk is lost; the section outlasts the lease"
     withstands = TokenLock.withstands | {Hazard.SERVER_RESTART}
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "server-restart")
 
@@ -52,8 +53,8 @@ class DurableLock(ReplicatedLock):
         replicas: int = 0,
         confirm: float = 2.0,
     ) -> None:
-        """`replicas`: on how many replicas' disks it must be besides. Seconds: `lease`, `poll` between two
-        attempts, `confirm` (how long an attempt waits for the disk; less than the client's socket time-out)."""
+        """`replicas`: how many replicas must have it on disk too. Seconds: `lease`; `poll` between two attempts;
+        `confirm`, which is how long an attempt waits for the disk (less than the client's socket time-out)."""
         super().__init__(name, redis=redis, lease=lease, poll=poll, replicas=replicas, confirm=confirm)
 
     def _confirmed(self, connection: Redis) -> bool:

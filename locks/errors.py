@@ -1,4 +1,4 @@
-"""What a lock can say when it does not simply work. Every error says what to do about it."""
+"""The errors that locks raise. Every message says what to do about it."""
 
 
 class LockError(Exception):
@@ -10,19 +10,19 @@ class LockTimeout(LockError):
 
 
 class LockLost(LockError):
-    """The lock was held and is held no longer: the lease ran out, or the server forgot it.
+    """The lock was held and no longer is: the lease ran out, or the server forgot it.
 
-    Whatever was written since then may race with the next holder: stop writing, re-read, start again.
+    Writes since then may race with the next holder's. Stop writing, re-read, start again.
     """
 
 
 class LockNotHeld(LockError):
-    """`release` or `extend` was called by one that does not hold the lock."""
+    """`release` or `extend` was called without holding the lock."""
 
 
 class LockUnavailable(LockError):
-    """The lock's server cannot be asked (connection lost, read-only replica, writes refused, too few nodes)."""
+    """The lock's server cannot be used now (connection lost, read-only replica, writes refused, too few nodes)."""
 
 
 class LockUnsupported(LockError):
-    """The server lacks a command that this lock needs (Lua, `SET … IFEQ`, WAIT), or its user may not run it."""
+    """The server lacks a command that this lock needs (Lua, `SET … IFEQ`, WAIT), or the user may not run it."""

@@ -5,18 +5,18 @@
     B: UPDATE … SET balance = 120 WHERE fence = 34 → 1 row
     A: UPDATE … SET balance = 110 WHERE fence = 33 → 0 rows        the store refuses A
 
-    in front of a store that compares the number at the write alone (`WHERE fence < 33`):
+    with a store that compares the number at the write alone (`WHERE fence < 33`):
     A: write 110, while B has read and not written yet                   A's 10 are gone when B writes 120
-    in front of a store that does not look at the number:
+    with a store that ignores the number:
     A: write 110                                                         B's 20 are gone, as with `token`
 
-Guarantees   what `token` does; and the numbers grow with every grant, across release, expiry, SCRIPT FLUSH.
-             With a store that registers the number before it is read, and lets only the newest one write, a late
-             holder cannot write. Compared at the write alone, it can (the strategy `fenced-at-write`).
-Breaks when  nobody checks the number: then it is `token`. A failover or a restart that loses the counter
-             hands out a number twice; the store must then refuse a second holder with an equal number too.
-Costs        1 round trip to acquire (the number comes from the same script), 1 to release, and a column in
-             the store.
+Guarantees   the same as `token`. The numbers grow with every grant, across releases, expiries and SCRIPT FLUSH. If
+             the store registers the number before the read, and lets only the newest number write, a late holder
+             cannot write. If the store compares the number at the write alone, a late holder still can (the strategy
+             `fenced-at-write`).
+Breaks when  nobody checks the number: then it is `token`. A failover or a restart that loses the counter hands out
+             a number twice. The store must then refuse a second holder with an equal number too.
+Costs        1 round trip to acquire (the same script returns the number), 1 to release, and a column in the store.
 Source       M. Kleppmann, "How to do distributed locking" (2016): fencing tokens.
 """
 
@@ -38,9 +38,7 @@ class FencedLock(TokenLock):
     slug = "fenced"
     title = "Token lock with a fencing number"
     source = 'M. Kleppmann, "How to do distributed locking" (F2)'
-    guarantees = (
-        "as `token`; and a number that grows with every grant, by which a store can refuse a late holder"
-    )
+    guarantees = "as `token`; each grant has a larger number, with which a store can refuse a late holder"
     breaks_when = "nobody checks the number; the counter is lost in a failover"
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER
@@ -51,7 +49,7 @@ class FencedLock(TokenLock):
     def __init__(self, name: str, *, redis: Redis, lease: float = 10.0, poll: float = 0.05) -> None:
         """Seconds: `lease` of the key, `poll` between two attempts."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
-        self._keys = [self.name, f"{{{self.name}}}:fence"]  # one hash slot: the counter lives beside its lock
+        self._keys = [self.name, f"{{{self.name}}}:fence"]  # one hash slot, so that one script can use both
 
     def _attempt(self, token: bytes) -> bool:
         asked = time.monotonic()
@@ -63,6 +61,6 @@ class FencedLock(TokenLock):
         return True
 
     def seen(self, number: int) -> None:
-        """Say that a store has seen `number`: the next grants are above it, also after a lost counter."""
+        """Report that a store has seen `number`. Later grants are above it, even if the counter was lost."""
         with typed_errors(self.name):
             self.seen_script(self.redis, self._keys[1:], [number])

@@ -5,14 +5,15 @@
     A: read 100, write 110
                                               C: read 100, write 120           A's 10 are gone
 
-Guarantees   mutual exclusion between the processes of one host. A crashed holder's lock is freed by the kernel
-             at once: no lease, so no overrun and no renewal. A paused holder keeps its lock.
-Breaks when  there is a second host or container with a disk of its own; on NFS it depends on server and mount.
-             A child that was forked inside the section shares the open file, though not the holding: the
-             holder's release frees it at once, the holder's death only when the child too is gone. Its file is
-             deleted while it is held: the next one makes another. Cleaners of temporary files go by age, so each
-             acquire makes it young; who holds it for days gives a `directory` that nobody cleans.
-Costs        no round trip: some 10 µs, and a look each `poll` while waiting.
+Guarantees   mutual exclusion between the processes of one host. The kernel frees a crashed holder's lock at once.
+             There is no lease, so there is no overrun and no renewal. A paused holder keeps its lock.
+Breaks when  there is a second host, or a container with its own disk. On NFS it depends on the server and the mount.
+             A child that is forked inside the section shares the open file, although it does not hold the lock: a
+             release by the holder frees it at once, but the holder's death frees it only once the child is gone
+             too. If the file is deleted while it is locked, the next caller creates another one. Programs that clean
+             up temporary files go by age, so each acquire updates the file's times; a holder that keeps the lock
+             for days needs a `directory` that is not cleaned up.
+Costs        no round trip: about 10 µs, and one attempt every `poll` while waiting.
 Source       portalocker (flock on POSIX, LockFileEx on Windows).
 """
 
@@ -43,7 +44,7 @@ class FileLock(Lock):
     guarantees = "mutual exclusion between the processes of one host; a crash frees it at once"
     breaks_when = "there is a second host"
     round_trips = "0"
-    #: on one host; between hosts it excludes nobody, and no hazard is needed for that
+    #: on one host. Between hosts it excludes nobody, even without a hazard
     withstands = BESIDE_THE_LOCK | {
         Hazard.CONTENTION,
         Hazard.CRASH,
@@ -69,7 +70,7 @@ class FileLock(Lock):
 
     def __init__(self, name: str, *, directory: str | Path | None = None, poll: float = 0.05) -> None:
         """`directory`: where the files are (default: `lost-update-lab-locks` in the system's directory for
-        temporary files); `poll`: seconds between two attempts."""
+        temporary files). `poll`: seconds between two attempts."""
         super().__init__(name)
         self.directory = Path(directory or Path(tempfile.gettempdir()) / "lost-update-lab-locks")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -78,11 +79,13 @@ class FileLock(Lock):
         self._holding: tuple[int, portalocker.Lock] | None = None  # process, and the open file
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockUnavailable when the file cannot be opened, or its file system knows no locks."""
+        """Raises LockUnavailable if the file cannot be opened, or its file system has no locks."""
         opened: list[portalocker.Lock] = []
         try:
             return poll_until(lambda: self._attempt(opened), self.poll, timeout)
-        except BaseException:  # interrupted: who does not know that it is locked will not release it
+        except (
+            BaseException
+        ):  # interrupted: a caller that does not know that it holds the lock never releases
             for file in opened:
                 if self._holding and self._holding[1] is file:
                     self._holding = None
@@ -90,8 +93,8 @@ class FileLock(Lock):
             raise
 
     def _attempt(self, opened: list[portalocker.Lock]) -> bool:
-        """`opened` becomes the file of this attempt. Each opens it anew: two that have it open exclude each other,
-        threads of one object too."""
+        """`opened` becomes the file of this attempt. Each attempt opens the file again, because flock excludes by open
+        file: that way, threads that share one object exclude each other too."""
         file = portalocker.Lock(str(self.path), mode="a", fail_when_locked=True, timeout=0)
         opened[:] = [file]
         try:
@@ -108,7 +111,7 @@ class FileLock(Lock):
         return True
 
     def _made_young(self, file: IO[Any]) -> bool:
-        """False: it was deleted before it was locked, and whoever comes next would open another one."""
+        """Update the file's times. False: it was deleted before it was locked, so others would open a new one."""
         try:
             os.utime(self.path)
             return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
@@ -116,7 +119,7 @@ class FileLock(Lock):
             return False
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding of this process."""
+        """Raises LockNotHeld if this process does not hold it."""
         holding = self._holding
         if holding is None or not self.held:
             raise LockNotHeld(f"{self.name}: release without holding it")
@@ -125,5 +128,5 @@ class FileLock(Lock):
 
     @property
     def held(self) -> bool:
-        """A forked child has its parent's file open and holds nothing."""
+        """False in a forked child: it inherits the open file, but does not hold the lock."""
         return self._holding is not None and self._holding[0] == os.getpid()

@@ -1,11 +1,11 @@
 """What counts as giving up: an error that says "not granted", and nothing else.
 
     LockTimeout, TimeoutError                     ours, and Python's own
-    redis.exceptions.LockError, …                 the lock errors of the known libraries, by their names
+    redis.exceptions.LockError, …                 the lock errors of known libraries, by name
     PostgreSQL's 55P03, lock_not_available        NOWAIT, and lock_timeout
-    lock.gives_up = (MyError,)                    whatever a lock says of itself
+    lock.gives_up = (MyError,)                    errors that a lock names itself
 
-A caller knows what to do with such an answer. Any other error is a mistake, in the lock or in the caller.
+A caller can handle such an answer. Any other error is a bug in the lock or in the caller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from locks.errors import LockError
 
-#: package → the names of its errors that say "not granted"; none of them need be installed
+#: package → the names of its errors that mean "not granted". The packages need not be installed
 KNOWN: dict[str, frozenset[str]] = {
     "redis": frozenset({"LockError"}),
     "valkey": frozenset({"LockError"}),
@@ -33,7 +33,7 @@ KNOWN: dict[str, frozenset[str]] = {
 
 
 def gives_up(error: BaseException, lock: Any = None) -> bool:
-    """Does `error` say that the lock was not granted? `lock`: the callable, which may name errors of its own."""
+    """Whether `error` means that the lock was not granted. `lock`: the callable, which may name its own errors."""
     if isinstance(error, (LockError, TimeoutError, *_own(lock))):
         return True
     errors = (error, error.__cause__)  # Django wraps the database's errors

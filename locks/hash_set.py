@@ -1,4 +1,4 @@
-"""hash-set: HSET and EXPIRE to lock, DEL to unlock, no check at all.
+"""hash-set: HSET and EXPIRE to lock, DEL to unlock, and no check at all.
 
     A: HSET lock locked 1 → 1, EXPIRE lock 30
     B:                            HSET lock locked 1 → 0, EXPIRE lock 30      HSET overwrites: both are inside
@@ -6,9 +6,9 @@
     A: write 110, DEL lock
     B:                            write 120                                   A's 10 are gone
 
-Guarantees   nothing: nobody is ever refused.
-Breaks when  two clients want the lock at once. A crash between HSET and EXPIRE leaves the hash for ever, which
-             nobody notices, because nobody looks.
+Guarantees   nothing: it never refuses anyone.
+Breaks when  two clients want the lock at once. A crash between HSET and EXPIRE leaves the hash for ever. Nobody
+             notices, because nobody looks.
 Costs        2 round trips to acquire, 1 to release.
 Source       the daily-job article (C3): put into a hash, expire, delete.
 """
@@ -23,11 +23,11 @@ from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
 from locks.hazards import NONE
 from locks.timing import whole_seconds
 
-NEVER_REFUSES = "it refuses nobody: every acquire succeeds at once"
+NEVER_REFUSES = "it never refuses: every acquire succeeds at once"
 
 
 class HashSetLock(Lock):
-    """A hash that everyone writes and nobody reads."""
+    """A hash that every caller writes and none reads."""
 
     slug = "hash-set"
     title = "HSET + EXPIRE, no check"
@@ -69,7 +69,7 @@ class HashSetLock(Lock):
         self._held = False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        self.redis.hset(self.name, "locked", 1)  # its reply (1: new, 0: overwritten) is not looked at
+        self.redis.hset(self.name, "locked", 1)  # the reply (1: new, 0: overwritten) is ignored
         self.redis.expire(self.name, self.lease)
         self._held = True
         return True

@@ -1,17 +1,17 @@
-"""What can go wrong: the words that claims and evidence share.
+"""What can go wrong: the vocabulary that claims and evidence share.
 
-A strategy's `withstands` is a set of these; the lab measures each claim (`manage.py faults`,
-`manage.py explore`) and a disagreement fails the run.
+A strategy's `withstands` is a set of these hazards. The lab measures each claim (`manage.py faults`,
+`manage.py explore`), and a disagreement fails the run.
 """
 
 from enum import StrEnum
 
 
 class Hazard(StrEnum):
-    """One thing that goes wrong during a trial. The value is the word used in commands, JSON and screens; what does it
-    is in loadtest/faults/hazards/, in the file with the name."""
+    """One thing that goes wrong during a trial. Commands, JSON and screens use the value. The file of the same name in
+    loadtest/faults/hazards/ inflicts it."""
 
-    CONTENTION = "contention"  # nothing fails: several workers merely want the same account at once
+    CONTENTION = "contention"  # nothing fails: several workers want the same account at once
     CRASH = "crash-holding"
     WORKER_CRASH = "worker-crash"
     PAUSE = "pause"
@@ -36,16 +36,16 @@ class Hazard(StrEnum):
     STAMPEDE = "stampede"
 
 
-# A claim is a set of hazards that somebody listed. Nobody subtracts from "all": a hazard that is added later would
-# become a claim that its author never made (tests/locks/test_hazards.py).
+# A claim is an explicit list of hazards. It is never "all but …": a hazard that is added later would become a claim
+# that the author never made (tests/locks/test_hazards.py).
 
 NONE: frozenset[Hazard] = frozenset()
 
-#: what strikes the database or ZooKeeper and cannot touch a lock on another server: a transaction that dies
-#: with its session leaves nothing behind, and the lock goes by its own rules
+#: hazards of the database or ZooKeeper, which cannot touch a lock on another server: a transaction that dies
+#: with its session leaves nothing behind, and the lock follows its own rules
 BESIDE_THE_LOCK = frozenset({Hazard.DATABASE_RESTART, Hazard.SESSION_KILLED, Hazard.ZOOKEEPER_EXPIRY})
 
-#: a lease with an owner's token on one server: a dead holder's lock ends, and nobody frees another's lock
+#: a lease with an owner's token on one server: a dead holder's lock expires, and nobody frees another's lock
 OWNED_LEASE = BESIDE_THE_LOCK | {
     Hazard.CONTENTION,
     Hazard.CRASH,

@@ -5,10 +5,10 @@
     A: read 100, write 110
                                            C: read 100, write 120           A's 10 are gone
 
-Guarantees   mutual exclusion between the threads of one process, and nothing between two.
+Guarantees   mutual exclusion between the threads of one process, and nothing between two processes.
 Breaks when  there is a second process: a second web worker, a second host. With one worker on a laptop every
-             test passes. After a fork a lock that was held stays held in the child for ever.
-Costs        no round trip: some 100 ns.
+             test passes. A lock that is held during a fork stays held in the child for ever.
+Costs        no round trip: about 100 ns.
 Source       the Python standard library; the hot-account article begins with it (A3).
 """
 
@@ -25,7 +25,7 @@ from locks.timing import checked_wait
 
 _LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-#: shared with file-lock, the other lock that talks to no server
+#: shared with file-lock, the other lock without a server
 ASKS_NO_SERVER = dict.fromkeys(
     (
         "race",
@@ -40,12 +40,12 @@ ASKS_NO_SERVER = dict.fromkeys(
         "server-restart",
         "failover",
     ),
-    "it asks no server: no command to stop at, no reply to lose, no key to take away",
+    "it has no server: no command to stop at, no reply to lose, no key to delete",
 )
 
 
 class InProcessLock(Lock):
-    """threading.Lock by name; each process has its own set of them."""
+    """A threading.Lock for each name; each process has its own set."""
 
     slug = "in-process"
     within = "process"
@@ -63,7 +63,7 @@ class InProcessLock(Lock):
         | NO_FENCING
         | dict.fromkeys(
             ("holder-crash", "waiter-crash", "waiter-cancelled"),
-            "the case needs two processes; between two it does not even exclude",
+            "the case needs two processes, and this lock does not exclude between processes",
         )
     )
 
@@ -79,7 +79,7 @@ class InProcessLock(Lock):
         return False
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding."""
+        """Raises LockNotHeld if this object holds nothing."""
         if not self._held:
             raise LockNotHeld(f"{self.name}: release without holding it")
         self._held = False

@@ -1,4 +1,4 @@
-"""naive-lock: look whether the key is there; if not, set it.
+"""naive-lock: check whether the key exists; if not, set it.
 
     A: GET lock → nil
     B:                    GET lock → nil
@@ -10,10 +10,10 @@
     B:                    DEL lock
 
 Guarantees   nothing. It narrows the window from the whole section to the time between GET and SET,
-             so that tests rarely see what production does see.
-Breaks when  two clients GET before either SETs (contention alone suffices); a holder that crashes, or whose
-             reply gets lost, leaves the key for ever; a release deletes whatever is there.
-Costs        GET + SET to acquire, DEL to release: 3 round trips, and a poll each 500 ms while waiting.
+             so tests rarely see the race that production does see.
+Breaks when  two clients GET before either SETs (contention alone suffices). A holder that crashes, or that loses a
+             reply, leaves the key for ever. A release deletes whatever key is there.
+Costs        GET + SET to acquire, DEL to release: 3 round trips, and a poll every 500 ms while waiting.
 Source       the hot-account article (A10): get the key; if it is absent, set it.
 """
 
@@ -28,13 +28,13 @@ from locks.timing import poll_until
 
 
 class NaiveLock(Lock):
-    """Get, then set: the check and the act are two commands, and anything fits between them."""
+    """Get, then set: the check and the act are two commands, and anything can happen between them."""
 
     slug = "naive-lock"
     title = "Get, then set"
     source = "A10: get, then set"
     guarantees = "nothing"
-    breaks_when = "two clients look before either sets"
+    breaks_when = "two clients check before either sets"
     round_trips = "2 + 1"
     fails: ClassVar[dict[str, str]] = {
         "race": "two clients GET before either SETs",
@@ -50,7 +50,7 @@ class NaiveLock(Lock):
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_LEASE | NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, poll: float = 0.5) -> None:
-        """`poll`: seconds between two looks (A10: 0.5)."""
+        """`poll`: seconds between two checks (A10: 0.5)."""
         super().__init__(name)
         self.redis, self.poll = redis, poll
         self._held = False
@@ -61,7 +61,7 @@ class NaiveLock(Lock):
     def _attempt(self) -> bool:
         if self.redis.get(self.name) is not None:
             return False
-        self.redis.set(self.name, 1)  # whoever came between the GET and the SET is overwritten
+        self.redis.set(self.name, 1)  # overwrites a lock that was taken between the GET and the SET
         self._held = True
         return True
 

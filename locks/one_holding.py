@@ -1,7 +1,7 @@
-"""What a lock object remembers that is one holder: its token, and until when the lease lasts by its own clock.
+"""What the object of a single-holder lock remembers: its token, and when its lease ends by this process's clock.
 
 parent: acquire → a7f3, fork
-child:  .held → False, release → LockNotHeld: it asks no server       the parent's lock stays
+child:  .held → False, release → LockNotHeld, without asking a server       the parent's lock stays
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from locks.errors import LockNotHeld
 
 
 class OneHolding(Lock):
-    """A forked child has its parent's objects and holds nothing: the token in them is its parent's."""
+    """A forked child inherits the object but holds nothing: the token in it is its parent's."""
 
     _valid_until = 0.0  # on `time.monotonic()`'s clock
-    _process = 0  # that was granted it
+    _process = 0  # the process to which it was granted
 
     def _granted(self, token: bytes, until: float) -> None:
         self.token, self._valid_until, self._process = token, until, os.getpid()
@@ -29,7 +29,8 @@ class OneHolding(Lock):
 
     @property
     def held(self) -> bool:
-        """False too when the lease is over by this process's own clock, and in a forked child."""
+        """Also False once the lease is over by this process's clock, and in a forked child."""
+
         return (
             self.token is not None and time.monotonic() < self._valid_until and self._process == os.getpid()
         )

@@ -1,4 +1,4 @@
-"""redis-py: the lock that the client library brings along, `redis.lock(name, timeout=…)`.
+"""redis-py: the lock that ships with the client library, `redis.lock(name, timeout=…)`.
 
     A: SET lock a7f3 NX PX 5000 → OK, read 100
     A: (paused past the lease)
@@ -9,11 +9,11 @@
     with the library's default, timeout=None:
     A: SET lock a7f3 NX → OK, (crashes)       no lease: everyone waits for ever
 
-Guarantees   what `token` does, if a lease is given.
-Breaks when  what breaks `token`. Without `timeout` there is no lease (redis-py #962). A waiter polls every
-             0.1 s; a process that comes back at once overtakes all that wait. It gives up up to one poll early. A
-             forked child releases its parent's lock with the library alone; here it holds nothing.
-Costs        1 round trip to acquire (again every 0.1 s while waiting), 1 to release, 1 to extend.
+Guarantees   the same as `token`, if a lease is given.
+Breaks when  `token` breaks. Without `timeout` there is no lease (redis-py #962). A waiter polls every 0.1 s, so a
+             process that comes back at once overtakes all waiters. A waiter gives up to one poll too early. In the
+             library, a forked child releases its parent's lock; here it holds nothing.
+Costs        1 round trip to acquire (one more every 0.1 s while waiting), 1 to release, 1 to extend.
 Source       redis-py, `redis.lock.Lock`; django-redis hands out the same.
 """
 
@@ -35,7 +35,7 @@ from locks.token_lock import TokenLock
 
 
 def checked_lease(lease: float | None) -> float | None:
-    """Return `lease`. Raises ValueError where the server would refuse it, and for 0, which the library takes for
+    """Return `lease`. Raises ValueError where the server would refuse it, and for 0, which the library treats as
     None."""
     if lease is not None:
         milliseconds(lease)
@@ -43,13 +43,13 @@ def checked_lease(lease: float | None) -> float | None:
 
 
 class RedisPyLock(Adapted):
-    """An adapter: redis-py's own lock, its errors in our words."""
+    """An adapter for redis-py's own lock. Its errors become those of locks.errors."""
 
     slug = "redis-py"
     title = "redis-py's Lock"
     source = "redis-py, redis.lock.Lock (F6)"
     guarantees = "as `token`, if a lease is given (the library's default is none)"
-    breaks_when = "as `token`; without a lease a crash is for ever"
+    breaks_when = "`token` breaks; without a lease, a crashed holder keeps the lock for ever"
     round_trips = "1 + 1"
     lease_step = 0.001
     withstands = TokenLock.withstands
@@ -57,7 +57,7 @@ class RedisPyLock(Adapted):
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, lease: float | None = 5.0, poll: float = 0.1) -> None:
-        """Seconds: `lease` (the library's `timeout`; None is its default, and no lease), `poll` (its `sleep`)."""
+        """Seconds: `lease` (the library's `timeout`; its default None means no lease), `poll` (its `sleep`)."""
         super().__init__(name)
         client, lease, poll = answering(redis), checked_lease(lease), checked_poll(poll)
         self._adapt(lambda: client.lock(self.name, timeout=lease, sleep=poll))
@@ -67,16 +67,18 @@ class RedisPyLock(Adapted):
             return bool(self._lock.acquire(blocking_timeout=checked_wait(timeout)))
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this thread holds nothing, LockLost if the lease had already ended."""
         with self._holding("release"):
             self._lock.release()
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before, and
-        NotImplementedError without a lease."""
+        """Raises LockNotHeld if this thread holds nothing, LockLost if the lease had already ended, and
+        NotImplementedError if there is no lease."""
         with self._holding("extend"):
             if self._lock.timeout is None:
-                raise NotImplementedError(f"{self.name}: it was taken with no lease to extend")
+                raise NotImplementedError(
+                    f"{self.name}: it was taken without a lease, so there is none to extend"
+                )
             self._lock.reacquire()
 
     @contextmanager
@@ -97,6 +99,6 @@ class RedisPyLock(Adapted):
 
     @property
     def held(self) -> bool:
-        """Of this thread. The library does not look at the clock: True until the release, also when the lease is
-        over."""
+        """Whether this thread holds it. True until the release, even when the lease is over: the library does not look
+        at the clock."""
         return self.token is not None

@@ -1,4 +1,4 @@
-"""reentrant: a hash of owner → count, so that its owner may enter again; the owner is a uuid of the object.
+"""reentrant: a hash of owner → count, so that its owner may enter again. The owner is a uuid of the object.
 
     thread 1: lock.acquire → HINCRBY lock 5e1b 1 → 1, read 100
     thread 2: lock.acquire → HEXISTS lock 5e1b → 1, HINCRBY lock 5e1b 1 → 2      the same object, the same uuid
@@ -7,17 +7,17 @@
     thread 2: write 120                                                          thread 1's 10 are gone
 
 Guarantees   mutual exclusion between objects, while the holder's process runs, its renewal reaches the server, and
-             the server forgets nothing; a crashed holder's lock ends with its lease; nobody releases or renews
+             the server forgets nothing. A crashed holder's lock ends with its lease. Nobody releases or renews
              another's lock.
-Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease, or cut
+Breaks when  threads share the object: they enter each other's section. The holder is paused past the lease or cut
              off, or one error ends its renewal. The server loses the key.
-             Each entry starts another renewal thread, none has a cap, no release stops one: if the business thread
-             dies without a release, its lock lives as long as the process. A thread looks each half lease whether
-             the object is inside: they pile up by nested entries, and by one section after another as well (those
-             of the last 15 s, and whichever find it inside again). A client that sends an acquire again whose reply was
-             lost (redis-py's default) has entered twice and leaves once: the lock is renewed until its process
-             ends. `unit` is ignored.
-Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each half lease for every
+             Each entry starts another renewal thread. No thread has a cap, and no release stops one. If the business
+             thread dies without a release, its lock lives as long as the process. Every half lease, a thread checks
+             whether the object is inside. So threads pile up with nested entries. They also pile up with one section
+             after another: those of the last 15 s, and any that find the object inside again. A client that repeats
+             an acquire after a lost reply (redis-py's default) has entered twice but leaves once: the lock is renewed
+             until its process ends. `unit` is ignored.
+Costs        1 round trip to acquire (one more every 50 ms while waiting), 1 to release, 1 every half lease for each
              entry.
 Source       the lock-series article (D4): HINCRBY, PEXPIRE, a thread that extends. Its unlock is ours.
 """
@@ -39,7 +39,7 @@ from locks.timing import milliseconds, poll_until
 
 
 class ReentrantLock(Lock):
-    """A hash with a count of entries; who the owner is, is said by the object alone."""
+    """A hash with a count of entries. The object alone identifies the owner."""
 
     slug = "reentrant"
     title = "Reentrant lock on a hash"
@@ -49,7 +49,7 @@ class ReentrantLock(Lock):
         " forgets nothing; nested acquires by its owner"
     )
     breaks_when = "threads share the object; the holder is paused or cut off; one error ends its renewal"
-    round_trips = "1 + 1, and 1 each half lease for every entry"
+    round_trips = "1 + 1, and 1 every half lease for each entry"
     lease_step = 0.001
     renews = True
     withstands = BESIDE_THE_LOCK | {
@@ -64,7 +64,7 @@ class ReentrantLock(Lock):
     }
     fails: ClassVar[dict[str, str]] = {
         "reentrancy": "its identity is the object's uuid: threads that share the object are one owner",
-        "acquire-repeated": "HINCRBY counts it twice, and it leaves once",
+        "acquire-repeated": "HINCRBY counts it twice, but it leaves once",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",
@@ -89,7 +89,7 @@ class ReentrantLock(Lock):
         if not poll_until(self._attempt, self.poll, timeout):
             return False
         self._entries += 1
-        threading.Thread(target=self._renew, daemon=True).start()  # one more for every entry
+        threading.Thread(target=self._renew, daemon=True).start()  # one more for each entry
         return True
 
     def _attempt(self) -> bool:
@@ -102,7 +102,7 @@ class ReentrantLock(Lock):
                 return
 
     def release(self) -> None:
-        """Raises LockNotHeld when the hash does not name this object (never held, or lost)."""
+        """Raises LockNotHeld if the hash does not name this object (never held, or lost)."""
         self._entries = max(0, self._entries - 1)
         if self.release_script(self.redis, [self.name], [self.token or b""]) is None:
             self._entries = 0

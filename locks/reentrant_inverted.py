@@ -7,9 +7,9 @@
     B:                             acquire → 1, read 100, write 120
     A: write 110                                                              B's 20 are gone
 
-Guarantees   what `token` does, within one lease: the renewal never renews anything.
-Breaks when  the section outlasts the lease; what breaks `reentrant`.
-Costs        1 round trip to acquire, 1 to release, 1 in vain.
+Guarantees   the same as `token`, within one lease: the renewal never renews anything.
+Breaks when  the section outlasts the lease, or `reentrant` breaks.
+Costs        1 round trip to acquire, 1 to release, 1 wasted on the renewal.
 Source       the lock-series article (D3): its first renewal script.
 """
 
@@ -24,14 +24,14 @@ from locks.server import LuaScript
 
 
 class ReentrantInvertedLock(ReentrantLock):
-    """`reentrant` whose renewal script has its condition the wrong way round."""
+    """`reentrant`, whose renewal script has its condition inverted."""
 
     slug = "reentrant-inverted"
     title = "Reentrant lock, renewal inverted"
     source = "D3: the first renewal script"
     guarantees = "mutual exclusion between objects while the section fits the lease"
     breaks_when = "the section outlasts the lease: the renewal never renews; threads share the object"
-    round_trips = "1 + 1, and 1 in vain"
+    round_trips = "1 + 1, and 1 wasted"
     withstands = BESIDE_THE_LOCK | {
         Hazard.CONTENTION,
         Hazard.CRASH,

@@ -1,4 +1,4 @@
-"""reentrant-mended: the reentrant lock whose owner is one holding of one thread, with one renewal that ends.
+"""reentrant-mended: the reentrant lock, mended. Its owner is one holding of one thread, with one renewal that ends.
 
     thread 1: acquire → HSET lock 5e1b… 1, read 100               5e1b…: drawn for this holding
     thread 2: acquire → HEXISTS lock a07c… → 0: refused           the same object, another owner, a holding of its own
@@ -11,11 +11,11 @@
     A: write 110          B's 20 are gone; A learns it at its release (LockLost), `.held` is False before
 
 Guarantees   mutual exclusion between objects and between threads, while the holder's process runs, its renewal
-             reaches the server, and the server forgets nothing. One renewal thread for a holding, whatever its
-             depth; it asks whose lock it is, it ends with the release, with the thread that acquired, with the lock
-             object, and after `cap` seconds. An acquire that is interrupted gives back what it had been granted.
-Breaks when  the process is paused past the lease, or cut off; the section outlasts `cap`; the server loses the key.
-Costs        1 round trip to acquire (again every 50 ms while waiting), 1 to release, 1 each third of a lease.
+             reaches the server, and the server forgets nothing. A holding has one renewal thread, whatever its
+             depth. The renewal checks whose lock it is. It ends with the release, with the thread that acquired, with
+             the lock object, and after `cap` seconds. An interrupted acquire gives back what it was granted.
+Breaks when  the process is paused past the lease or cut off; the section outlasts `cap`; the server loses the key.
+Costs        1 round trip to acquire (one more every 50 ms while waiting), 1 to release, 1 every third of the lease.
 Source       ours: `reentrant` with its five flaws mended.
 """
 
@@ -41,7 +41,7 @@ from locks.token_lock import TokenLock
 
 
 class ReentrantMendedLock(Lock):
-    """Counted entries of one thread of one object, renewed while that thread lives."""
+    """Counts the entries of one thread of one object, and renews them while that thread lives."""
 
     slug = "reentrant-mended"
     title = "Reentrant lock, mended"
@@ -51,7 +51,7 @@ class ReentrantMendedLock(Lock):
         " and the server forgets nothing; nested acquires"
     )
     breaks_when = "the process is paused or cut off; the section outlasts the cap; the server loses the key"
-    round_trips = "1 + 1, and 1 each third of a lease"
+    round_trips = "1 + 1, and 1 every third of the lease"
     lease_step = 0.001
     renews = True
     withstands = OWNED_LEASE | {Hazard.OVERRUN, Hazard.STAMPEDE, Hazard.CONNECTIONS}
@@ -65,7 +65,7 @@ class ReentrantMendedLock(Lock):
     def __init__(
         self, name: str, *, redis: Redis, lease: float = 10.0, poll: float = 0.05, cap: float = 300.0
     ) -> None:
-        """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is renewed no more."""
+        """Seconds: `lease`, `poll` between two attempts, `cap` after which a holding is no longer renewed."""
         super().__init__(name)
         self.redis, self.lease, self.poll = answering(redis), milliseconds(lease), poll
         self.cap = checked_cap(cap)
@@ -73,8 +73,10 @@ class ReentrantMendedLock(Lock):
         self._process = os.getpid()
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockLost to a thread that is inside and whose lease had ended: it enters nothing then."""
-        checked_wait(timeout)  # a bad one is refused before anything is asked, so there is nothing to undo
+        """Raises LockLost in a thread that is inside and whose lease has ended: it does not enter again."""
+        checked_wait(
+            timeout
+        )  # a bad value is refused before the server is asked, so there is nothing to undo
         holding = self._own() or _Holding()
         depth = holding.entries
         try:
@@ -100,13 +102,13 @@ class ReentrantMendedLock(Lock):
         return True
 
     def _undo(self, holding: _Holding, depth: int, error: BaseException) -> None:
-        """The caller of an interrupted attempt does not know that it is inside, and will not release it."""
+        """Undo an interrupted attempt: its caller does not know that it is inside, and will not release."""
         holding.entries = depth
         if depth:
             return
         holding.stop.set()
         self._holdings.pop(holding.thread, None)
-        # after LockUnavailable the lease ends it; a script that was refused halfway has set none
+        # After LockUnavailable the lease ends it. A script that was refused halfway has set no lease.
         if not isinstance(error, LockUnavailable):
             with suppress(RedisError):
                 self.release_script(self.redis, [self.name], [holding.owner, 0])
@@ -120,11 +122,11 @@ class ReentrantMendedLock(Lock):
             raise LockLost(f"{self.name}: the lease ended before it was renewed; stop writing")
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding of this thread, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this thread holds nothing, LockLost if the lease had already ended."""
         self._start_anew(self._mine("extend"))
 
     def release(self) -> None:
-        """Leave once. Raises LockNotHeld without a holding of this thread, LockLost when its lease had ended."""
+        """Leave once. Raises LockNotHeld if this thread holds nothing, LockLost if its lease had already ended."""
         holding = self._mine("release")
         holding.entries -= 1
         if not holding.entries:
@@ -140,7 +142,7 @@ class ReentrantMendedLock(Lock):
             )
 
     def _own(self) -> _Holding | None:
-        """This thread's. A forked child holds nothing: its thread is not its parent's."""
+        """This thread's holding. A forked child holds nothing: its thread is not its parent's."""
         if self._process != os.getpid():
             self._process, self._holdings = os.getpid(), {}
         return self._holdings.get(threading.current_thread())
@@ -153,18 +155,18 @@ class ReentrantMendedLock(Lock):
 
     @property
     def held(self) -> bool:
-        """Of this thread; for a thread without a part in it, of any. False too when the lease is over by this
-        process's own clock, or the renewal found it lost."""
+        """Whether this thread holds it; in a thread that has no holding, whether any thread does. Also False once the
+        lease is over by this process's clock, or the renewal found it lost."""
         holding = self._own()
         return holding.held if holding else any(each.held for each in list(self._holdings.values()))
 
     @property
-    def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
+    def token(self) -> bytes | None:  # type: ignore[override]  # this thread's, so it is read-only
         return holding.owner if (holding := self._own()) else None
 
 
 def _renew(lock: ref[ReentrantMendedLock], holding: _Holding, until: float) -> None:
-    """In a thread of its own, which does not keep the lock alive: nobody could release it any more."""
+    """Runs in its own thread. It does not keep the lock object alive: without the object, nobody could release."""
     while (mine := lock()) is not None and time.monotonic() < until:
         turn = mine.lease / 3000
         del mine
@@ -177,13 +179,13 @@ def _renew(lock: ref[ReentrantMendedLock], holding: _Holding, until: float) -> N
             mine._start_anew(holding)
         except LockLost:
             return
-        except LockError:  # the server cannot be asked just now; `held` ends with the lease
+        except LockError:  # the server cannot be reached now; `held` ends with the lease
             continue
 
 
 class _Holding:
-    """Of the thread that makes it. `valid_until`: on `time.monotonic()`'s clock. By the thread itself: the number of a
-    dead one may be another's soon."""
+    """Belongs to the thread that creates it. It keeps the thread object, because the id of a dead thread is reused.
+    `valid_until`: on `time.monotonic()`'s clock."""
 
     def __init__(self) -> None:
         self.owner, self.thread = secrets.token_hex(16).encode(), threading.current_thread()

@@ -1,27 +1,27 @@
-"""renewal-service: locks are entered in a register, and a service apart from the holders renews them all.
+"""renewal-service: holders enter their locks in a register, and a separate service renews them all.
 
     A: SET lock a7f3 NX PX 30000 → OK, HSET register lock 30000, read 100
     A: (killed)
     service: HGETALL register → lock 30000, PEXPIRE lock 30000       … every 10 s, for ever
     B:                                  SET lock … → nil, … for ever
 
-    each end of a section is two commands. Between those of an acquire nobody renews:
+    acquire is two commands, and between them nobody renews:
     A: SET lock a7f3 NX PX 30000 → OK, (paused for 30 s)
     B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000, read 100
     A: HSET register lock 30000, read 100                      both are inside
 
-    and between those of a release somebody else may take it:
+    release is two commands, and between them another client may take the lock:
     A: compare-and-delete lock → 1
     B:                                  SET lock 91c2 NX PX 30000 → OK, HSET register lock 30000
     A: HDEL register lock               nobody renews B's lock: its section outlasts the lease, C is inside too
 
-Guarantees   mutual exclusion while the service runs and the server forgets nothing: neither overrun nor a holder that
-             is paused in its section loses the lock.
-Breaks when  the holder dies: the service does not know, and its lock lives for ever. That is the price of a
-             renewal apart from what it stands for: the lease no longer says that anyone is alive. A holder that is
-             paused before it is registered loses the lock; a release that is slow between its two commands takes its
+Guarantees   mutual exclusion while the service runs and the server forgets nothing. A holder keeps the lock through an
+             overrun, and through a pause in its section.
+Breaks when  the holder dies: the service does not know, and the lock lives for ever. That is the price of a renewal
+             that is separate from the holder: the lease no longer shows that the holder is alive. A holder that is
+             paused before it registers loses the lock. A release that is slow between its two commands takes its
              successor out of the register. The server loses the key, or its clock jumps.
-Costs        2 round trips to acquire, 2 to release, 1 each `look` for each registered lock.
+Costs        2 round trips to acquire, 2 to release, 1 every `look` for each registered lock.
 Source       the lock-series article (D1) names the idea and rejects it, without code: this code is ours.
 """
 
@@ -46,24 +46,24 @@ REGISTER = "renewal-service:locks"
 
 
 class RenewalServiceLock(Lock):
-    """A token lock whose lease is renewed by someone who does not know whether its holder lives.
+    """A token lock whose lease is renewed by a service that does not know whether the holder is alive.
 
-    In production the service is a deployment of its own. Here every process that uses such a lock runs an
-    instance, a thread for each client, and each instance renews what *anyone* has registered: as there, a
-    holder's death stops no renewal while one process of the others runs.
+    In production the service is a separate deployment. Here every process that uses such a lock runs an instance: a
+    thread for each client. Each instance renews whatever *any* process has registered. So, as in production, the
+    death of a holder does not stop the renewal while another process runs.
     """
 
     slug = "renewal-service"
     title = "Lease renewed by a service of its own"
     source = "D1: a renewal service, rejected there without code; this code is ours"
     guarantees = (
-        "mutual exclusion while the service runs and the server forgets nothing, also for a holder paused in its"
-        " section"
+        "mutual exclusion while the service runs and the server forgets nothing, even if the holder is paused in"
+        " its section"
     )
     breaks_when = (
         "the holder dies: its lock lives for ever; it is paused before it registers; the server loses the key"
     )
-    round_trips = "2 + 2, and 1 each look"
+    round_trips = "2 + 2, and 1 every look"
     lease_step = 0.001
     renews = True
     withstands = BESIDE_THE_LOCK | {
@@ -77,8 +77,8 @@ class RenewalServiceLock(Lock):
         "lease-expiry": "the service renews a stopped holder's lock",
         "holder-crash": "the service renews a dead holder's lock",
         "lost-reply": "the service renews what a lost reply left behind",
-        "renewal-of-anothers": "renewing anyone's lock is what it is for",
-        "acquire-repeated": "SET NX refuses it what it has set itself: it waits until its lease is over",
+        "renewal-of-anothers": "its purpose is to renew anyone's lock",
+        "acquire-repeated": "SET NX refuses the key that the caller itself set: it waits until its own lease ends",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",
@@ -91,7 +91,7 @@ class RenewalServiceLock(Lock):
     def __init__(
         self, name: str, *, redis: Redis, lease: float = 30.0, poll: float = 0.1, look: float = 10.0
     ) -> None:
-        """Seconds: `lease` of the key, `poll` between two attempts, `look` between two rounds of the service."""
+        """Seconds: `lease` of the key, `poll` between two attempts, `look` between two of the service's rounds."""
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
         if redis not in self._services:
@@ -112,7 +112,7 @@ class RenewalServiceLock(Lock):
     def release(self) -> None:
         token, self.token = self.token, None
         if token is not None and self.release_script(self.redis, [self.name], [token]):
-            self.redis.hdel(REGISTER, self.name)  # as published: by now it may be its successor's entry
+            self.redis.hdel(REGISTER, self.name)  # by now this may be the successor's entry
 
     @property
     def held(self) -> bool:
@@ -120,7 +120,7 @@ class RenewalServiceLock(Lock):
 
 
 def _serve(client: weakref.ref[Redis], look: float) -> None:
-    """Renew every registered lock, whoever took it, until the client that carries this instance is gone."""
+    """Renew every registered lock, no matter which process took it, until this instance's client is gone."""
     while True:
         time.sleep(look)
         redis = client()

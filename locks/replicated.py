@@ -1,4 +1,4 @@
-"""replicated: the token lock, taken only when enough replicas have it too.
+"""replicated: the token lock, granted only when enough replicas have it too.
 
     A: SET lock a7f3 NX PX 10000 → OK
     A: WAIT 1 1000 → 0                     the replica is cut off: compare-and-delete, LockUnavailable
@@ -8,12 +8,12 @@
     the primary dies; of two replicas the one *without* the key is promoted (it was the only one in reach)
     B:                                     SET lock 91c2 NX PX 10000 → OK: both are inside
 
-Guarantees   what `token` does, through a failover to any replica that confirmed. What waiting took is taken
-             off the validity. Not confirmed means deleted and not acquired.
-Breaks when  a replica that did not confirm is promoted: set `replicas` to all of them, at the price that one
-             that is down stops everyone. An old primary that clients still reach (split brain). A lost
-             release keeps the lock until its lease ends. What breaks `token`.
-Costs        2 round trips to acquire, of which one waits for the replicas; 1 to release.
+Guarantees   the same as `token`, also through a failover to any replica that confirmed. The time spent waiting is
+             subtracted from the validity. A key that is not confirmed is deleted, and the lock is not acquired.
+Breaks when  a replica that did not confirm is promoted. `replicas` set to all of them prevents this, but then one
+             replica that is down stops every caller. Clients still reach an old primary (split brain). A release that
+             is lost keeps the lock until its lease ends. `token` breaks.
+Costs        2 round trips to acquire, one of which waits for the replicas; 1 to release.
 Source       the Valkey manual on WAIT: "a best-effort attempt to increase data safety", not consensus.
 """
 
@@ -36,13 +36,13 @@ from locks.token_lock import TokenLock
 
 
 class ReplicatedLock(TokenLock):
-    """`token` that is granted only when WAIT says so."""
+    """`token`, granted only when WAIT confirms it."""
 
     slug = "replicated"
     title = "Token lock confirmed by replicas (WAIT)"
     source = "B12: WAIT, with its answer checked; Valkey manual (F5)"
-    guarantees = "as `token`, through a failover to a replica that confirmed"
-    breaks_when = "a replica that did not confirm is promoted; split brain; section outlasts the lease"
+    guarantees = "as `token`, also through a failover to a replica that confirmed"
+    breaks_when = "a replica that did not confirm is promoted; split brain; the section outlasts the lease"
     round_trips = "2 + 1"
     withstands = TokenLock.withstands | {Hazard.FAILOVER}
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "failover")
@@ -57,23 +57,23 @@ class ReplicatedLock(TokenLock):
         replicas: int = 1,
         confirm: float = 1.0,
     ) -> None:
-        """`replicas`: how many must have the lock. Seconds: `lease`, `poll` between two attempts, `confirm` (how
-        long an attempt waits for the replicas; less than the client's socket time-out)."""
+        """`replicas`: how many must have the lock. Seconds: `lease`; `poll` between two attempts; `confirm`, which is
+        how long an attempt waits for the replicas (less than the client's socket time-out)."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
         if isinstance(redis, RedisCluster):
-            raise TypeError(f"{self.slug}: a session of one server is asked: give the client of one server")
+            raise TypeError(f"{self.slug} needs a session with one server: give the client of one server")
         self.replicas, self.confirm = replicas, milliseconds(confirm, "a confirmation")
 
     def _attempt(self, token: bytes) -> bool:
         written = False
         try:
-            with one_session(self.redis) as connection:  # WAIT speaks of what its own session wrote
+            with one_session(self.redis) as connection:  # WAIT confirms what its own session wrote
                 asked = time.monotonic()
                 written = bool(connection.set(self.name, token, nx=True, px=self.lease))
                 confirmed = written and self._confirmed(connection)
         except (
             BaseException
-        ):  # an interrupt, too; by now the connection is back in the pool: it may be the only one
+        ):  # an interrupt too. By now the connection, perhaps the only one, is back in the pool
             if written:
                 self._undo(token)
             raise
@@ -82,18 +82,18 @@ class ReplicatedLock(TokenLock):
         until = asked + self.lease / 1000
         if not confirmed or time.monotonic() >= until:
             self._undo(token)
-            why = "the lease was over when it was confirmed" if confirmed else self._refusal()
+            why = "the lease was over before it was confirmed" if confirmed else self._refusal()
             raise LockUnavailable(f"{self.name}: {why}; deleted, not acquired")
         self._granted(token, until)
         return True
 
     def _start_anew(self, token: bytes) -> bool:
-        """As TokenLock. Raises LockUnavailable when it was not confirmed: then a server that takes over knows the lease
-        as it was, and so does `held`."""
+        """As in TokenLock. Raises LockUnavailable if the replicas did not confirm: a server that takes over then has
+        the old lease, and so does `held`."""
         with one_session(self.redis) as connection:
             extended = self.extend_script(connection, [self.name], [token, self.lease])
             if extended and not self._confirmed(connection):
-                raise LockUnavailable(f"{self.name}: {self._refusal()}; the lease is what it was")
+                raise LockUnavailable(f"{self.name}: {self._refusal()}; the lease is unchanged")
         return bool(extended)
 
     def _confirmed(self, connection: Redis) -> bool:

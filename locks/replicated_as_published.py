@@ -1,4 +1,4 @@
-"""replicated-as-published: SET NX EX, then WAIT for a replica, and go on whatever WAIT said.
+"""replicated-as-published: SET NX EX, then WAIT for a replica, then continue whatever WAIT answered.
 
     A: SET lock a7f3 NX EX 5 → OK
     A: WAIT 1 5000 → 0                     after 5 s no replica had confirmed; nobody looks at the 0
@@ -11,15 +11,15 @@
     the primary dies; its replica, which never got the key, is promoted
     B:                                     SET lock 91c2 NX EX 5 → OK: both are inside
 
-Guarantees   mutual exclusion while section and wait fit the lease, and through a failover only if the replicas
-             happened to confirm. A late holder does not hear of it; a forked child may release its parent's lock.
-Breaks when  the replicas do not confirm: it goes on without them. The wait runs while the lease runs and can
-             eat all of it. Where the client waits no longer for a reply than the server waits for the replicas
-             (redis-py's default is 5 s, too), an unconfirmed acquire raises, and its key stands in everyone's way
-             until the lease ends. What breaks `token`.
-Costs        2 round trips to acquire, of which one waits for the replica; 1 to release.
-Source       the sample of the Tair manual (B13): `SET … NX EX 5`, `WAIT 1 5000`. The text beside it (B12) says to go on
-             only if WAIT returns 1: that is `replicated`.
+Guarantees   mutual exclusion while the section and the wait fit the lease; through a failover only if the replicas
+             happened to confirm. A late holder is not told. A forked child may release its parent's lock.
+Breaks when  the replicas do not confirm: the lock continues without them. The wait runs while the lease runs, and can
+             use all of it up. If the client does not wait longer for a reply than the server waits for the replicas
+             (redis-py's default is 5 s too), an unconfirmed acquire raises, and its key blocks everyone until the
+             lease ends. `token` breaks.
+Costs        2 round trips to acquire, one of which waits for the replica; 1 to release.
+Source       the sample in the Tair manual (B13): `SET … NX EX 5`, `WAIT 1 5000`. The text beside it (B12) says to
+             continue only if WAIT returns 1: that is `replicated`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from locks.token_lock import TokenLock
 
 
 class ReplicatedAsPublishedLock(Lock):
-    """A token lock that waits for its replica and does not look at the answer."""
+    """A token lock that waits for its replica and ignores the answer."""
 
     slug = "replicated-as-published"
     title = "SET NX EX and WAIT, its answer ignored"
     source = "B13: the sample, which does not check the answer of WAIT"
     guarantees = (
-        "mutual exclusion while section and wait fit the lease; through a failover only if the replicas"
+        "mutual exclusion while the section and the wait fit the lease; through a failover only if the replicas"
         " happened to confirm"
     )
-    breaks_when = "the replicas do not confirm; the wait eats the lease; a loss is not told"
+    breaks_when = "the replicas do not confirm; the wait uses up the lease; a loss is not reported"
     round_trips = "2 + 1"
     lease_step = 1.0
-    #: on a server without a replica its first acquire already waits until its own lease is over
+    #: on a server without a replica, the first acquire already waits until its own lease is over
     withstands = NONE
     fails: ClassVar[dict[str, str]] = TokenLock.fails | {
-        "failover": "it goes on when the replica did not confirm",
+        "failover": "it continues when the replica did not confirm",
     }
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 
@@ -68,8 +68,8 @@ class ReplicatedAsPublishedLock(Lock):
         replicas: int = 1,
         confirm: float = 5.0,
     ) -> None:
-        """`lease`: whole seconds, for EX. `replicas`: how many WAIT is told to wait for; `confirm`: seconds that
-        it waits for them (the client's socket time-out must be longer); `poll`: seconds between two attempts."""
+        """`lease`: whole seconds, for EX. `replicas`: how many replicas WAIT waits for. `confirm`: for how many seconds
+        (the client's socket time-out must be longer). `poll`: seconds between two attempts."""
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, whole_seconds(lease), poll
         self.replicas, self.confirm = replicas, milliseconds(confirm)
@@ -83,11 +83,11 @@ class ReplicatedAsPublishedLock(Lock):
         return True
 
     def _attempt(self, token: bytes) -> bool:
-        # WAIT speaks of what its own connection wrote
+        # WAIT confirms what its own connection wrote
         with self.redis.client() as connection:  # type: ignore[no-untyped-call]
             if not connection.set(self.name, token, nx=True, ex=self.lease):
                 return False
-            connection.wait(self.replicas, self.confirm)  # as published: how many confirmed is not looked at
+            connection.wait(self.replicas, self.confirm)  # as published: the number that confirmed is ignored
         return True
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""semaphore: a number of permits, each with an owner and a lease; with one permit, a lock.
+"""semaphore: a number of permits, each with an owner and a lease. With one permit it is a lock.
 
     permits 2:
     A: ZADD sem (now + lease) a7f3 → inside     B: ZADD sem (now + lease) 91c2 → inside
@@ -9,11 +9,11 @@
     and it breaks as `token` does:
     B: (paused past its lease)                  D: drop B's, ZADD sem → inside: with B, three write
 
-Guarantees   at most `permits` holders while each section fits its lease and the server forgets nothing. A
-             crashed holder's permit comes back with its lease; nobody gives back another's.
-Breaks when  section or pause outlasts the lease; the server loses the key or its clock jumps.
-Costs        1 round trip to acquire (again every `poll` while waiting), 1 to release, 1 to extend.
-Source       J. Carlson, "Redis in Action", 6.3 (with the server's time in place of the clients').
+Guarantees   at most `permits` holders while each section fits its lease and the server forgets nothing. A crashed
+             holder's permit comes back when its lease ends. Nobody gives back another's permit.
+Breaks when  a section or a pause outlasts the lease; the server loses the key, or its clock jumps.
+Costs        1 round trip to acquire (one more every `poll` while waiting), 1 to release, 1 to extend.
+Source       J. Carlson, "Redis in Action", 6.3 (with the server's time instead of the clients').
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SemaphoreLock(TokenLock):
     title = "Permits with owners and leases"
     source = 'J. Carlson, "Redis in Action" (F7)'
     guarantees = "at most `permits` holders while each section fits its lease"
-    breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
+    breaks_when = "a section or a pause outlasts the lease; the server loses the key, or its clock jumps"
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
@@ -46,14 +46,14 @@ class SemaphoreLock(TokenLock):
     def __init__(
         self, name: str, *, redis: Redis, permits: int = 1, lease: float = 10.0, poll: float = 0.05
     ) -> None:
-        """`permits`: how many may be inside. Seconds: `lease` of a permit, `poll` between two attempts."""
+        """`permits`: how many holders may be inside. Seconds: `lease` of a permit, `poll` between two attempts."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
         if not (type(permits) is int and permits >= 1):
             raise ValueError(f"permits={permits!r}: give a whole number, 1 or more")
         self.permits = permits
 
     def _attempt(self, token: bytes) -> bool:
-        if self.held:  # one object is one holder: it would forget the permit that it has
+        if self.held:  # one object is one holder: a second permit would make it forget the first
             return False
         asked = time.monotonic()
         if not self.acquire_script(self.redis, [self.name], [token, self.lease, self.permits]):
@@ -62,7 +62,7 @@ class SemaphoreLock(TokenLock):
         return True
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, self.token = self._mine("release"), None
         with typed_errors(self.name):
             given_back = self.extend_script(self.redis, [self.name], [token, 0])

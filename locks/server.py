@@ -1,4 +1,4 @@
-"""Asking the server: scripts by their hash, and the server's errors in the words of locks.errors."""
+"""Asks the server: calls scripts by their hash, and turns the server's errors into those of locks.errors."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from redis.retry import Retry
 
 from locks.errors import LockError, LockUnavailable, LockUnsupported
 
-#: how the errors begin that redis-py has no class for: it misses its replicas, cannot save, runs a long script
+#: prefixes of errors without a class in redis-py: the server misses its replicas, cannot save, runs a long script
 _REFUSALS = ("NOREPLICAS ", "MISCONF ", "BUSY ")
-#: how they begin when a script may not run one of its commands, or touch a key (the second: Redis 6)
+#: prefixes of errors when a script may not run one of its commands, or touch a key (the second: Redis 6)
 _FORBIDDEN = ("ACL failure in script", "The user executing the script can't ")
 _UNSUPPORTED = ("unknown command", "unknown subcommand", "syntax error", "appendonly is disabled")
 
 
 class LuaScript:
-    """A `.lua` file beside the lock (or in another `package`), after those that it builds on. Its header names
-    KEYS, ARGV and the reply."""
+    """A `.lua` file beside the lock (or in another `package`), preceded by the files on which it builds. Its header
+    names KEYS, ARGV and the reply."""
 
     def __init__(self, *filenames: str, package: str = __package__) -> None:
         self.filenames, self.package = filenames, package
@@ -56,8 +56,8 @@ class LuaScript:
         return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
     def __call__(self, redis: Redis, keys: Sequence[str], args: Sequence[bytes | str | int] = ()) -> Any:
-        """One round trip (EVALSHA). A server that forgot the script (restart, SCRIPT FLUSH, failover) costs
-        one more: EVAL brings the text and loads it again."""
+        """Make one round trip (EVALSHA). If the server forgot the script (restart, SCRIPT FLUSH, failover), it takes
+        one more: EVAL sends the text, which loads the script again."""
         try:
             return redis.evalsha(self.sha, len(keys), *keys, *args)
         except NoScriptError:
@@ -69,8 +69,8 @@ _PROMISING = (asyncio.Redis, asyncio.RedisCluster, Pipeline, ClusterPipeline)
 
 
 def answering(client: Client) -> Client:
-    """Return `client`. Raises TypeError for one of asyncio and for a pipeline: what they return in place of an answer
-    is true, so that every acquire would be granted, and nothing sent."""
+    """Return `client`. Raises TypeError for an asyncio client and for a pipeline. What those return in place of an
+    answer is truthy, so every acquire would be granted, and nothing sent."""
     if isinstance(client, _PROMISING):
         raise TypeError(f"{type(client).__qualname__} does not answer at once: give a redis.Redis")
     return client
@@ -78,9 +78,9 @@ def answering(client: Client) -> Client:
 
 @contextmanager
 def one_session(redis: Redis) -> Iterator[Redis]:
-    """A client on one connection that is never made anew: what a server says of a session (WAIT: "what it wrote has
-    arrived") is said of the session that wrote, or not at all. redis-py's usual client would connect again, and repeat
-    the question in a session that wrote nothing: that is always confirmed."""
+    """A client on one connection that never reconnects. WAIT and WAITAOF confirm what their own session wrote.
+    redis-py's usual client would reconnect after an error and repeat the question in a new session, which wrote
+    nothing. Nothing is always confirmed."""
     with redis.client() as client:  # type: ignore[no-untyped-call]
         connection = client.connection
         usual, connection.retry = connection.retry, Retry(NoBackoff(), 0)
@@ -97,16 +97,16 @@ def command(redis: Redis, *words: bytes | str | int) -> Any:
 
 @contextmanager
 def typed_errors(name: str) -> Iterator[None]:
-    """Raise LockUnavailable or LockUnsupported for what redis-py raises inside, with the lock's name; LockError for a
-    name that is another value's key.
+    """Turn redis-py's errors into LockUnavailable or LockUnsupported with the lock's name, or into LockError if the
+    name is the key of another value.
 
-    After LockUnavailable nobody knows whether the command was applied: the reply may be what got lost.
+    After LockUnavailable nobody knows whether the command was applied: perhaps only the reply was lost.
     """
     try:
         yield
     except (ConnectionError, RedisTimeoutError) as error:
         raise LockUnavailable(
-            f"{name}: the server cannot be asked ({error}); its lease ends by itself"
+            f"{name}: the server cannot be reached ({error}); a lease that it granted ends by itself"
         ) from error
     except ReadOnlyError as error:
         raise LockUnavailable(
@@ -114,7 +114,7 @@ def typed_errors(name: str) -> Iterator[None]:
         ) from error
     except (ClusterDownError, MasterDownError, OutOfMemoryError) as error:
         raise LockUnavailable(f"{name}: the server refuses writes ({error})") from error
-    except (AskError, TryAgainError) as error:  # also MOVED, to one that has followed it before
+    except (AskError, TryAgainError) as error:  # also MOVED, for a caller that has already followed one
         raise LockUnavailable(f"{name}: its slot is being moved ({error})") from error
     except NoPermissionError as error:
         raise LockUnsupported(f"{name}: this user may not run the lock's commands ({error})") from error
@@ -129,25 +129,25 @@ def typed_errors(name: str) -> Iterator[None]:
             ) from error
         if str(error).startswith("WRONGTYPE "):
             raise LockError(f"{name}: this key holds something else; give the lock another name") from error
-        if "user_script" in str(error):  # it could do nothing with what it found
+        if "user_script" in str(error):  # a script found a value of another type
             raise LockError(
                 f"{name}: one of its keys holds something else; give the lock another name ({error})"
             ) from error
         raise
 
 
-#: seconds, where a client was made without saying (`Redis.from_url`)
+#: seconds, for a client that was created without a setting (`Redis.from_url`)
 _SOCKET_TIMEOUT = inspect.signature(AbstractConnection.__init__).parameters["socket_timeout"].default
 
 
 def socket_timeout(redis: Redis | RedisCluster) -> float | None:
-    """Return how many seconds this client waits for a reply; None: for ever."""
+    """Return for how many seconds this client waits for a reply (None: for ever)."""
     told = redis.nodes_manager if isinstance(redis, RedisCluster) else redis.connection_pool
     limit: float | None = told.connection_kwargs.get("socket_timeout", _SOCKET_TIMEOUT)
     return limit
 
 
 def longest_block(redis: Redis | RedisCluster) -> float:
-    """Return how many seconds a blocking command may take before this client's socket time-out ends it."""
+    """Return for how many seconds a command may block before this client's socket time-out ends it."""
     limit = socket_timeout(redis)
     return 3600.0 if limit is None else limit / 2

@@ -1,4 +1,4 @@
-"""timestamp: the key holds the time at which the lock ends; whoever finds that time past deletes it.
+"""timestamp: the key holds the time at which the lock ends. A client that finds this time past deletes the key.
 
     (C crashed between SETNX and EXPIRE: the key has no expiry on the server, but its time passes)
     A: GET lock → a time that is past
@@ -10,12 +10,12 @@
     A: write 110                                                               B's 20 are gone
 
 Guarantees   mutual exclusion between clients whose clocks agree, while no lock is ever left behind, every section fits
-             its lease, and the server forgets nothing. A crash between SETNX and EXPIRE heals: the time in the value
-             passes.
-Breaks when  two clients find the same dead lock (both delete, both win); a client's clock runs ahead (it deletes a
-             living lock); section or pause outlasts the lease; the server loses the key; anyone releases. Every
-             exception in acquire is swallowed: after a lost reply or a failed EXPIRE it says "not acquired" while
-             the lock stays held, and its own caller waits for itself.
+             its lease, and the server forgets nothing. A crash between SETNX and EXPIRE heals, because the time in
+             the value passes.
+Breaks when  two clients find the same dead lock (both delete it, both win). A client's clock runs ahead (it deletes a
+             live lock). A section or a pause outlasts the lease. The server loses the key. Any client releases.
+             Acquire swallows every exception. After a lost reply or a failed EXPIRE it reports "not acquired" while
+             the lock stays held, and its caller waits for itself.
 Costs        3 round trips to acquire (GET, SETNX, EXPIRE; 4 with a DEL), 1 to release.
 Source       the lock-table article (E3): the expiry time is the value. It publishes no release: this one is ours.
 """
@@ -33,7 +33,7 @@ from locks.timing import poll_until, whole_seconds
 
 
 class TimestampLock(Lock):
-    """The lease is a time of the client's clock in the value; the check and the delete are two commands."""
+    """The value holds the lease's end by the client's clock. The check and the delete are two commands."""
 
     slug = "timestamp"
     title = "SETNX with the expiry time in the value"
@@ -44,7 +44,7 @@ class TimestampLock(Lock):
     )
     breaks_when = (
         "two clients find the same dead lock; a client's clock is ahead; a reply is lost;"
-        " section or pause outlasts the lease"
+        " a section or a pause outlasts the lease"
     )
     round_trips = "3 + 1"
     lease_step = 1.0
@@ -56,12 +56,12 @@ class TimestampLock(Lock):
         Hazard.STAMPEDE,
     }
     fails: ClassVar[dict[str, str]] = {
-        "race": "two clients find the same dead lock: both delete it, both win",
+        "race": "two clients find the same dead lock: both delete it, and both win",
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",
         "release-repeated": "DEL does not ask whose lock it is",
-        "lost-reply": "the exception is swallowed: it says no, and the lock stays held",
-        "acquire-repeated": "SETNX refuses it what it has set itself: it waits for its own lease",
+        "lost-reply": "the exception is swallowed: acquire reports False, and the lock stays held",
+        "acquire-repeated": "SETNX refuses the key that the caller itself set: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
         "fairness": "polling",
@@ -69,7 +69,7 @@ class TimestampLock(Lock):
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 
     def __init__(self, name: str, *, redis: Redis, lease: float = 5.0, poll: float = 0.1) -> None:
-        """`lease`: whole seconds, for EXPIRE; `poll`: seconds between two attempts."""
+        """`lease`: whole seconds, for EXPIRE. `poll`: seconds between two attempts."""
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, whole_seconds(lease), poll
         self._held = False
@@ -82,7 +82,7 @@ class TimestampLock(Lock):
         try:
             ends = self.redis.get(self.name)
             if ends is not None and float(ends) < time.time():
-                self.redis.delete(self.name)  # is it still the one that was read? Nobody asks.
+                self.redis.delete(self.name)  # nobody checks that it is still the value that was read
             if not self.redis.setnx(self.name, repr(time.time() + self.lease)):
                 return False
             self.redis.expire(self.name, self.lease)

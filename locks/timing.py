@@ -1,4 +1,4 @@
-"""Leases and waiting: what the locks do with seconds."""
+"""Leases, polls and wait times: checks the seconds that a lock is given, and waits."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import random
 import time
 from collections.abc import Callable
 
-#: seconds, some 31 years: larger numbers overflow in servers, in threads, or in the arithmetic between them
+#: seconds, about 31 years: larger numbers overflow in servers, in threads, or in the arithmetic between them
 LONGEST = 1_000_000_000
 
-#: seconds that anybody waits on a socket at a time: the system counts milliseconds in 31 bits
+#: seconds, the longest wait on a socket at a time: the system counts milliseconds in 31 bits
 A_DAY = 86_400.0
 
 
 def milliseconds(lease: float, what: str = "a lease", longest: int = LONGEST) -> int:
-    """Return `lease` seconds as whole milliseconds, for PX and PEXPIRE. Raises ValueError below 1 ms and above
-    `longest`."""
+    """Return `lease` seconds as whole milliseconds, for PX and PEXPIRE. Raises ValueError below 1 ms or above
+    `longest` seconds."""
     if not 0.001 <= lease <= longest:
         raise ValueError(f"{what} of {lease!r} s: give 0.001 or more, at most {longest:,}")
     return round(lease * 1000)
 
 
 def whole_seconds(lease: float) -> int:
-    """Return `lease` as the whole seconds that EX and EXPIRE take. Raises ValueError for a fraction and above
+    """Return `lease` as the whole seconds that EX and EXPIRE take. Raises ValueError for a fraction or above
     LONGEST."""
     if not 1 <= lease <= LONGEST or lease != int(lease):
         raise ValueError(
@@ -32,7 +32,7 @@ def whole_seconds(lease: float) -> int:
 
 
 def checked_poll(poll: float) -> float:
-    """Return `poll`, the seconds between two attempts. Raises ValueError where a waiter would never, or always, ask."""
+    """Return `poll`, the seconds between two attempts. Raises ValueError if a waiter would never ask, or always."""
     if not (isinstance(poll, int | float) and 0 < poll <= LONGEST):
         raise ValueError(f"a poll each {poll!r} s: give a number above 0, at most {LONGEST:,}")
     return poll
@@ -56,16 +56,16 @@ def checked_wait(timeout: float | None) -> float | None:
 
 
 def ends_at(timeout: float | None) -> float | None:
-    """When a wait of `timeout` seconds ends, on `time.monotonic()`'s clock; None: never. Raises ValueError."""
+    """Return when a wait of `timeout` seconds ends, on `time.monotonic()`'s clock (None: never). Raises ValueError."""
     timeout = checked_wait(timeout)
     return None if timeout is None else time.monotonic() + timeout
 
 
 def poll_until(attempt: Callable[[], bool], poll: float, timeout: float | None, jitter: float = 0.0) -> bool:
-    """Call `attempt` every `poll` seconds until it says True (→ True) or `timeout` is over (→ False).
+    """Call `attempt` every `poll` seconds until it returns True (→ True) or `timeout` is over (→ False).
 
-    The last sleep ends at the deadline and is followed by a last attempt: the wait time is kept, not rounded.
-    `jitter` 0 … 1: how much of each sleep is left to chance.
+    The last sleep ends at the deadline, and one last attempt follows it. So the wait time is exact, not rounded.
+    `jitter`: the random share of each sleep, 0 … 1.
     """
     until = ends_at(timeout)
     while not attempt():

@@ -1,4 +1,4 @@
-"""token-leaky: the token lock, with a connection taken from the pool for every command and never given back.
+"""token-leaky: the token lock, which takes a connection from the pool for every command and never returns it.
 
     pool of 8: ........
     A: SET lock … NX PX → OK            x.......    pool.getResource(), and no close()
@@ -6,12 +6,12 @@
     … three more sections               xxxxxxxx
     A: SET lock …                       waits for a free connection, for ever; so does everyone in this process
 
-Guarantees   what `token` does, for the first few commands of a process.
-Breaks when  the pool is empty: after `pool_size` commands the process stalls. A test that runs a section or
-             two is green. A lock that is held by then cannot be released and ends with its lease.
+Guarantees   the same as `token`, for the first few commands of a process.
+Breaks when  the pool is empty: after `pool_size` commands the process stalls. A test that runs a section or two
+             passes. A lock that is held by then cannot be released, and ends with its lease.
 Costs        1 round trip and 1 lost connection for each command.
-Source       the daily-job article (C9): a Jedis connection is taken out of the factory by reflection, and never
-             given back. A JedisPool has 8 connections and waits without limit.
+Source       the daily-job article (C9): it takes a Jedis connection out of the factory by reflection, and never
+             returns it. A JedisPool has 8 connections and waits without limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from locks.hazards import NONE
 from locks.server import typed_errors
 from locks.token_lock import TokenLock
 
-EMPTY_POOL = "every command takes a connection for good: the pool of the process runs empty"
+EMPTY_POOL = "every command keeps its connection: the process's pool runs empty"
 
 
 class TokenLeakyLock(TokenLock):
@@ -57,7 +57,7 @@ class TokenLeakyLock(TokenLock):
         pool_wait: float | None = None,
     ) -> None:
         """Seconds: `lease`, `poll`, `pool_wait` for a free connection (None, as published: no limit).
-        `pool_size`: connections for each client `redis`, shared by its locks."""
+        `pool_size`: connections for each client `redis`, which its locks share."""
         super().__init__(name, redis=redis, lease=lease, poll=poll)
         if redis not in self._pools:
             given = redis.connection_pool
@@ -82,7 +82,7 @@ class TokenLeakyLock(TokenLock):
         return True
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, self.token = self._mine("release"), None
         with typed_errors(self.name):
             deleted = self._command("EVAL", self.release_script.text, 1, self.name, token)
@@ -92,7 +92,7 @@ class TokenLeakyLock(TokenLock):
             )
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, asked = self._mine("extend"), time.monotonic()
         with typed_errors(self.name):
             extended = self._command("EVAL", self.extend_script.text, 1, self.name, token, self.lease)

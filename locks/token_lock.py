@@ -1,4 +1,4 @@
-"""token: SET NX PX with a random value, and every later command asks first whose lock it is.
+"""token: SET NX PX with a random value. Every later command first checks whose lock it is.
 
     A: SET lock a7f3 NX PX 10000 → OK
     B:                                 SET lock 91c2 NX PX 10000 → nil … again every 50 ms
@@ -8,16 +8,16 @@
     A: write 110                                                        B's 20 are gone
     A: compare-and-delete a7f3 → 0: LockLost. B's lock stays, the money does not come back.
 
-Guarantees   mutual exclusion while the section is shorter than the lease and the server forgets nothing.
-             A crashed holder's lock ends with its lease. Nobody releases or extends another's lock, nor does a
-             forked child its parent's. A holder that was too late hears of it (LockLost), after the fact.
-Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock, and
-             nothing in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a
-             second holder in. A jump of the server's clock ends the lease early. Waiters are served by luck.
-             A client that repeats by itself (redis-py's usual one) after a lost reply meets what it did itself: an
-             acquire waits for its own lease (those of `fenced`, `semaphore`, `token-pubsub` and `token-queue` know
-             their token), a release that went through says LockLost. No money is lost by that.
-Costs        1 round trip to acquire (again every `poll` while waiting), 1 to release, 1 to extend.
+Guarantees   mutual exclusion while the section is shorter than the lease and the server forgets nothing. A crashed
+             holder's lock ends with its lease. Nobody releases or extends another's lock, and a forked child does not
+             release its parent's. A holder that was too late is told (LockLost), after the fact.
+Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock, and nothing
+             in Redis can stop it (see `fenced`). A failover or a restart that loses the key lets a second holder in.
+             A jump of the server's clock ends the lease early. The order of the waiters is luck.
+             A client that repeats commands by itself (redis-py's default) may, after a lost reply, meet its own
+             command: an acquire waits for its own lease (`fenced`, `semaphore`, `token-pubsub` and `token-queue`
+             recognise their token), and a release that succeeded reports LockLost. Neither loses money.
+Costs        1 round trip to acquire (one more every `poll` while waiting), 1 to release, 1 to extend.
 Source       the Redis manual, "Distributed Locks with Redis": the correct single-instance lock.
 """
 
@@ -38,7 +38,7 @@ from locks.timing import milliseconds, poll_until
 
 
 class TokenLock(OneHolding):
-    """A random value says whose lock it is; Lua makes the check and the act one command."""
+    """A random value identifies the owner. Lua makes the check and the act one command."""
 
     slug = "token"
     title = "SET NX PX with a token, Lua compare-and-delete"
@@ -46,13 +46,13 @@ class TokenLock(OneHolding):
     guarantees = (
         "mutual exclusion while the section fits the lease; a late release harms nobody and is reported"
     )
-    breaks_when = "section or pause outlasts the lease; the server loses the key or its clock jumps"
+    breaks_when = "a section or a pause outlasts the lease; the server loses the key, or its clock jumps"
     round_trips = "1 + 1"
     lease_step = 0.001
     withstands = OWNED_LEASE | {Hazard.RENEWAL_DIES, Hazard.STAMPEDE, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = {
-        "fairness": "polling: whoever asks first after the release gets it",
-        "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
+        "fairness": "polling: the first to ask after the release gets it",
+        "acquire-repeated": "SET NX refuses the key that the caller itself set: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
     }
@@ -72,14 +72,14 @@ class TokenLock(OneHolding):
             return poll_until(lambda: self._attempt(token), self.poll, timeout)
 
     def _attempt(self, token: bytes) -> bool:
-        asked = time.monotonic()  # the lease counts from before the question: the server starts it later
+        asked = time.monotonic()  # the lease counts from before the command; the server starts it later
         if not self.redis.set(self.name, token, nx=True, px=self.lease):
             return False
         self._granted(token, asked + self.lease / 1000)
         return True
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, self.token = self._mine("release"), None
         with typed_errors(self.name):
             deleted = self.release_script(self.redis, [self.name], [token])
@@ -89,7 +89,7 @@ class TokenLock(OneHolding):
             )
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, asked = self._mine("extend"), time.monotonic()
         with typed_errors(self.name):
             extended = self._start_anew(token)
@@ -99,5 +99,5 @@ class TokenLock(OneHolding):
         self._valid_until = asked + self.lease / 1000
 
     def _start_anew(self, token: bytes) -> bool:
-        """Start the lease anew. False: it had ended before."""
+        """Restart the lease. False: it had already ended."""
         return bool(self.extend_script(self.redis, [self.name], [token, self.lease]))

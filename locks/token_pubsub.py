@@ -9,12 +9,12 @@
     A: (paused past its lease)   B: (wakes when the lease it was told is over) acquire, read 100, write 120
     A: write 110                                                             B's 20 are gone
 
-Guarantees   what `token` does; a waiter wakes at the release instead of at the next poll. A message that nobody
-             sends (the holder crashed) costs no more than what was left of the lease.
-Breaks when  what breaks `token`. Every release wakes every waiter: with n waiters a hand-over costs n attempts,
-             and the order is luck.
-Costs        1 round trip to acquire, 1 to release; a waiter takes a second connection, 1 round trip to
-             subscribe, and 1 for every release that it hears.
+Guarantees   the same as `token`. A waiter wakes at the release, not at the next poll. If the message never comes
+             because the holder crashed, the waiter loses no more than the rest of the lease.
+Breaks when  `token` breaks. Every release wakes every waiter: with n waiters, a hand-over costs n attempts, and
+             the order is luck.
+Costs        1 round trip to acquire, 1 to release. A waiter takes a second connection, 1 round trip to subscribe,
+             and 1 for every release that it hears.
 Source       Redisson's RLock: a channel for each lock.
 """
 
@@ -42,12 +42,12 @@ class TokenPubSubLock(TokenLock):
     slug = "token-pubsub"
     title = "Token lock, woken by publish/subscribe"
     source = "A19: publish/subscribe; Redisson's RLock (F6)"
-    breaks_when = "as `token`; every release wakes every waiter"
+    breaks_when = "`token` breaks; every release wakes every waiter"
     round_trips = "1 + 1; a waiter 3 and more"
-    #: a waiter takes a second connection, and there may be none
+    #: a waiter takes a second connection, and there may be none left
     withstands = OWNED_LEASE | {Hazard.RENEWAL_DIES, Hazard.STAMPEDE}
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated") | {
-        "fairness": "every waiter is woken: whoever asks first gets it"
+        "fairness": "every waiter wakes: the first to ask gets it"
     }
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
 
@@ -92,7 +92,8 @@ class TokenPubSubLock(TokenLock):
         return True
 
     def _confirmed(self, messages: PubSub, deadline: float | None) -> bool:
-        """From then on no release is missed. False: the time was over first. Raises redis-py's TimeoutError."""
+        """Wait until the subscription is confirmed; from then on no release is missed. False: the wait time ended.
+        Raises redis-py's TimeoutError."""
         limit = socket_timeout(self.redis)
         ends = [deadline, None if limit is None else time.monotonic() + limit]
         end = min((each for each in ends if each is not None), default=float("inf"))
@@ -105,7 +106,7 @@ class TokenPubSubLock(TokenLock):
         return True
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, self.token = self._mine("release"), None
         with typed_errors(self.name):
             deleted = self.release_script(self.redis, [self.name, self._channel], [token])

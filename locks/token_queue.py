@@ -1,4 +1,4 @@
-"""token-queue: the token lock with a queue; the release hands the lock to the first waiter and wakes just that one.
+"""token-queue: the token lock with a queue. The release hands the lock to the first waiter, and wakes only that one.
 
     A: enter → inside
     B: enter → queued; BLPOP wake:91c2        C: enter → queued; BLPOP wake:c04d
@@ -10,14 +10,14 @@
     B: (paused past its lease)                C: (asks again, the lock is free) inside, read 100, write 120
     B: write 110                                                                  C's 20 are gone
 
-Guarantees   what `token` does; waiters are served in the order they came. A waiter that crashed or gave up
-             delays nobody who comes for longer than one lease, its own (it is dropped when it was not heard of for a
-             lease, and a lock handed to it before ends at the same moment), and who sleeps behind it for a third of
-             the sleeper's lease more: nobody wakes it then.
-Breaks when  what breaks `token`. A sleeping waiter keeps one of its client's connections: threads that share a
-             client whose pool is no larger than the number of waiters leave none to the holder, whose release is
+Guarantees   the same as `token`. Waiters are served in the order in which they came. A waiter that crashed or gave up
+             delays new callers by at most one lease, its own: the queue drops it when it has not been heard of for a
+             lease, and a lock that was handed to it ends at the same moment. It delays a waiter that already sleeps
+             behind it by a third of the sleeper's lease more, because nobody wakes that sleeper.
+Breaks when  `token` breaks. A sleeping waiter occupies one of its client's connections. If threads share a client
+             whose pool is no larger than the number of waiters, none is left for the holder. Its release then raises
              LockUnavailable, and the lock stays until its lease is over.
-Costs        1 round trip to acquire, 1 to release; a waiter 3 (enter, BLPOP, enter) and 2 each third of a lease.
+Costs        1 round trip to acquire, 1 to release; a waiter 3 (enter, BLPOP, enter), and 2 every third of a lease.
 Source       ours, after MCS queue locks; `fair-lock` is its fast sister.
 """
 
@@ -36,7 +36,7 @@ from locks.server import LuaScript, longest_block, typed_errors
 from locks.timing import ends_at
 from locks.token_lock import TokenLock
 
-#: a server at hz 10 ends a blocking command up to 0.1 s late: the end of a wait time is polled instead
+#: a server at hz 10 ends a blocking command up to 0.1 s late, so a waiter polls at the end of its wait time
 SERVER_TICK = 0.1
 
 
@@ -46,7 +46,7 @@ class TokenQueueLock(TokenLock):
     slug = "token-queue"
     title = "Token lock with a fair queue"
     source = "ours, after MCS queue locks (F9)"
-    guarantees = "as `token`; waiters are served in the order they came"
+    guarantees = "as `token`; waiters are served in the order in which they came"
     round_trips = "1 + 1; a waiter 3"
     fails: ClassVar[dict[str, str]] = without(TokenLock.fails, "acquire-repeated", "fairness")
     not_applicable: ClassVar[dict[str, str]] = NO_RENEWER | NO_FENCING
@@ -70,7 +70,7 @@ class TokenQueueLock(TokenLock):
         finally:
             if (
                 not inside
-            ):  # given up, interrupted, or no reply: leave the queue, and the lock if it was handed over
+            ):  # gave up, interrupted, or no reply: leave the queue, and the lock if it was handed over
                 with contextlib.suppress(LockError), typed_errors(self.name):
                     self._ask("leave", token)
         return inside
@@ -94,7 +94,7 @@ class TokenQueueLock(TokenLock):
         return bool(self.script(self.redis, self._keys, [verb, token, self.lease, self._wake]))
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lease had ended before."""
+        """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, self.token = self._mine("release"), None
         with typed_errors(self.name):
             held = self._ask("leave", token)

@@ -1,4 +1,4 @@
-"""zookeeper: an ephemeral, sequential node; the lowest number has the lock. By kazoo's Lock recipe.
+"""zookeeper: an ephemeral, sequential node. The lowest number has the lock. Uses kazoo's Lock recipe.
 
     A: create /locks/N/…__lock__0000000000 (ephemeral) → lowest: A has it, number czxid 33
     B: create /locks/N/…__lock__0000000001 (ephemeral) → not the lowest: watches the node before its own
@@ -7,21 +7,21 @@
     B: read 100, write 120
     A: (awake; its client does not know yet) write 110                             B's 20 are gone
 
-Guarantees   mutual exclusion while the holder's session lives, in the order of arrival; a crashed holder's node
-             goes with its session; the ensemble forgets nothing that a majority has written. Each waiter wakes
-             alone (no herd). The heartbeat keeps a slow holder's lock.
-Breaks when  the holder is paused, or cut off, past its session's time-out and goes on writing: as with every
+Guarantees   mutual exclusion while the holder's session lives, in the order of arrival. A crashed holder's node goes
+             with its session. The ensemble forgets nothing that a majority has written. Each waiter wakes alone (no
+             herd). The heartbeat keeps a slow holder's lock.
+Breaks when  the holder is paused or cut off past its session's time-out, and continues to write. As with every
              lease, only the store can refuse it. So it does not withstand `partition`: in `manage.py faults` the
-             struck worker, cut off for 2.5 sessions, wrote over what the next holder had written. `.fencing_token`
-             is the node's czxid (the ensemble's own transaction number): it grows over all locks and restarts. The
-             sequence number in the node's name does not serve: it starts anew when the parent node is removed.
-Costs        4 round trips to acquire (is the parent there, create, list, one read for the number; 2 more to wait: a
-             watch, and list again), 1 delete to release. Create and delete are writes through the ensemble. A session
-             with heartbeats for each process.
-Waiting      The wait time is kept while the ensemble answers. One that is silent is told as LockUnavailable at the end
-             of the wait time, but for each request no sooner than GRACE (1 s; so 0.5 s become 1 s): a slow answer,
-             or a first connection, is not yet a silent ensemble, and who waits 0 s would never get in. No later than
-             CONNECT (5 s) after a request, and so without a wait time.
+             struck worker, cut off for 2.5 sessions, overwrote what the next holder had written. `.fencing_token` is
+             the node's czxid, which is the ensemble's transaction number. It grows across all locks and restarts. The
+             sequence number in the node's name would not serve: it restarts when the parent node is removed.
+Costs        4 round trips to acquire (check the parent, create, list, one read for the number), 2 more to wait (set a
+             watch, list again), 1 delete to release. Create and delete are writes through the ensemble. Each process
+             has a session with heartbeats.
+Waiting      The wait time is exact while the ensemble answers. A silent ensemble is reported as LockUnavailable at the
+             end of the wait time. But each request has at least GRACE (1 s, so a wait of 0.5 s becomes 1 s), because
+             a slow answer, or a first connection, does not mean that the ensemble is silent; a caller that waits 0 s
+             would never get in. Each request has at most CONNECT (5 s), also without a wait time.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 """
 
@@ -43,17 +43,17 @@ from locks.hazards import Hazard
 from locks.timing import ends_at, milliseconds
 from locks.zookeeper_client import Alarm, Asking, client_of
 
-LONGEST_SESSION = 2_147_483  # seconds: it is sent as milliseconds in 32 bits
+LONGEST_SESSION = 2_147_483  # seconds: the protocol has 32 bits for the milliseconds
 
 
 class ZooKeeperLock(Lock):
-    """kazoo's Lock, with the node's czxid as fencing number."""
+    """kazoo's Lock, with the node's czxid as its fencing number."""
 
     slug = "zookeeper"
     title = "ZooKeeper: ephemeral sequential node (kazoo)"
     source = 'C2, E1: ZooKeeper; "Recipes: Locks", kazoo (F6)'
     guarantees = "mutual exclusion while the holder's session lives, in order of arrival"
-    breaks_when = "the holder is paused or cut off past its session's time-out and goes on writing"
+    breaks_when = "the holder is paused or cut off past its session's time-out, and continues to write"
     round_trips = "4 + 1, of which 2 through the ensemble"
     withstands = frozenset(
         {
@@ -75,19 +75,19 @@ class ZooKeeperLock(Lock):
     )
 
     def __init__(self, name: str, *, zookeeper: str, lease: float = 10.0) -> None:
-        """`zookeeper`: hosts, as kazoo takes them; `lease`: seconds after which a silent session expires. The ensemble
-        may make it another: usually it grants 2 to 20 of its ticks, so 4 to 40 s."""
+        """`zookeeper`: hosts, as kazoo takes them. `lease`: seconds after which a silent session expires. The ensemble
+        may choose another value: it usually grants 2 to 20 of its ticks, so 4 to 40 s."""
         super().__init__(name)
         milliseconds(lease, longest=LONGEST_SESSION)
         self.hosts, self.lease = zookeeper, lease
         self._lock: Any = None
         self._client: Any = None
-        self._session = self._process = 0  # that made the node
+        self._session = self._process = 0  # those that created the node
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockUnavailable when the ensemble cannot be asked."""
+        """Raises LockUnavailable if the ensemble cannot be reached."""
         if not self.hosts:
-            raise LockUnavailable(f"{self.name}: no ZOOKEEPER_HOSTS says where an ensemble is")
+            raise LockUnavailable(f"{self.name}: set ZOOKEEPER_HOSTS to the hosts of an ensemble")
         deadline = ends_at(timeout)
         try:
             self._client = client_of(self.hosts, self.lease, deadline)
@@ -97,12 +97,12 @@ class ZooKeeperLock(Lock):
         except KazooLockTimeout:
             return False
         except (KazooException, KazooTimeoutError) as error:
-            raise LockUnavailable(f"{self.name}: ZooKeeper cannot be asked ({error!r})") from error
+            raise LockUnavailable(f"{self.name}: ZooKeeper cannot be reached ({error!r})") from error
         return True
 
     def _queue(self, lock: Any, timeout: float | None) -> None:
         try:
-            if not lock.acquire(timeout=timeout):  # its time was over while a reply was being lost
+            if not lock.acquire(timeout=timeout):  # the wait time ended while a reply was being lost
                 raise KazooLockTimeout("not granted in time")
             stat = lock.client.exists(f"{self.path}/{lock.node}")
             if stat is None:
@@ -112,24 +112,26 @@ class ZooKeeperLock(Lock):
             self._session, self._process = stat.ephemeralOwner, os.getpid()
             self._lock, self.fencing_token = lock, stat.czxid
         except Exception:
-            self._withdraw(lock)  # kazoo has tried to, once
+            self._withdraw(lock)  # kazoo tries this only once
             raise
         except BaseException:
-            self._leave(lock)  # interrupted: its place in the queue would stand, and everyone behind it wait
+            self._leave(
+                lock
+            )  # interrupted: its node would stay in the queue, and block every waiter behind it
             raise
 
     def _leave(self, lock: Any) -> None:
-        """Delete the lock's node, known by its prefix: the reply with its name may be what the interrupt has cut off.
-        A session's requests are answered in order, so a create under way is seen. An ensemble that does not answer
-        within a session's time removes the node itself."""
+        """Delete the lock's node, which is found by its prefix: the interrupt may have cut off the reply with its name.
+        The ensemble answers a session's requests in order, so a create that is under way is seen. If the ensemble
+        does not answer within the session's time-out, it removes the node itself."""
         with suppress(KazooException, KazooTimeoutError):
             for node in self._client.get_children_async(self.path).get(timeout=self.lease):
                 if node.startswith(lock.prefix):
                     self._client.delete_async(f"{self.path}/{node}").get(timeout=self.lease)
 
     def _withdraw(self, lock: Any) -> None:
-        """The same as soon as the ensemble can be asked, however often the connection is lost before; without waiting
-        for it. Requests wait in the client while it connects again; with the session the node goes by itself."""
+        """Do the same in the background, as soon as the ensemble can be reached, however often the connection is lost
+        before that. Requests wait in the client while it reconnects. If the session ends, the node goes with it."""
         client, path = self._client, self.path
 
         def ask() -> None:
@@ -149,7 +151,7 @@ class ZooKeeperLock(Lock):
         ask()
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding of this process, LockLost when the node was gone before."""
+        """Raises LockNotHeld if this process does not hold it, LockLost if the node was already gone."""
         if self._lock is None or self._process != os.getpid():
             raise LockNotHeld(f"{self.name}: release without holding it")
         lock, self._lock = self._lock, None
@@ -160,27 +162,27 @@ class ZooKeeperLock(Lock):
                 f"{self.name}: the session had ended before the release; re-read what was written inside"
             ) from error
         except (KazooException, KazooTimeoutError) as error:
-            self._withdraw(lock)  # the session is the whole process's, and may live on
+            self._withdraw(lock)  # the whole process shares the session, which may live on
             raise LockUnavailable(
-                f"{self.name}: ZooKeeper cannot be asked now; the node goes when it can, or with the session"
+                f"{self.name}: ZooKeeper cannot be reached; the node is deleted once it can, or when the session ends"
             ) from error
         except BaseException:
             self._leave(lock)
             raise
 
     def seen(self, number: int) -> None:
-        """A store has seen `number`. Nothing to do: transaction numbers of an ensemble only grow. After an ensemble
-        that was set up anew the store refuses everyone until its own number is reset by hand."""
+        """Report that a store has seen `number`. There is nothing to do: an ensemble's transaction numbers only grow.
+        If the ensemble is set up again from nothing, the store refuses everyone until its number is reset by hand."""
 
     @property
     def path(self) -> str:
-        """One of its own for each name; ZooKeeper knows no node "." or ".."."""
+        """A node for each name. ZooKeeper does not allow nodes called "." or ".."."""
         node = quote(self.name, safe=":@=+")
         return f"/locks/{node if node.strip('.') else node.replace('.', '%2E')}"
 
     @property
     def held(self) -> bool:
-        """False too when this process's client knows that it is cut off or has a new session, and in a forked child,
+        """Also False once this process's client knows that it is cut off or has a new session, and in a forked child,
         which has no client."""
         if self._lock is None or self._process != os.getpid() or not self._client.connected:
             return False

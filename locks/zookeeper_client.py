@@ -10,8 +10,8 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-CONNECT = 5.0  # seconds until an ensemble that does not answer is called unavailable
-GRACE = 1.0  # seconds that each answer has, however soon the wait time is over
+CONNECT = 5.0  # seconds after which an ensemble that does not answer counts as unavailable
+GRACE = 1.0  # seconds that each answer may take, however soon the wait time ends
 _guard = threading.Lock()
 #: by hosts, session time-out and process id
 _clients: dict[tuple[str, float, int], Any] = {}
@@ -29,7 +29,7 @@ def _connected(hosts: str, session: float, patience: float) -> Any:
 
 def client_of(hosts: str, session: float, deadline: float | None = None) -> Any:
     """Return this process's client: one session for all of its locks. Raises KazooTimeoutError after CONNECT, or at the
-    `deadline` (on `time.monotonic()`'s clock; GRACE is given), also while another thread is connecting."""
+    `deadline` (on `time.monotonic()`'s clock, but no sooner than GRACE), also while another thread is connecting."""
     until, wanted = time.monotonic() + _patience(deadline), (hosts, session, os.getpid())
     if not _guard.acquire(timeout=until - time.monotonic()):
         raise KazooTimeoutError("another thread is still connecting")
@@ -42,14 +42,14 @@ def client_of(hosts: str, session: float, deadline: float | None = None) -> Any:
 
 
 def _patience(deadline: float | None) -> float:
-    """Seconds until no answer means unavailable."""
+    """Seconds after which no answer means unavailable."""
     left = CONNECT if deadline is None else max(deadline - time.monotonic(), GRACE)
     return min(left, CONNECT)
 
 
 class Asking:
-    """kazoo's client for one lock, whose requests raise KazooTimeoutError when no answer comes: kazoo's own wait in the
-    client until there is a connection again, for ever if need be."""
+    """kazoo's client for one lock. Its requests raise KazooTimeoutError if no answer comes. kazoo's own requests wait
+    in the client until it has a connection again, for ever if need be."""
 
     def __init__(self, client: Any, deadline: float | None) -> None:
         self._client, self.deadline = client, deadline
@@ -62,7 +62,7 @@ class Asking:
 
 
 class Alarm(threading.Event):
-    """What wakes a waiter. kazoo gives it the whole wait time anew each time that another one was before it."""
+    """Wakes a waiter. kazoo would restart the whole wait time whenever another waiter turns out to be ahead."""
 
     def __init__(self, deadline: float | None) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""fair-lock: a token, a renewed lease, a fencing number, and a queue in which the release wakes the next.
+"""fair-lock: a token, a renewed lease, a fencing number, and a queue in which the release wakes the next waiter.
 
-    A: acquire → 41 (the number; queue empty)      A's renewal extends the lease each third of it
-    B:                    acquire → queued, hears its channel
+    A: acquire → 41 (the number; queue empty)      A's renewal extends the lease after every third of it
+    B:                    acquire → queued, listens on its channel
     C:                                  acquire → queued
     A: read, write, release: one script checks the owner, takes B from the queue, makes B the holder,
        number 42, and wakes B alone
@@ -9,27 +9,27 @@
        If B was killed meanwhile, PUBLISH reaches nobody: the same script goes on to C.
 
 Guarantees   Mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
-             nothing. First come, first served, without barging. A number that grows with every grant, also after the
-             server lost its data (a failover to a replica that lags may give one number twice). A holder that lost
-             the lock hears of it: `.held`, the callback, LockLost at the next use. Renewal stops with the release,
-             with the holder's thread, and after `cap` seconds. Every command may be repeated after a lost reply.
-             Each thread of a shared object is a holder of its own. In a Cluster the lock follows its slot: after a
-             primary vanished, one use raises LockUnavailable and the next asks the new primary.
-Bounds       How long the others are delayed. By a crashed holder: one lease. By a crashed waiter: not at all, as its
-             connection is closed. By waiters that fell silent behind open connections (paused, cut off), however
-             many together: two leases, and the order of the rest may change once. A waiter that lost its connection
-             asks again at once and comes last; it gives up (LockUnavailable) when the server is away for longer
-             than a lease. A message that was lost in another way costs a third of the waiter's lease.
-Breaks when  the holder is paused past its lease, or cut off, or its section outlasts `cap`, and no store registers
-             the number before the read and checks it at the write (see `fenced`); a failover or restart loses the
-             key; the server's clock jumps; the key is evicted.
-Costs        1 round trip to acquire and 1 to release, contended too: a waiter is woken by the hand-over alone, for
-             which CLIENT REPLY SKIP is a third command. While it waits or holds, one more each third of the lease,
-             and one after 0.1 s in the queue. One connection for each thread that waits. The first waiter costs the
-             holder of that moment a second round trip. A holder that dies together with all its waiters leaves
-             their queue until the name is used again: an expiry would be one more command for each of them.
-             Needs RESP3 and `SET … NX GET` (Redis 7, Valkey); uses DELIFEQ (Valkey 9) where there is one.
-Source       token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
+             nothing. First come, first served, without barging. A number that grows with every grant, even after the
+             server lost its data (but a failover to a lagging replica may give one number twice). A holder that lost
+             the lock is told: by `.held`, by the callback, and by LockLost at the next use. Renewal stops with the
+             release, with the holder's thread, and after `cap` seconds. Every command may be repeated after a lost
+             reply. Each thread of a shared object is a separate holder. In a Cluster the lock follows its slot: after
+             a primary has vanished, one use raises LockUnavailable, and the next asks the new primary.
+Bounds       How long others are delayed. By a crashed holder: one lease. By a crashed waiter: not at all, because its
+             connection is closed. By waiters that fell silent behind open connections (paused, cut off), however many:
+             two leases in all, and the order of the rest may change once. A waiter that loses its connection asks
+             again at once, and comes last. It gives up (LockUnavailable) when the server is away for longer than a
+             lease. A message that is lost in any other way costs a third of the waiter's lease.
+Breaks when  the holder is paused past its lease or cut off, or its section outlasts `cap`, and no store registers the
+             number before the read and checks it at the write (see `fenced`). A failover or a restart loses the key.
+             The server's clock jumps. The key is evicted.
+Costs        1 round trip to acquire and 1 to release, also under contention: the hand-over alone wakes a waiter, at
+             the price of a third command, CLIENT REPLY SKIP. A waiter or holder sends one more after every third of
+             the lease, and a waiter one after its first 0.1 s in the queue. Each waiting thread has a connection. The
+             first waiter costs the holder of that moment a second round trip. If a holder dies together with all its
+             waiters, their queue remains until the name is used again: an expiry would cost each waiter one more
+             command. Needs RESP3 and `SET … NX GET` (Redis 7, Valkey); uses DELIFEQ (Valkey 9) if the server has it.
+Source       Token and lease: the Redis manual. Number: M. Kleppmann, "How to do distributed locking". Hand-over:
              Mellor-Crummey and Scott, 1991. What was tried: docs/decisions/0010-fair-lock.md.
 """
 
@@ -55,26 +55,26 @@ from locks.timing import checked_cap
 
 
 class FairLock(Lock):
-    """The flagship: the queue of the field's fair locks, at the price of a plain token lock."""
+    """The flagship: the queue of a fair lock, at the price of a plain token lock."""
 
     slug = "fair-lock"
     title = "Fair queue with hand-over, renewed lease and fencing number"
     source = "ours; Redis manual; M. Kleppmann"
     guarantees = (
         "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing;"
-        " first come, first served; losses told; a growing number"
+        " first come, first served; losses are reported; each grant has a larger number"
     )
     breaks_when = (
         "the holder is paused or cut off, or outlasts the cap, and no store checks the number;"
         " the server loses the key"
     )
-    round_trips = "1 + 1, and 1 each third of the lease"
+    round_trips = "1 + 1, and 1 every third of the lease"
     lease_step = 0.001
     renews = True
-    #: as `token`, but that it is renewed: it outlasts an overrun, and misses a renewal that died
+    #: as `token`, except for the renewal: it survives an overrun, but not a renewal that died
     withstands = OWNED_LEASE | {Hazard.OVERRUN, Hazard.STAMPEDE, Hazard.CONNECTIONS}
     fails: ClassVar[dict[str, str]] = {
-        "server-restart": "the server cannot tell the holder before its next renewal",
+        "server-restart": "the holder learns of it only at its next renewal",
         "failover": "the replica has not got the key",
     }
 
@@ -89,10 +89,10 @@ class FairLock(Lock):
         cap: float = 600.0,
         on_lost: Callable[[FairLock], None] | None = None,
     ) -> None:
-        """`lease` and `cap` in seconds: renewal, if wanted at all, ends `cap` after the acquire or extend.
+        """`lease` and `cap` in seconds. With `renew`, renewal ends `cap` seconds after the acquire or the last extend.
 
         `reentrant`: a thread that holds the lock through this object enters again without asking the server.
-        `on_lost`: called once for each loss, by the thread that noticed it; for the renewal, by one made for that.
+        `on_lost`: called once for each loss, in the thread that noticed it. The renewal starts a thread for the call.
         """
         super().__init__(name)
         self.redis, self.reentrant = answering(redis), reentrant
@@ -102,8 +102,8 @@ class FairLock(Lock):
         self._grants = Grants(lease, self._home.client.generation)
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockLost to a thread whose lock was lost and not yet released, LockError to one that holds
-        it while `reentrant` is off."""
+        """Raises LockLost in a thread that lost the lock and has not released it yet. Raises LockError in a thread
+        that holds it, unless `reentrant`."""
         if self._grants and (grant := self._own()) is not None:
             return self._enter_again(grant)
         try:
@@ -122,12 +122,12 @@ class FairLock(Lock):
         if not grant.held:
             raise LockLost(f"{self.name}: lost inside; release it, re-read what was written, start again")
         if not self.reentrant:
-            raise LockError(f"{self.name}: this thread holds it already; reentrant=True lets it enter again")
+            raise LockError(f"{self.name}: this thread already holds it; reentrant=True lets it enter again")
         grant.depth += 1
         return True
 
     def release(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when the lock was lost before the release."""
+        """Raises LockNotHeld if this thread holds nothing, LockLost if the lock was lost before the release."""
         grant = self._mine("release")
         grant.depth -= 1
         if not grant.depth:
@@ -139,7 +139,7 @@ class FairLock(Lock):
             raise self._lost("the release")
 
     def extend(self) -> None:
-        """Start the lease and the time to `cap` anew. Raises LockNotHeld, LockLost."""
+        """Restart the lease and the time to `cap`. Raises LockNotHeld, LockLost."""
         grant = self._mine("extend")
         asked = time.monotonic()
         if not grant.lost and self._home.ask(self._home.questions.extend, grant.word)[0]:
@@ -149,7 +149,7 @@ class FairLock(Lock):
         raise self._lost("the extension")
 
     def renewal_after(self, error: RedisError) -> Renewal:
-        """The one that has to go on, when a question to this lock's server failed like that."""
+        """Return the renewal that must continue after a question to this lock's server failed with `error`."""
         self._home.seek(error)
         return self._home.client.renewal
 
@@ -167,12 +167,13 @@ class FairLock(Lock):
 
     @property
     def held(self) -> bool:
-        """Of this thread; for a thread without a part in it, of any. By the clock and what renewal heard."""
+        """Whether this thread holds it; in a thread that has no holding, whether any thread does. Judged by the clock
+        and by what the renewal heard."""
         grant = self._own()
         return grant.held if grant else any(each.held for each in list(self._grants.values()))
 
     @property
-    def token(self) -> bytes | None:  # type: ignore[override]  # of this thread, so nobody sets it
+    def token(self) -> bytes | None:  # type: ignore[override]  # this thread's, so it is read-only
         return grant.token if (grant := self._own()) else None
 
     @property
@@ -180,5 +181,5 @@ class FairLock(Lock):
         return grant.number if (grant := self._own()) else None
 
     def __del__(self) -> None:
-        if "_grants" in self.__dict__:  # nobody is left to release it: let it end
+        if "_grants" in self.__dict__:  # nobody can release it any more: let the lease end
             self._grants.clear()

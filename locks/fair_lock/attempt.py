@@ -1,4 +1,4 @@
-"""An attempt to get a fair lock that was not granted at once: wait in the queue, and look after one's place there."""
+"""An attempt that was not granted at once: it waits in the queue, and keeps its place there."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from locks.fair_lock.questions import Question, Questions, unpacked
 from locks.fair_lock.wire import Wire
 from locks.timing import A_DAY
 
-PAUSE = 0.05  # seconds between two tries to reach a server that went away
-LATE = 0.002  # seconds after the holder's lease: the server counts in whole milliseconds
-GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server is not called unreachable
+PAUSE = 0.05  # seconds between two tries to reach a server that is away
+LATE = 0.002  # seconds after the holder's lease, because the server counts whole milliseconds
+GRACE = 0.5  # seconds for a reply at the deadline, so that a busy server does not count as unreachable
 
 
 class Attempt:
-    """Times are seconds on `time.monotonic()`'s clock. Used once, by one thread."""
+    """One attempt, used once, by one thread. Times are seconds on `time.monotonic()`'s clock."""
 
     def __init__(
         self, wire: Wire, questions: Questions, word: bytes, lease: float, deadline: float | None
     ) -> None:
-        """`word`: the packed token. `deadline`: None waits as long as it takes."""
+        """`word`: the packed token. `deadline`: None to wait as long as it takes."""
         self._wire, self._questions = wire, questions
         self._word, self._lease, self._deadline = word, lease, deadline
         self._heard: float | None = None  # when the server last answered
-        self.since = 0.0  # when the lease began, or a moment before
+        self.since = 0.0  # when the lease began, or shortly before
 
     def try_once(self) -> int:
-        """As `run`, without a place in the queue."""
+        """Like `run`, but without a place in the queue."""
         return max(0, self._ask(self._questions.try_once))
 
     def run(self, reply: int | None, asked: float) -> int:
-        """Return the fencing number, or 0 when the time was over first. Raises redis-py's errors.
+        """Return the fencing number, or 0 if the wait time ended first. Raises redis-py's errors.
 
-        `reply`: the first answer, to the question at the time `asked`.
+        `reply`: the first answer, to the question that was sent at `asked`.
         """
         if reply is None:
             reply = self._ask(self._questions.ask_again)
@@ -49,10 +49,11 @@ class Attempt:
         return reply
 
     def _wait(self, lease_left: float) -> int | None:
-        """Wait for the hand-over. Return the number, 0 at the deadline, None when it is time to ask again:
+        """Wait for the hand-over. Return the number, 0 at the deadline, or None when it is time to ask again.
 
-        after a third of the own lease, as the queue keeps the place of one who is heard of within a lease;
-        once a day; and when the holder's lease is over: if it ended without a release, it is the waiters who notice.
+        It is time after a third of the waiter's own lease, because the queue drops a waiter that is silent for a lease.
+        It is time once a day. And it is time when the holder's lease is over: if the holder never released, only the
+        waiters notice.
         """
         seconds = min(self._lease / 3, lease_left + LATE, A_DAY)
         left = seconds if self._deadline is None else self._deadline - time.monotonic()
@@ -63,14 +64,15 @@ class Attempt:
         if number is None:
             leaves = self._deadline is not None and left <= seconds
             return self._ask(self._questions.leave) if leaves else None
-        # The lock was handed over after it was last asked for, so the lease began after that: `since`. If that
-        # is long ago, because this process was paused, it may be over: then the server has to be asked.
+        # The hand-over came after the last question, so the lease began after `since`. If `since` is long ago,
+        # because this process was paused, the lease may be over: then the server has to be asked.
         return number if time.monotonic() - self.since < self._lease / 2 else None
 
     def _ask(self, question: Question) -> int:
-        """Ask, and again when the answer was lost: every question may be repeated with the same token.
+        """Ask, and ask again if the answer was lost: every question may be repeated with the same token.
 
-        Once more at once; then, for one that was in the queue, until a lease has passed without an answer.
+        The first repeat comes at once. A waiter that was in the queue goes on until a lease has passed without an
+        answer.
         """
         failures = 0
         while True:
@@ -81,7 +83,7 @@ class Attempt:
                 failures += 1
                 if not self._tries_again(failures):
                     raise
-                if question is self._questions.acquire:  # perhaps it was granted, or queued
+                if question is self._questions.acquire:  # it may have been granted, or queued
                     question = self._questions.ask_again
             else:
                 self._heard = now
@@ -103,6 +105,6 @@ class Attempt:
 
 
 def withdraw(wire: Wire, questions: Questions, word: bytes) -> None:
-    """Leave the queue, and give back what was granted. Raises redis-py's errors."""
+    """Leave the queue, and give back a lock that was granted. Raises redis-py's errors."""
     if wire.ask(questions.leave, word, GRACE):
         wire.ask(questions.release, word, GRACE)

@@ -1,4 +1,4 @@
-"""What the fair locks of one Redis client share: wires to borrow, and the renewal of what is held."""
+"""What the fair locks of one Redis client share: wires to borrow, and the renewal of held locks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from locks.fair_lock.questions import Questions
 from locks.fair_lock.renewal import Renewal
 from locks.fair_lock.wire import Wire
 
-SPARE = 16  # idle wires that are kept open
+SPARE = 16  # idle wires that stay open
 
 
 class FairLockClient:
-    """One for each connection pool; found by `client_for`."""
+    """One for each connection pool. `client_for` finds it."""
 
     def __init__(self, pool: ConnectionPool) -> None:
-        self._pool = ref(pool)  # the locks keep it alive, this must not
+        self._pool = ref(pool)  # weak: the locks keep the pool alive, and this must not
         self.idle: list[Wire] = []
-        #: a lock object is often made for a single section: its questions need not be packed each time
+        #: a cache: a lock object is often created for a single section, and need not pack its questions again
         self.questions = lru_cache(maxsize=1024)(Questions)
-        self.quiet = True  # may it say CLIENT REPLY?
+        self.quiet = True  # may it send CLIENT REPLY?
         self.generation = _generation
         self.renewal = Renewal(self.new_wire, _generation)
-        self.deletes = True  # has the server DELIFEQ (Valkey 9)?
+        self.deletes = True  # does the server have DELIFEQ (Valkey 9)?
 
     def new_wire(self) -> Wire:
         pool = self._pool()
@@ -38,7 +38,7 @@ class FairLockClient:
         return Wire(pool)
 
     def borrow(self) -> Wire:
-        """A wire that nobody else uses until it is given back."""
+        """Return a wire that no other thread uses until it is given back."""
         try:
             return self.idle.pop()
         except IndexError:
@@ -51,7 +51,7 @@ class FairLockClient:
             wire.disconnect()
 
     def start_anew(self) -> None:
-        """In a forked child: it shares its parent's sockets and holds none of its locks."""
+        """Reset in a forked child: it shares its parent's sockets, and holds none of its parent's locks."""
         self.idle.clear()
         self.questions.cache_clear()
         self.renewal.forget_all()
@@ -59,12 +59,13 @@ class FairLockClient:
         self.renewal = Renewal(self.new_wire, _generation)
 
 
-_generation = 0  # of processes: a forked child is the next one
+_generation = 0  # of this process: a forked child is the next generation
 _clients: MutableMapping[ConnectionPool, FairLockClient] = WeakKeyDictionary()
 
 
 def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) -> FairLockClient:
-    """The client of the server that has `key`. In a Cluster that is the slot's primary; `moved`: look anew."""
+    """Return the client of the server that has `key`. In a Cluster that is the slot's primary. `moved`: look it up
+    again."""
     if isinstance(redis, RedisCluster):
         if moved:
             redis.nodes_manager.initialize()
@@ -75,7 +76,7 @@ def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) ->
 
 
 def start_anew() -> None:
-    """As in a process that has just begun."""
+    """Reset every client, as in a process that has just started."""
     global _generation  # noqa: PLW0603
     _generation += 1
     for client in list(_clients.values()):

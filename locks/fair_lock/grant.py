@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Terms:
-    """What all grants of one lock object have in common. Seconds: `lease`, and `cap`, when renewal ends."""
+    """What all grants of one lock object share. Seconds: `lease`, and `cap`, after which renewal ends."""
 
     def __init__(
         self,
@@ -26,12 +26,12 @@ class Terms:
         cap: float,
         on_lost: Callable[[Any], None] | None,
     ) -> None:
-        self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more is not renewed
+        self.lock = weakref.ref(lock)  # weak: a lock that nobody can release any more must not be renewed
         self.questions, self.lease, self.cap, self.on_lost = questions, lease, cap, on_lost
 
 
 class Grant:
-    """Times: seconds on `time.monotonic()`'s clock."""
+    """Times are seconds on `time.monotonic()`'s clock."""
 
     lost = False
     depth = 1
@@ -45,7 +45,7 @@ class Grant:
         thread: threading.Thread,
         gives_back: Question,
     ) -> None:
-        """`word`: the packed token. `since`: when the lease began, or a moment before."""
+        """`word`: the packed token. `since`: when the lease began, or shortly before."""
         self.word, self.number, self.terms, self.thread = word, number, terms, thread
         self.since = self._extended = since
         self.gives_back = gives_back
@@ -58,7 +58,7 @@ class Grant:
         self.since = asked
 
     def extended(self, asked: float) -> None:
-        """By the holder: the time to the cap begins anew, too."""
+        """The holder extended it: the time to the cap restarts too."""
         self.since = self._extended = asked
 
     @property
@@ -67,11 +67,11 @@ class Grant:
 
     @property
     def renewable(self) -> bool:
-        """Renewal ends at the cap, and when the thread that holds the lock died without a release."""
+        """False from the cap on, and once the thread that holds the lock has died without a release."""
         return time.monotonic() - self._extended < self.terms.cap and self.thread.is_alive()
 
     def lose(self, *, aside: bool = False) -> None:
-        """Tell the holder, once. `aside`: by a thread of its own, as the renewal has other locks to renew."""
+        """Tell the holder, once. `aside`: in a new thread, because the renewal has other locks to renew."""
         told, self.lost = self.lost, True
         lock, on_lost = self.terms.lock(), self.terms.on_lost
         if told or lock is None or on_lost is None:
@@ -86,34 +86,35 @@ class Grant:
 def _tell(on_lost: Callable[[Any], None], lock: Any) -> None:
     try:
         on_lost(lock)
-    except Exception:  # noqa: BLE001  whatever it is, the holder is to hear LockLost
+    except Exception:  # noqa: BLE001  the holder must hear LockLost, whatever the callback raises
         _log.exception("%s: the on_lost callback failed", lock.name)
 
 
 class Grants(dict[threading.Thread, Grant]):
-    """Of one lock object, by thread: the number of a dead thread may be another's soon, the thread is not."""
+    """The grants of one lock object, by thread object: the id of a dead thread is reused, its object is not."""
 
     def __init__(self, lease: float, generation: int) -> None:
         super().__init__()
         self.lease, self._generation = lease, generation
-        self.watched = False  # by the renewal of its client
+        self.watched = False  # by its client's renewal
 
     __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[assignment]
 
     @property
     def held(self) -> bool:
-        """By any thread that has not been told of a loss."""
+        """Whether any thread holds it and has not been told of a loss."""
         return any(not grant.lost for grant in list(self.values()))
 
     def of_generation(self, generation: int) -> None:
-        """This thread was granted the lock in this generation of the process: it holds what is its own alone."""
+        """This thread was granted the lock in this generation of the process. In a forked child, drop the parent's
+        other grants."""
         if generation != self._generation:
             self._generation = generation
             for thread in [each for each in self if each is not here.thread]:
                 del self[thread]
 
     def own(self, generation: int) -> Grant | None:
-        """This thread's. Of another generation of the process: a forked child holds nothing."""
+        """Return this thread's grant. A forked child, which is another generation, holds nothing."""
         if generation != self._generation:
             self._generation, self.watched = generation, False
             self.clear()
@@ -121,7 +122,7 @@ class Grants(dict[threading.Thread, Grant]):
 
 
 class Here(threading.local):
-    """`here.thread`: the thread that asks."""
+    """`here.thread`: the calling thread."""
 
     def __init__(self) -> None:
         self.thread = threading.current_thread()

@@ -1,8 +1,8 @@
-"""Where one fair lock lives: the server that has its key, the questions to it, and what was left behind there.
+"""Where a fair lock lives: the server that has its key, the questions to that server, and what was left behind there.
 
-A question that will probably have to wait is asked quietly: it has no reply, so the waiter is woken once, by the
-message of the hand-over, and not first to hear that it is queued. An error has no reply either: a waiter that hears
-nothing for a moment asks again, aloud, with the same token.
+A question that will probably have to wait is asked quietly, without a reply. So the waiter wakes once, by the
+message of the hand-over, and not a first time just to hear that it is queued. An error has no reply either: a waiter
+that hears nothing for a moment asks again with the same token, and this time with a reply.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from locks.fair_lock.wire import Wire
 from locks.server import typed_errors
 from locks.timing import ends_at, milliseconds
 
-QUIET = 0.1  # seconds without a word after a quiet question, at most
+QUIET = 0.1  # seconds to wait for a message after a quiet question, at most
 
-#: is told the packed token, its number, since when (a moment before the lease began), and what gives it back
+#: called with the packed token, its number, the time shortly before the lease began, and the question that releases it
 Granted = Callable[[bytes, int, float, Question], None]
 
 
 class Home:
-    """Of one lock object. Raises the errors of locks.errors."""
+    """The home of one lock object. Raises the errors of locks.errors."""
 
     def __init__(self, redis: Redis | RedisCluster, name: str, lease: float) -> None:
         """`lease`: seconds."""
         self._redis, self._name, self._lease = redis, name, lease
         self.client = client_for(redis, name)
         self.questions = self.client.questions(name, milliseconds(lease))
-        self.abandoned: list[bytes] = []  # packed tokens of which nobody knows what became of them
+        self.abandoned: list[bytes] = []  # packed tokens of attempts whose outcome is unknown
 
     def take(self, timeout: float | None, granted: Granted) -> bool:
-        """Call `granted` when the lock is ours; False when the time was over first. Seconds."""
+        """Call `granted` once the lock is ours. False: the wait time ended first. `timeout` in seconds."""
         deadline, moved = ends_at(timeout), False
         while True:
             client, wire = self.client, self.client.borrow()
@@ -66,12 +66,12 @@ class Home:
                 return number > 0
 
     def _attempt(self, wire: Wire, word: bytes, once: bool, deadline: float | None, granted: Granted) -> int:
-        """Return the number, or 0. `once`: it takes no place in the queue. Raises redis-py's errors."""
+        """Return the number, or 0. `once`: without a place in the queue. Raises redis-py's errors."""
         client, questions = self.client, self.questions
         quiet = questions.busy and client.quiet
         since = time.monotonic()  # the lease counts from before the question
         number = None if once else self._first_answer(wire, word, deadline, quiet=quiet)
-        free = not quiet  # when it was asked for: then a plain command gives it back
+        free = not quiet  # it was free when we asked: then a plain command can release it
         if number is None or number < 0:
             attempt = Attempt(wire, questions, word, self._lease, deadline)
             number = attempt.try_once() if once else attempt.run(number, since)
@@ -82,8 +82,8 @@ class Home:
         return number
 
     def _first_answer(self, wire: Wire, word: bytes, deadline: float | None, *, quiet: bool) -> int | None:
-        """Return the number, or what is below 0: the milliseconds that the holder's lease has left; None: nobody
-        knows, so it has to be asked again with the same token."""
+        """Return the number, or below 0 the milliseconds that are left of the holder's lease. None: unknown, so ask
+        again with the same token."""
         client, questions, asked = self.client, self.questions, time.monotonic()
         left = None if deadline is None else max(deadline - asked, GRACE)
         try:
@@ -92,7 +92,7 @@ class Home:
                 return answer
             seconds = min(QUIET, self._lease / 3, QUIET if deadline is None else deadline - asked)
             number = wire.tell(questions.acquire_quietly + word, unpacked(word), seconds, left)
-            # A process that was paused reads an old message: its lease may be over.
+            # A process that was paused reads an old message, whose lease may be over.
             return number if time.monotonic() - asked < self._lease / 2 else None
         except (ConnectionError, RedisTimeoutError):  # perhaps only the reply was lost
             if deadline is not None and time.monotonic() >= deadline:
@@ -100,13 +100,13 @@ class Home:
         except ResponseError:
             if not quiet:
                 raise
-            client.quiet = False  # this user may not say CLIENT REPLY
+            client.quiet = False  # this user may not send CLIENT REPLY
         return None
 
     def give_up(self, wire: Wire, word: bytes, *, ask: bool) -> None:
-        """An attempt failed or was cancelled. `ask`: the server can be asked to forget it. The wire is used by nobody
-        any more: whoever listened on its channel again would be taken for this attempt, and the lock handed to it."""
-        wire.disconnect()  # nothing can be handed to this attempt any more
+        """An attempt failed or was cancelled. `ask`: ask the server to forget it. The wire is never used again: the
+        server would take a new listener on its channel for this attempt, and hand the lock to it."""
+        wire.disconnect()  # from now on nothing can be handed to this attempt
         self.abandoned.append(word)
         if ask:
             with suppress(RedisError):
@@ -114,22 +114,22 @@ class Home:
             wire.disconnect()
 
     def move(self) -> None:
-        """The key's slot has another server now. Raises LockUnavailable when nobody says which."""
+        """The key's slot has moved to another server. Raises LockUnavailable if no node knows which."""
         try:
             self.client = client_for(self._redis, self._name, moved=True)
         except (RedisError, RedisClusterException) as error:
-            raise LockUnavailable(f"{self._name}: the cluster cannot be asked ({error})") from error
+            raise LockUnavailable(f"{self._name}: the cluster cannot be reached ({error})") from error
 
     def seek(self, error: RedisError) -> None:
-        """After this error the next question should go to whom the cluster says: a primary that is gone tells nobody
-        that its slot has moved."""
+        """After `error`, find out where the next question should go: a primary that is gone cannot say that its slot
+        has moved."""
         gone = isinstance(error, MovedError | ConnectionError | RedisTimeoutError)
         if gone and isinstance(self._redis, RedisCluster):
             with suppress(LockUnavailable):
                 self.move()
 
     def ask(self, question: Question, word: bytes) -> tuple[Any, bool]:
-        """Return the reply, and whether the question was sent again because no answer came."""
+        """Return the reply, and whether the question was sent a second time because no answer came."""
         repeated = moved = False
         while True:
             client = self.client
@@ -150,7 +150,7 @@ class Home:
                 client.give_back(wire)
 
     def give_back(self, grant: Grant) -> bool:
-        """Delete the lock if nobody ever waited for it, else hand it over. False: it was lost before."""
+        """Delete the lock if nobody ever waited for it, else hand it over. False: it was already lost."""
         questions, word, in_time = self.questions, grant.word, grant.held
         repeated = False
         try:
@@ -166,9 +166,9 @@ class Home:
             questions.busy = reply == 2
             if reply > 0 or not in_time or not (repeated or again):
                 return bool(reply > 0)
-            # Not the owner: lost, unless an earlier sending was applied and only its reply was lost. A server that
-            # lost the lock lost its counter too: it began anew, above this number, or a replica that lagged took
-            # over, and knows no such number.
+            # Not the owner: the lock is lost, unless the first sending was applied and only its reply was lost.
+            # A server that lost the lock lost its counter too. Either the counter restarted above this number, or
+            # a replica that lagged took over, and does not know this number.
             last = self.ask(questions.last_number, FENCE_NUMBER)[0]
             return bool(0 < -reply <= grant.number <= int(last or 0))
         except BaseException:
@@ -176,7 +176,7 @@ class Home:
             raise
 
     def settle(self, wire: Wire) -> None:
-        """What a lost reply or an interruption left behind at the server must not stand in the way."""
+        """Remove what lost replies and interruptions left behind on the server, so that it blocks nobody."""
         while True:
             try:
                 word = self.abandoned.pop()  # other threads settle too
@@ -189,7 +189,7 @@ class Home:
                 raise
 
     def _failed(self, error: RedisError) -> Exception:
-        """The error in our words."""
+        """Return `error` as one of locks.errors."""
         self.seek(error)
         try:
             with typed_errors(self._name):

@@ -1,4 +1,4 @@
-"""What a fair lock asks its server, packed once: to send a question is to append one word, the holder's token."""
+"""What a fair lock asks its server, packed in advance. Sending a question appends one word: the holder's token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXTEND = LuaScript(_QUEUE, "extend.lua", package=__package__)
 
 
 def packed(*words: bytes) -> bytes:
-    """Return `words` as they stand in a command of the Redis protocol, without the count before them."""
+    """Return `words` as the Redis protocol encodes them in a command, without the count in front."""
     return b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
@@ -22,7 +22,7 @@ def unpacked(word: bytes) -> bytes:
     return word[word.index(b"\n") + 1 : -2]
 
 
-#: sent before a question, in the same write: the server then sends no reply to it
+#: sent in front of a question, in the same write: the server then does not reply to it
 UNANSWERED = b"*3\r\n" + packed(b"CLIENT", b"REPLY", b"SKIP")
 
 #: the last word of `Questions.last_number`, which needs no token
@@ -30,14 +30,14 @@ FENCE_NUMBER = packed(b"number")
 
 
 class Question:
-    """A command packed but for its last word. This one is a plain command."""
+    """A command, packed except for its last word. This class is for a plain command."""
 
     def __init__(self, *words: bytes) -> None:
         self.packed = b"*%d\r\n" % (len(words) + 1) + packed(*words)
 
 
 class ScriptQuestion(Question):
-    """A script by its hash, with its keys and all arguments but the last."""
+    """A script called by its hash, with its keys and all arguments except the last."""
 
     def __init__(self, script: LuaScript, keys: list[bytes], *arguments: bytes) -> None:
         self._script = script
@@ -46,7 +46,7 @@ class ScriptQuestion(Question):
 
     @cached_property
     def with_text(self) -> bytes:
-        """For a server that does not know the script, or forgot it."""
+        """The same call for a server that does not know the script, or forgot it."""
         return Question(b"EVAL", self._script.text.encode(), *self._words).packed
 
 
@@ -58,17 +58,17 @@ class Questions:
         self._keys = [(part % name).encode() for part in parts]
         self._px = b"%d" % lease
         length = len(b"0123456789abcdef:0123456789abcde:") + len(self._px)
-        #: a packed token, for `%` with a wire's channel and count. Nobody can guess the channel
+        #: a packed token, to be filled in with `%`: a wire's channel, which nobody can guess, and its count
         self.word = b"$%d\r\n%%b:%%015d:%d\r\n" % (length, lease)
         self.acquire = ScriptQuestion(ACQUIRE, self._keys, b"first", self._px)
-        #: releases the lock if nobody ever waited for it: a '+' behind the token makes it unequal
+        #: releases the lock if nobody ever waited for it (a waiter appends a '+' to the token, so DELIFEQ fails)
         self.delete = Question(b"DELIFEQ", self._keys[0])
-        #: did the last release of this process hand the lock to another? Then it is probably held now
+        #: did this process's last release hand the lock to a waiter? Then it is probably held now
         self.busy = False
 
     @cached_property
     def acquire_quietly(self) -> bytes:
-        """The same question without a reply: the lock comes as a message."""
+        """The same question without a reply: the grant comes as a message."""
         return UNANSWERED + ScriptQuestion(ACQUIRE, self._keys, b"quiet", self._px).packed
 
     @cached_property

@@ -1,12 +1,12 @@
-"""Renewal: one thread for each Redis client renews all that is held through it, and hears of every loss.
+"""Renewal: one thread for each Redis client renews all locks that are held through it, and notices every loss.
 
     holder   acquire ──────────────── working ──────────────── release
     thread            ⅓ lease: extend    ⅓ lease: extend          (nothing held: the thread ends)
 
-It wakes when a third of the shortest lease has passed, so a short section costs no command and no wake-up.
-An extension asks whose lock it is: one that is late finds a stranger's token and changes nothing. Renewal ends
-with the release, with the holder's thread, and at the grant's cap. When a lease is over without an extension,
-whatever the reason, the grant is lost: by the answer of the server, or by the clock of this process.
+The thread wakes after a third of the shortest lease, so a short section costs no command and no wake-up. An
+extension checks whose lock it is: one that comes too late finds another's token and changes nothing. Renewal ends
+with the release, with the holder's thread, and at the grant's cap. When a lease ends without an extension, for
+whatever reason, the grant is lost: by the server's answer, or by this process's clock.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from redis.exceptions import RedisError
 from locks.fair_lock.grant import Grant, Grants
 from locks.fair_lock.wire import Wire
 
-#: what is held is renewed so often within a lease
+#: renewals in each lease
 TURNS = 3
 
 
 class Renewal:
-    """The locks of one Redis client that were taken lately, and the thread that renews those that are held. It
-    lives while there are any."""
+    """The locks of one Redis client that were taken lately, and the thread that renews those that are still held.
+    The thread lives as long as there are any."""
 
     def __init__(self, new_wire: Callable[[], Wire], generation: int) -> None:
         self._new_wire, self._generation = new_wire, generation
@@ -37,7 +37,8 @@ class Renewal:
         self._running = False
 
     def watch(self, grants: Grants) -> None:
-        """Once, until the thread finds them empty: a short section costs no lock, no system call, no entry."""
+        """Watch `grants` until the thread finds them empty. Later acquires until then cost no lock, no system call and
+        no entry."""
         grants.of_generation(self._generation)
         self._watched.add(grants)
         grants.watched = True
@@ -45,7 +46,7 @@ class Renewal:
             self._start(grants.lease)
 
     def forget_all(self) -> None:
-        """In a forked child: the locks are its parent's."""
+        """Called in a forked child: the locks are its parent's."""
         for grants in self._watched:
             grants.clear()
             grants.watched = False
@@ -66,28 +67,29 @@ class Renewal:
     def _run(self) -> None:
         try:
             wire = self._new_wire()
-            pause = self._shortest / TURNS  # nothing is due before; and not a thread for each short section
+            pause = self._shortest / TURNS  # nothing is due sooner, and short sections share one thread
             while True:
                 self._changed.wait(pause)
                 self._changed.clear()
                 if not self._continues():
                     break
                 pause = self._round(wire)
-        except BaseException:  # also if the thread is killed
+        except BaseException:  # even if the thread is killed
             self._stopped()
             raise
         wire.disconnect()  # by now an acquire may have started the next thread
 
     def _stopped(self) -> None:
-        """There is no thread: the next acquire starts another."""
+        """The thread is gone: the next acquire starts another."""
         self._running = False
         for grants in list(self._watched):
             grants.watched = False
 
     def _continues(self) -> bool:
-        """An acquire writes its grant, then looks whether it is watched; here the order is the other one."""
+        """Drop what is no longer held, and say whether anything is left. An acquire writes its grant and then checks
+        `watched`. This method does the reverse, so no grant is missed."""
         with self._gate:
-            watched = list(self._watched)  # a copy: acquires add to the set meanwhile
+            watched = list(self._watched)  # a copy, because acquires add to the set meanwhile
             for grants in [each for each in watched if not each.held]:
                 grants.watched = False
                 self._watched.discard(grants)
@@ -101,8 +103,8 @@ class Renewal:
             return self._running
 
     def _round(self, wire: Wire) -> float:
-        """Renew what is due; return the seconds until something can be due again."""
-        pause = self._shortest / TURNS  # what is granted meanwhile is not due before
+        """Renew what is due. Return the seconds until something can be due again."""
+        pause = self._shortest / TURNS  # a grant made meanwhile is not due sooner
         for grants in list(self._watched):
             for grant in list(grants.values()):
                 pause = min(pause, self._look_after(wire, grants, grant))
@@ -116,7 +118,7 @@ class Renewal:
         over = grant.since + lease
         due = grant.since + lease / TURNS if grant.renewable else over
         if now >= over:
-            if not grant.thread.is_alive():  # nobody will release it
+            if not grant.thread.is_alive():  # it will never be released
                 grants.pop(grant.thread, None)
             grant.lose(aside=True)
             return lease
@@ -129,15 +131,15 @@ class Renewal:
             mine = wire.ask(grant.terms.questions.extend, grant.word, timeout=turn)
         except RedisError as error:
             self._follow(grants, grant, error)
-            return turn / 4  # again soon; `lose` follows when the lease is over
+            return turn / 4  # try again soon; `lose` follows when the lease is over
         if mine:
             grant.renewed(asked)
-        elif grants.get(grant.thread) is grant:  # else it was released meanwhile
+        elif grants.get(grant.thread) is grant:  # otherwise it was released meanwhile
             grant.lose(aside=True)
         return turn
 
     def _follow(self, grants: Grants, grant: Grant, error: RedisError) -> None:
-        """In a cluster its key may have another server by now: what is held is renewed there."""
+        """In a Cluster the key may have moved to another server: continue the renewal there."""
         lock = grant.terms.lock()
         renewal = self if lock is None else lock.renewal_after(error)
         if renewal is not self:

@@ -1,9 +1,8 @@
-"""A wire: one connection of a Redis client that listens on a channel of its own.
+"""A wire: one connection of a Redis client, which listens on its own channel.
 
-The client's pool says how it is made (TCP, unix socket, TLS, password, sentinels), but it is kept beside the pool:
-a checkout costs more than the command itself, and a waiter must not use up the connections that the work inside
-the lock needs. It speaks RESP3, in which replies and messages share one connection, and it re-sends nothing by
-itself.
+The client's pool says how to connect (TCP, unix socket, TLS, password, sentinels), but the wire stays outside the
+pool: a checkout costs more than the command itself, and a waiter must not use up the connections that the work inside
+the lock needs. A wire speaks RESP3, in which replies and messages share one connection. It never re-sends by itself.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from redis.retry import Retry
 
 from locks.fair_lock.questions import Question, Questions, ScriptQuestion
 
-PATIENCE = 5.0  # seconds for a reply, where the client itself would wait for ever
+PATIENCE = 5.0  # seconds for a reply, if the client itself would wait for ever
 
 
 class Wire:
-    """Used by one thread at a time. Raises redis-py's errors; after an error it connects again by itself."""
+    """Used by one thread at a time. Raises redis-py's errors. Reconnects at its next use after an error."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         settings = pool.connection_kwargs
@@ -48,34 +47,34 @@ class Wire:
         self.channel = secrets.token_hex(8).encode()
         self._attempts = 0
         self._open = False
-        self._told = b""  # the last message: `token number`, of the lock that was handed over
+        self._told = b""  # the last hand-over message: `token number`
 
     def _listen(self, connection: Any) -> None:
-        """Before anything is queued: a waiter that PUBLISH does not reach is taken for dead."""
+        """Subscribe, before anything is queued: a waiter that PUBLISH does not reach counts as dead."""
         try:
             connection._parser.set_pubsub_push_handler(self._heard)
             connection.send_command("SUBSCRIBE", self.channel, check_health=False)
             connection.read_response(push_request=True)
         except BaseException:
-            connection.disconnect()  # or it would be used again without its subscription
+            connection.disconnect()  # or it would be used later without its subscription
             raise
         self._open = True
 
     def _heard(self, message: list[Any]) -> Any:
-        """Called by redis-py for each message. What it returns is what `read_response` returns."""
+        """redis-py calls this for each message. `read_response` returns what this returns."""
         if message[0] == b"message":
             self._told = message[2]
         return message
 
     def new_word(self, questions: Questions) -> bytes:
-        """A packed token."""
+        """Return a new packed token."""
         self._attempts += 1
         return questions.word % (self.channel, self._attempts)
 
     def ask(self, question: Question, word: bytes, timeout: float | None = None) -> Any:
-        """Make one round trip and return the reply. A server that forgot the script costs one more.
+        """Make one round trip and return the reply. If the server forgot the script, make one more.
 
-        `word`: the last one, `packed`. `timeout`: seconds, if shorter than the client's own.
+        `word`: the question's last word, `packed`. `timeout`: seconds, if shorter than the client's own.
         """
         try:
             return self._exchange(question.packed + word, timeout)
@@ -91,18 +90,18 @@ class Wire:
                 self._connect_within(timeout)
             connection.send_packed_command((command,), False)
             reply = connection.read_response(push_request=True, **limit)
-            while isinstance(reply, list):  # a message from before the reply, which knows better
+            while isinstance(reply, list):  # a message from before the reply; the reply is newer
                 reply = connection.read_response(push_request=True, **limit)
         except ResponseError:
             raise
         except BaseException:
-            self.disconnect()  # a reply may be on its way, and would answer the next question
+            self.disconnect()  # a reply may be on its way, and would be taken for that of the next question
             raise
         self._told = b""
         return reply
 
     def tell(self, command: bytes, token: bytes, seconds: float, timeout: float | None = None) -> int | None:
-        """Send what has no reply, then `await_number`. `timeout`: seconds to connect."""
+        """Send a command that has no reply, then `await_number`. `timeout`: seconds to connect."""
         self._told = b""
         try:
             if not self._open:
@@ -124,12 +123,12 @@ class Wire:
             connection.socket_connect_timeout, connection.socket_timeout = usual, self._timeout
 
     def await_number(self, token: bytes, seconds: float) -> int | None:
-        """Wait until the lock is handed to `token` and return its fencing number; None when it was not in time.
-        Raises ResponseError when the server refused what was told to it."""
+        """Wait until the lock is handed to `token`, and return its fencing number. None: not in time. Raises
+        ResponseError if the server refused the quiet question."""
         until = time.monotonic() + seconds
         read = self._connection.read_response
         try:
-            while not self._told.startswith(token):  # a token is as long as any other of its lock
+            while not self._told.startswith(token):  # all tokens of a lock have the same length
                 left = until - time.monotonic()
                 if left <= 0:
                     return None
@@ -142,6 +141,7 @@ class Wire:
         return int(self._told[len(token) :])
 
     def disconnect(self) -> None:
-        """The server then takes this wire's waiter for dead."""
+        """Close the connection. The server then counts this wire's waiter as dead."""
+
         self._open = False
         self._connection.disconnect()
