@@ -22,6 +22,8 @@ from ledger.strategies import find, known
 from ledger.strategies.sql import START_AGAIN, code_of
 
 Way = ImportRun.Way
+#: the strategy of whatever else posts to a book of a comparison while it is imported set-based
+SET_BASED_UNDER = "select-for-update"
 #: lines of one transaction: its commit costs little then, and its accounts are soon free for others
 SET_BASED_LINES = 10_000
 

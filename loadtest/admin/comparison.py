@@ -16,6 +16,7 @@ from ledger.admin.books import title_of
 from ledger.admin.import_form import ImportForm
 from ledger.imports.progress import progress
 from ledger.imports.upload import Upload
+from ledger.imports.ways import SET_BASED_UNDER, Way
 from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
@@ -141,10 +142,14 @@ def seen(trial: Trial) -> dict[str, Any]:
     stores = options.get("stores") or [result.data.get("store") for result in results]
     imports = options.get("imports", {})
     rows: list[dict[str, Any]] = []
-    for place, slug in enumerate(strategies):  # judged in this order, one result each
+    ways = options.get("ways") or strategies
+    for place, subject in enumerate(strategies):  # judged in this order, one result each
         result = results[place] if place < len(results) else None
-        run = ImportRun.objects.filter(pk=imports.get(slug)).first()
-        row = {"slug": slug, "title": title_of(slug), "result": result, "run": run}
+        run = ImportRun.objects.filter(pk=imports.get(subject)).first()
+        set_based = ways[place] == Way.SET_BASED
+        slug = SET_BASED_UNDER if set_based else subject
+        row = {"slug": slug, "title": "Set-based import" if set_based else title_of(slug), "result": result}
+        row |= {"run": run, "way": Way.SET_BASED.label if set_based else ""}
         if len(set(stores)) > 1:
             row["store"] = stores[place]
         if result:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def labels(results: Sequence[Any], by: Sequence[str] = ("store", "workload")) -> list[str]:
-    """Return a name for each result: with its store and its workload (`by`) when the results have several. A
-    control that ran on two stores must not look like one that ran twice."""
+def labels(results: Sequence[Any], by: Sequence[str] = ("way", "store", "workload")) -> list[str]:
+    """Return a name for each result: with its way to import, its store and its workload (`by`) when the results have
+    several. A control that ran on two stores must not look like one that ran twice."""
     names = ["strategy"]
     for name in by:
-        if len({result.get(name) for result in results} - {None}) > 1:
+        if len({result.get(name) for result in results} - {None}) > (name != "way"):
             names.append(name)
     return [_label(result, names) for result in results]
 
 
 def _label(result: Any, names: Sequence[str]) -> str:
-    words = {"strategy": "{}", "store": " on {}", "workload": ", {}"}
-    return "".join(words[name].format(result[name]) for name in names)
+    words = {"strategy": "{}", "way": ", {}", "store": " on {}", "workload": ", {}"}
+    return "".join(words[name].format(result[name]) for name in names if result.get(name))

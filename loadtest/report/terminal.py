@@ -72,7 +72,7 @@ def matrix(results: Sequence[Mapping[str, Any]]) -> Table:
 def verdicts(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Return {strategy (on its store, if there are several): {workload: verdict}}."""
     rows: dict[str, dict[str, str]] = {}
-    for name, result in zip(labels(results, ("store",)), results, strict=True):
+    for name, result in zip(labels(results, ("way", "store")), results, strict=True):
         rows.setdefault(name, {})[result["workload"]] = result["verdict"]
     return rows
 

@@ -37,6 +37,7 @@ def begin(plan: Comparison, user: Any = None) -> models.Trial:
         store=plan.store,
         plan=plan.as_json(),
         strategies=[case.strategy for case in cases],
+        ways=[case.way for case in cases],
         stores=[case.store for case in cases],
         started_by=user.pk if user else None,
         at=None,

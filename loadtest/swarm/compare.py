@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ledger.strategies import CONTROL, find
+from ledger.imports.ways import SET_BASED_UNDER, Way
+from ledger.strategies import CARD, CONTROL, find
 from loadtest import workloads
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
@@ -46,8 +47,14 @@ class Comparison:
         stores = find(strategy).stores
         return self.store if self.store in stores or not self.own_store else stores[0]
 
+    @property
+    def set_based(self) -> bool:
+        """Is the set-based import compared too? It is, beside all strategies of the card."""
+        imports = workloads.WORKLOADS[self.workload].imports_files
+        return imports and self.store == "postgres" and set(CARD) <= set(self.strategies)
+
     def cases(self) -> Iterator[Case]:
-        """Yield a trial for each strategy; before the first one on another store, the control's there."""
+        """Yield a case for each strategy; before the first one on another store, the control's there."""
         controlled = {self.store_of(self.strategies[0])}
         for strategy in self.strategies:
             store = self.store_of(strategy)
@@ -55,9 +62,11 @@ class Comparison:
                 controlled.add(store)
                 yield self.case(CONTROL, store)
             yield self.case(strategy, store)
+        if self.set_based:
+            yield replace(self.case(SET_BASED_UNDER, self.store), way=Way.SET_BASED)
 
     def case(self, strategy: str, store: str | None = None) -> Case:
-        """Return the trial of one strategy. Raises ValueError for a wrong workload or setting."""
+        """Return the case of one strategy. Raises ValueError for a wrong workload or setting."""
         return Case(
             strategy=strategy,
             workload=workloads.find(self.workload, self.accounts, **self.workload_options),

@@ -1,7 +1,8 @@
 """A comparison: import the same files under one strategy after the other, the control first, and judge each.
 
-It has no process of its own. What is done stands in the rows (`Trial.options` says what was asked for and which
-import belongs to which strategy), and `advance` takes the next step, whoever calls it: a worker's periodic task.
+Beside all strategies of the card, the set-based import comes last: the answer to many lines at once. A subject is
+a strategy or that way. The comparison has no process of its own. What is done stands in the rows (`Trial.options`
+says what was asked for, and which import belongs to which subject). A worker's periodic task calls `advance`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from django.utils import timezone
 
 from ledger.imports.operations import asked
 from ledger.imports.upload import Upload, nothing_to_import, start_import, stored
+from ledger.imports.ways import SET_BASED_UNDER, Way
 from ledger.models import Book, ImportFile, ImportLine, ImportRun
 from ledger.strategies import CARD, CONTROL
 from loadtest import models
@@ -65,6 +67,8 @@ def begin(asked_for: Comparison, user: Any = None) -> models.Trial:
     if not workload.lines:
         raise nothing_to_import(asked_for.files)
     strategies = [CONTROL, *(slug for slug in asked_for.strategies if slug != CONTROL)]
+    if asked_for.store == "postgres" and set(CARD) <= set(strategies):
+        strategies.append(Way.SET_BASED)
     with transaction.atomic():
         row = records.begin(
             COMMAND,
@@ -91,32 +95,33 @@ def advance(row_id: int) -> bool:
         row = models.Trial.objects.select_for_update(skip_locked=True).filter(pk=row_id, ended=None).first()
         if row is None:
             return False
-        judged = set(row.results.values_list("strategy", flat=True))
-        for strategy, import_id in row.options["imports"].items():
-            if strategy in judged:
+        judged = _judged(row)
+        for subject, import_id in row.options["imports"].items():
+            if subject in judged:
                 continue
             current = ImportRun.objects.select_related("book").get(pk=import_id)
             if not current.finished:
                 return False
-            _judge(row, current)
+            _judge(row, subject, current)
         return _start_next(row, _workload(row))
 
 
 def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
     """Start the import of the next strategy that can be tried here. True: there is none left, or nobody wants it."""
     options = row.options
-    done = {*options["imports"], *row.results.values_list("strategy", flat=True)}
-    for strategy in (slug for slug in options["strategies"] if slug not in done and not row.stopped):
-        case = _case(row, strategy, workload)
-        if lacking := missing(strategy, row.store):
+    done = {*options["imports"], *_judged(row)}
+    for subject in (each for each in options["strategies"] if each not in done and not row.stopped):
+        case = _case(row, subject, workload)
+        if lacking := missing(case.strategy, row.store):
             records.record(row, skipped(case, *lacking))
             continue
-        options["deadlocks"][strategy] = deadlocks(row.store)
+        options["deadlocks"][subject] = deadlocks(row.store)
         book = case.open()
-        options["imports"][strategy] = start_import(
+        options["imports"][subject] = start_import(
             book,
             workload.uploads,
             workers=options["workers"],
+            way=case.way,
             all_or_nothing=options["all_or_nothing"],
             scan=options["scan"],
             user=get_user_model().objects.filter(pk=options["started_by"]).first(),
@@ -128,19 +133,24 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
     return True
 
 
-def _judge(row: models.Trial, finished: ImportRun) -> None:
-    """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
-    case = _case(row, finished.book.strategy, _workload(row))
+def _judged(row: models.Trial) -> set[str]:
+    """They are judged in the order in which they were asked for, one result each."""
+    return set(row.options["strategies"][: row.results.count()])
+
+
+def _judge(row: models.Trial, subject: str, finished: ImportRun) -> None:
+    """Whatever goes wrong with one case, the others get their turn, and the page says what it was."""
+    case = _case(row, subject, _workload(row))
     try:
         with transaction.atomic():
-            result = _result(row, case, finished)
+            result = _result(row, subject, case, finished)
     except Exception as error:
-        log.exception("the import under %s could not be judged", case.strategy)
+        log.exception("the import under %s could not be judged", subject)
         result = skipped(case, f"could not be judged: {error}", "the worker's log has the details")
     records.record(row, result)
 
 
-def _result(row: models.Trial, case: Case, finished: ImportRun) -> Judgement:
+def _result(row: models.Trial, subject: str, case: Case, finished: ImportRun) -> Judgement:
     control = row.results.filter(strategy=CONTROL).first()
     result = run(
         ImportCase(**vars(case), book=finished.book),
@@ -150,7 +160,7 @@ def _result(row: models.Trial, case: Case, finished: ImportRun) -> Judgement:
         Word(control.verdict) if control else None,
     )
     # counted from the import's start: `run` saw only its end
-    return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][case.strategy])
+    return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][subject])
 
 
 def _doubts(run: ImportRun) -> Iterator[Doubt]:
@@ -180,8 +190,12 @@ def history_of(book: Book) -> History:
     return History(sorted(calls, key=lambda call: call.started))
 
 
-def _case(row: models.Trial, strategy: str, workload: ImportFiles) -> Case:
-    return Case(strategy=strategy, workload=workload, store=row.store, settings=row.options["settings"])
+def _case(row: models.Trial, subject: str, workload: ImportFiles) -> Case:
+    """`subject`: a strategy, or the set-based way."""
+    given = {"workload": workload, "store": row.store, "settings": row.options["settings"]}
+    if subject == Way.SET_BASED:
+        return Case(strategy=SET_BASED_UNDER, way=subject, **given)
+    return Case(strategy=subject, **given)
 
 
 def _workload(row: models.Trial) -> ImportFiles:

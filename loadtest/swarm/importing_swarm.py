@@ -51,7 +51,7 @@ class ImportingSwarm:
             def tick(fraction: float) -> None:
                 journals = folder.glob(f"*{book.pk}/*{SUFFIX}")
                 if not started and any(path.stat().st_size for path in journals):
-                    started.append(start_import(book, uploads, workers=LANES))
+                    started.append(start_import(book, uploads, workers=LANES, way=case.way))
                 self.swarm.tick(fraction)
 
             seen = replace(self.swarm, keep=folder, tick=tick)(case, book)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ledger.books import open_book
+from ledger.imports.ways import Way
 from ledger.models import Book
 from ledger.reconcile import Books
 from ledger.reconcile_stored import books_of
@@ -43,6 +44,8 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: the adversary's hazards, all of which must fire
     planned: frozenset[str] = frozenset()
+    #: how the workload's files are imported, if it has any
+    way: str = Way.LINE_BY_LINE
 
     @property
     def withstands(self) -> frozenset[str]:
@@ -120,6 +123,7 @@ class Judgement:
             "accounts": case.workload.accounts,
             "store": case.store,
             "adversary": case.adversary,
+            **({} if case.way == Way.LINE_BY_LINE else {"way": case.way}),
             "settings": dict(case.settings),
             **self._numbers(),
         }

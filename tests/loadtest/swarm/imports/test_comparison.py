@@ -9,6 +9,7 @@ from ledger.imports import apply, chunks
 from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
+from ledger.strategies import CARD
 from loadtest.admin.comparison import again
 from loadtest.models import Trial
 from loadtest.swarm.import_comparison import Comparison, advance, begin
@@ -58,6 +59,18 @@ def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
         assert each.data["operations"]["ok"] == 3
     assert len({each.book_id for each in results}) == 3
     assert not advance(row.pk)
+
+
+def test_beside_the_card_the_set_based_import_is_the_last_row():
+    row = compared(Comparison(files=(FILE,), opening=100, scan=False, settings=FAST))
+    *others, last = row.results.all()
+    assert [each.strategy for each in others] == list(CARD)
+    assert all("way" not in each.data for each in others)
+    assert (last.strategy, last.data["way"], last.data["final"]) == ("select-for-update", "set-based", 216)
+    run = ImportRun.objects.get(pk=row.options["imports"]["set-based"])
+    assert (run.way, run.book_id) == ("set-based", last.book_id)
+    page = user("loadtest.view_trial").get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
+    assert "Set-based import" in page
 
 
 def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
@@ -186,5 +199,5 @@ def test_a_running_comparison_is_shown():
     viewer = user("loadtest.view_trial")
     page = viewer.get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
     assert "0 of 3" in page
-    assert page.count(">waiting<") == 5
+    assert page.count(">waiting<") == len(CARD)
     assert user().get(f"/admin/loadtest/trial/{row.pk}/results/").status_code == 403
