@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import get_commands, load_command_class
 
+from loadtest.verdict.claims import Exit
 from tests import contracts
 from tests.contracts import CONTRACTS, lost, options
 
@@ -35,6 +36,11 @@ def test_an_option_that_is_gone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(CONTRACTS["options"], "explore", [*CONTRACTS["options"]["explore"], "--magic"])
     with pytest.raises(AssertionError):
         test_a_command_has_every_option_that_was_promised("explore")
+
+
+def test_exit_codes_are_those_that_were_promised() -> None:
+    """That each command ends with the right one of them is tested where it runs, and in test_claims.py."""
+    assert {each.name: each.value for each in Exit} == CONTRACTS["exit_codes"]
 
 
 @pytest.mark.parametrize("name", CONTRACTS["fields"])

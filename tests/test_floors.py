@@ -52,6 +52,21 @@ def imports_of(root: Path, packages: Iterable[str] = PACKAGES) -> Graph:
     return graph
 
 
+def leading_nowhere(root: Path, packages: Iterable[str] = PACKAGES) -> list[str]:
+    """Imports from the house of what is in no file there. mypy takes them for packages without types."""
+    paths = {module_of(path, root): path for name in packages for path in (root / name).rglob("*.py")}
+    lost = []
+    for module, path in paths.items():
+        for name in imported(path, module):
+            if (
+                name.partition(".")[0] in packages
+                and name not in paths
+                and name.rpartition(".")[0] not in paths
+            ):
+                lost.append(f"{module} imports {name}")
+    return lost
+
+
 def room_of(module: str) -> str:
     """`loadtest.faults.worker` stands in `loadtest/faults`."""
     parts = module.split(".")
@@ -100,6 +115,17 @@ def house() -> Graph:
 
 def test_no_circle_of_files(house: Graph) -> None:
     assert circle(house) == []
+
+
+def test_every_import_from_the_house_leads_to_a_file() -> None:
+    assert leading_nowhere(ROOT) == []
+
+
+def test_an_import_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks/__init__.py").write_text("from locks.gone import thing\nfrom locks import here\n")
+    (tmp_path / "locks/here.py").write_text("")
+    assert leading_nowhere(tmp_path, ["locks"]) == ["locks imports locks.gone.thing"]
 
 
 def test_no_circle_of_rooms(house: Graph) -> None:
