@@ -80,6 +80,10 @@ test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; S
 	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(if $(SHORT),--short) $(ARGS)
 	$(PY) -m pytest -m whole_command $(ARGS)
 
+.PHONY: museum
+museum: $(VENV)/base.stamp  ## explore the museum's cases, broken and mended; write docs/museum.md: make museum ARGS="--case 01"
+	@$(PY) -m museum $(ARGS)
+
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp  ## send thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"
 	$(PY) -m pytest tests/fuzz --hypothesis-profile=fuzz --timeout 3600 $(ARGS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dis
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.metadata import version
+from types import CodeType
 from typing import Any, NamedTuple
 
 
@@ -52,7 +54,10 @@ def _attributes(owner: Any) -> frozenset[str]:
     for each in getattr(owner, "__mro__", ()):
         for member in vars(each).values():
             if code := getattr(getattr(member, "__func__", member), "__code__", None):
-                found.update(
-                    step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"
-                )
+                found.update(_set_by(code))
     return frozenset(found)
+
+
+@cache  # each exploration asks, and to read all methods of a client takes longer than many an exploration
+def _set_by(code: CodeType) -> frozenset[str]:
+    return frozenset(step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")

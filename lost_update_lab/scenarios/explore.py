@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import psycopg
@@ -56,17 +57,19 @@ def explore(
     isolation: str = "",
     control: bool = True,
     name: str = "",
+    django: bool = False,
     **each_fault: int,
 ) -> Result:
     """Run every order of the workers' commands on a real PostgreSQL and Valkey, and say what it came to.
 
-    `workers`: two or more callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a
-    process. `setup`: puts the opening state there, and commits it. `invariant`: a callable, `(callable, sentence)`, or
-    several; it may take the workers' results. Without one the outcome must be that of some serial order. `always`: the
-    same, asked at each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`,
-    `lost_replies=`, `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did
-    nothing. `database`, `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers.
-    `budget`: seconds. Raises Mistake where the scenario cannot be explored as it is written.
+    `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `setup`:
+    puts the opening state there, and commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may
+    take the workers' results. Without one the outcome must be that of some serial order. `always`: the same, asked at
+    each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
+    `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did nothing. `database`,
+    `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are
+    those of the Django project of this process, in its database. `budget`: seconds. Raises Mistake: the scenario cannot
+    be explored as it is written.
     """
     number, kinds = faults_of(faults, each_fault)
     scenario = Scenario(
@@ -83,7 +86,15 @@ def explore(
         isolation=isolation and level_of(isolation).name,
         control=control,
     )
-    return run(scenario, choose(database, redis), disposable=disposable, replay=replaying())
+    return run(scenario, **_where(django, database, redis), disposable=disposable, replay=replaying())
+
+
+def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
+    """Only who asks for Django imports it. Outside of pytest-django nobody else empties the tables."""
+    if not django:
+        return {"servers": choose(database, redis)}
+    bound: dict[str, Any] = import_module("lost_update_lab.pytest_plugin.django_project").bound()
+    return {**bound, "servers": bound["servers"](), "leave_as_found": True}
 
 
 def _caller() -> str:

@@ -1,0 +1,1 @@
+"""Real bugs with money, each broken and mended: what `python -m museum` explores, and docs/museum.md tells."""

@@ -1,0 +1,1 @@
+"""The museum: every case comes to what it says."""
