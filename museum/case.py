@@ -34,7 +34,7 @@ class Case:
     """`setup`: puts the opening state into the tables of the case's own models, which exist by then.
 
     `invariant`: what money demands, as `lost_update_lab.explore` takes it. `source`: where the story is public, as
-    owner/repo#number, or a paper. `cure`: what the mended forms rest on, a heading of docs/cures.md.
+    owner/repo#number, or a paper. `cure`: what the mended forms rest on.
     """
 
     setup: Callable[[], Any]

@@ -1,4 +1,4 @@
-"""All cases, found by their files: cases/case_01_voucher.py holds `CASE`."""
+"""All cases, found by their files: cases/case_*.py holds `CASE`."""
 
 from __future__ import annotations
 

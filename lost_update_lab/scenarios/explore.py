@@ -68,7 +68,7 @@ def explore(
     each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
     `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did nothing. `database`,
     `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are
-    those of this process's Django project, in its database. `budget`: seconds. Raises Mistake: it cannot be explored so.
+    those of this process's Django project, in its database. `budget`: seconds. Raises Mistake: it cannot be explored.
     """
     number, kinds = faults_of(faults, each_fault)
     scenario = Scenario(
