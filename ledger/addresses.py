@@ -1,4 +1,4 @@
-"""Where the servers are: the environment first, else the embedded ones that `manage.py servers up` started."""
+"""The addresses of the servers: from the environment, or else of the servers that `manage.py servers up` started."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ def lab_dir() -> Path:
 
 
 def addresses() -> dict[str, str]:
-    """Return the known server addresses, those of NAMES that there are."""
+    """Return the known server addresses, by the names in NAMES."""
     found = live_state(lab_dir() / "servers.json")
     found |= {name: os.environ[name] for name in NAMES if os.environ.get(name)}
     return {name: str(found[name]) for name in NAMES if found.get(name)}
 
 
 def live_state(file: Path) -> dict[str, Any]:
-    """What the keeper of the embedded servers wrote last, but nothing if that keeper is gone: after SIGKILL or a power
-    cut the file is still there, and the servers that it names are not."""
+    """Return the last state that the keeper of the embedded servers wrote, or {} if that keeper is gone.
+
+    After SIGKILL or a power cut the file still exists, but the servers that it names do not.
+    """
     state = read_state(file)
     born = state.get("keeper_born")
     return state if born and born == birth(state["keeper"]) else {}
 
 
 def read_state(file: Path) -> dict[str, Any]:
-    """The same, also of a keeper that is gone."""
+    """Return the last state that a keeper wrote, even if that keeper is gone."""
     try:
         return dict(json.loads(file.read_text()))
     except (OSError, ValueError):
@@ -49,10 +51,10 @@ def read_state(file: Path) -> dict[str, Any]:
 
 
 def birth(pid: int) -> str | None:
-    """What tells this process from every other one that has had, or will have, its id. None: it has ended.
+    """Return what distinguishes this process from every other process with the same id. None: it has ended.
 
-    On Linux the boot, and the ticks from there to its start: a time would move whenever the clock is set, because the
-    kernel keeps no other. Elsewhere the kernel keeps the time.
+    On Linux: the id of the boot, and the ticks from the boot to the start of the process. A start time would move
+    whenever the clock is set, because the kernel does not store one. Other kernels do.
     """
     if sys.platform != "linux":
         return _time_of_birth(pid)

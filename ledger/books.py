@@ -1,4 +1,4 @@
-"""Opening a book, and posting to it: the one way in for the API, the imports, the swarm and the admin."""
+"""Open a book and post to it. The API, the imports, the swarm and the admin all go through here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class KeyReused(Exception):
-    """The idempotency key came before with another request."""
+    """The idempotency key was used before, for another request."""
 
 
 def open_book(
@@ -45,8 +45,8 @@ def open_book(
 ) -> Book:
     """Open a book with `accounts` (number, opening balance, floor or None) under `strategy`.
 
-    A `module:callable` is imported only for a `trusted` caller (the command line) or when settings.EXTRA_LOCKS
-    names it: never because a request says so. Raises ValueError that says what is wrong.
+    A `module:callable` is imported only for a `trusted` caller (the command line) or if settings.EXTRA_LOCKS names it,
+    never because of a request. Raises ValueError, which says what is wrong.
     """
     if not (trusted or strategy in known() or strategy in settings.EXTRA_LOCKS):
         raise ValueError(f"no strategy {strategy!r}. Known: {', '.join([*known(), *settings.EXTRA_LOCKS])}")
@@ -67,7 +67,7 @@ def open_book(
     alias = ALIASES.get(store, "default")
     with transaction.atomic(), transaction.atomic(using=alias):
         book = Book.objects.create(**fields)
-        if alias != "default":  # the accounts' foreign key wants it there too
+        if alias != "default":  # the accounts' foreign key needs it there too
             Book.objects.using(alias).create(id=book.pk, **fields)
         asked_for = (Snapshot(0, number, opening, 0, None, floor) for number, opening, floor in accounts)
         store_of(book).open(found.lay_out(asked_for))
@@ -77,7 +77,7 @@ def open_book(
 def book_of(book_id: UUID) -> Book:
     """Return the book with this id. Raises Book.DoesNotExist.
 
-    As `Book.objects.get`, without building its query anew for each request: that took as long as a posting.
+    Same as `Book.objects.get`, which builds its query for each request and takes as long as a posting.
     """
     rows = BOOK.rows(connections["default"], {"id": book_id.hex})
     if not rows:
@@ -89,10 +89,10 @@ def book_of(book_id: UUID) -> Book:
 
 
 def post(book: Book, posting: Posting) -> Applied:
-    """Apply `posting` by the book's strategy, once for its key.
+    """Apply `posting` with the book's strategy, once for each key.
 
-    A key that came before gives the first answer (`replayed`). Raises KeyReused, Refused, Busy; any other error
-    leaves it unknown whether the posting was applied: ask again with the same key.
+    A key that was used before gets the first answer again (`replayed`). Raises KeyReused, Refused, Busy. After any
+    other error it is unknown whether the posting was applied: ask again with the same key.
     """
     if not posting.lines:
         raise Refused("this posting has no line")
@@ -103,8 +103,8 @@ def post(book: Book, posting: Posting) -> Applied:
 
 
 def _as_asked(applied: Applied, posting: Posting) -> Applied:
-    """The entries in the order of the posting's lines: in which they are written is the strategy's business, and a
-    replay must be the first answer again."""
+    """Put the entries in the order of the posting's lines. Each strategy writes them in its own order, but a replay
+    must equal the first answer."""
     place = {account: number for number, account in enumerate(posting.accounts)}
     entries = sorted(applied.entries, key=lambda entry: place.get(entry.account, len(place)))
     return replace(applied, entries=tuple(entries))
@@ -116,8 +116,8 @@ def _post(book: Book, posting: Posting) -> Applied:
     try:
         return _apply(book, posting)
     except (KeyTaken, Refused, Busy):
-        # The same request, sent twice, may have been applied by now: it took the money that is missing here, or the
-        # lock that this one waited for.
+        # If the request was sent twice, its first copy may have been applied by now: it took the money that is
+        # missing here, or the lock that this copy waited for.
         if first := _replay(book, posting):
             return first
         raise
@@ -129,7 +129,7 @@ def _apply(book: Book, posting: Posting) -> Applied:
     except OperationalError as error:
         if code_of(error) not in START_AGAIN | LOCKED:
             raise
-        # a deadlock's victim, or too long a wait for a row: every strategy's transaction is rolled back as a whole
+        # a deadlock victim, or too long a wait for a row: every strategy's transaction is rolled back as a whole
         raise Busy(f"rolled back: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""The words of a posting: what is asked for, what a writer read, what it is about to write, what came of it."""
+"""The data of a posting: the request, what a writer read, what it is about to write, and the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils import timezone
 from msgspec import Struct
 
 BIGINT = 2**63 - 1
-DIGITS = 32  # of a fingerprint: 128 bits; more would make each entry longer, and no request surer
+DIGITS = 32  # of a fingerprint: 128 bits. More would make each entry longer and no comparison safer
 _HOST = socket.gethostname()
 
 
@@ -29,17 +29,17 @@ class Busy(Exception):
 
 
 class NotConfigured(Busy):
-    """This process knows no server for the book's store: certainly not applied, and nothing can be read either."""
+    """This process has no server for the book's store: certainly not applied, and nothing can be read either."""
 
     def __init__(self, store: str) -> None:
         remedy = f"start one with `python manage.py servers up --all`, or set {store.upper()}_URL"
         super().__init__(f"no server for {store} is configured here: {remedy}")
 
 
-# Line, Posting and Stored are made for each posting, several times as fast as frozen dataclasses. None can be part of a
-# cycle: gc=False.
-class Line(Struct, frozen=True, gc=False, array_like=True):  # array_like: how the single writer sends it
-    """One account's part of a posting. `amount` in minor units, signed."""
+# Line, Posting and Stored are created for each posting: a Struct takes a fraction of the time of a frozen dataclass.
+# None of them can be part of a cycle: gc=False.
+class Line(Struct, frozen=True, gc=False, array_like=True):  # array_like: the single writer's wire format
+    """One account's part of a posting. `amount`: in minor units, signed."""
 
     account: str
     amount: int
@@ -59,7 +59,7 @@ class Posting(Struct, frozen=True, gc=False):
     @property
     def fingerprint(self) -> str:
         """Hash of the request: see `fits`."""
-        # what json.dumps makes of it, at a third of the time
+        # the output of json.dumps, in a third of the time
         if len(self.lines) == 1:
             (line,) = self.lines
             body = f"[[{quoted(line.account)}, {line.amount}], {quoted(self.description)}]"
@@ -69,7 +69,7 @@ class Posting(Struct, frozen=True, gc=False):
         return hashed(body)
 
     def fits(self, fingerprint: str) -> bool:
-        """Came the key with the same request before? If not, this one is refused. An old entry may have 64 digits."""
+        """Was the key used for this same request? If not, the request is refused. Old entries may have 64 digits."""
         return fingerprint[:DIGITS] == self.fingerprint
 
 
@@ -79,7 +79,7 @@ def hashed(body: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a writer read of an account, and when."""
+    """What a writer read from an account, and when."""
 
     pk: int | str
     number: str
@@ -103,7 +103,7 @@ class Change:
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """One entry as the posting's caller gets it back."""
+    """One entry, as returned to the caller of the posting."""
 
     entry: uuid.UUID
     account: str
@@ -114,7 +114,7 @@ class Stored(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A posting that is in the books. `retries`: attempts beyond the first that the strategy needed."""
+    """A posting that is in the books. `retries`: how many attempts beyond the first the strategy needed."""
 
     entries: tuple[Stored, ...]
     retries: int = 0
@@ -123,7 +123,7 @@ class Applied:
 
 
 def worker() -> str:
-    """Return who this is: `host:process:thread`."""
+    """Return the name of this worker: `host:process:thread`."""
     return _worker(os.getpid(), threading.current_thread().name)
 
 
@@ -134,9 +134,9 @@ def _worker(process: int, thread: str) -> str:
 
 
 def compute(posting: Posting, read: dict[str, Snapshot]) -> list[Change]:
-    """Return the next balance of each account of the posting, out of what was `read`.
+    """Return the next balance of each of the posting's accounts, computed from what was `read`.
 
-    Raises Refused when a balance would fall below the account's floor or leave BIGINT's range.
+    Raises Refused if a balance would fall below the account's floor or leave the range of BIGINT.
     """
     changes = []
     for line in posting.lines:
@@ -155,7 +155,7 @@ def compute(posting: Posting, read: dict[str, Snapshot]) -> list[Change]:
 
 
 def applied(changes: list[Change], retries: int = 0) -> Applied:
-    """Return the answer for `changes` that were committed."""
+    """Return the answer for committed `changes`."""
     return Applied(
         tuple(Stored(c.entry, c.before.number, c.amount, c.before.balance, c.after) for c in changes), retries
     )

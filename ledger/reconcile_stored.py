@@ -1,7 +1,7 @@
-"""The books of a book: the pure `reconcile` fed from the store that keeps the accounts.
+"""Reconcile a book: the pure `reconcile`, fed from the store that keeps the accounts.
 
-An account and its entries are read in one snapshot: otherwise an entry that is written between the two reads is
-not on the chain of the head that was read before it, and looks like a lost update.
+An account and its entries are read in one snapshot. Otherwise an entry that is written between the two reads is not
+on the chain of the head that was read before it, and it looks like a lost update.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ledger.stores import store_of
 
 
 def books_of_account(book: Book, number: str) -> AccountBooks:
-    """Return one account's books. Raises Refused when there is no such account."""
+    """Return one account's books. Raises Refused if there is no such account."""
     store = store_of(book)
     with store.at_one_moment():
         pk = store.read(Posting("", (Line(number, 0),)))[number].pk
@@ -35,7 +35,7 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
 
 
 def losses_of(book: Book, number: str) -> Losses:
-    """Return all losses of one account. Raises Refused when there is no such account."""
+    """Return all losses of one account. Raises Refused if there is no such account."""
     store = store_of(book)
     with store.at_one_moment():
         pk = store.read(Posting("", (Line(number, 0),)))[number].pk

@@ -1,4 +1,4 @@
-"""What a lock may ask for by keyword: the clients of this process, each made once."""
+"""What a lock can take as keywords: the clients of this process, each created once."""
 
 from __future__ import annotations
 

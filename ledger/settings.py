@@ -13,7 +13,7 @@ env = environ.Env()
 _known = addresses()
 
 DEBUG = env.bool("DEBUG", default=False)
-#: PRODUCTION=1 (docker-compose.yml sets it) turns on what `check --deploy` asks for
+#: PRODUCTION=1 (docker-compose.yml sets it) turns on what `check --deploy` demands
 PRODUCTION = env.bool("PRODUCTION", default=False)
 SECRET_KEY = env.str("SECRET_KEY", default="") or secret_key(lab_dir(), production=PRODUCTION)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
@@ -70,7 +70,7 @@ TEMPLATES = [
 ]
 
 # --- servers -------------------------------------------------------------------------------------------------
-# Without an address the engine is a backend whose first use names the command that starts the servers.
+# Without an address, the engine is a backend whose first use names the command that starts the servers.
 DATABASES = {
     "default": {
         **(env.db_url_config(_known["DATABASE_URL"]) if "DATABASE_URL" in _known else {}),
@@ -94,21 +94,21 @@ REDIS_NODES = [url for url in _known.get("REDIS_NODES", "").split(",") if url]
 ZOOKEEPER_HOSTS = _known.get("ZOOKEEPER_HOSTS", "")
 
 # --- the ledger ------------------------------------------------------------------------------------------------
-#: bearer token of the HTTP API; empty: open (loopback only). `check --deploy` asks for one.
+#: bearer token of the HTTP API; empty: open (loopback only). `check --deploy` demands one.
 API_TOKEN = env.str("API_TOKEN", default="")
-#: locks of strangers (`module:callable`) that the HTTP API may open books with; never taken from a request
+#: third-party locks (`module:callable`) with which the HTTP API may open books; never taken from a request
 EXTRA_LOCKS = env.list("EXTRA_LOCKS", default=[])
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 IMPORT_MAX_BYTES = env.int("IMPORT_MAX_BYTES", default=10_000_000)
 IMPORT_MAX_ROWS = env.int("IMPORT_MAX_ROWS", default=100_000)
 IMPORT_MAX_FILES = env.int("IMPORT_MAX_FILES", default=20)
-#: comparisons that one user may have under way in the admin
+#: comparisons that one user may run at the same time in the admin
 TRIALS_AT_ONCE = env.int("TRIALS_AT_ONCE", default=3)
-#: an import is worked off in chunks; a chunk whose worker was silent for the lease (seconds) goes to another
+#: workers process an import in chunks; if a worker is silent for the lease (seconds), its chunk goes to another
 IMPORT_CHUNK_LINES = env.int("IMPORT_CHUNK_LINES", default=50)
 IMPORT_LEASE = env.float("IMPORT_LEASE", default=15.0)
-#: the interface on which an owner of `single-writer` listens by TCP, when its callers are on other hosts too;
-#: empty: a socket file that only this user can open
+#: the interface on which an owner of `single-writer` listens for TCP callers on other hosts; empty: a socket file
+#: that only this user can open
 OWNER_LISTEN = env.str("OWNER_LISTEN", default="")
 
 # --- web -------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ USE_TZ = True
 USE_I18N = False
 FORMAT_MODULE_PATH = ["ledger.formats"]
 STATIC_URL = "static/"
-# filled by collectstatic when the image is built; without it whitenoise serves out of the packages
+# filled by collectstatic when the image is built; without it, whitenoise serves the files from the packages
 STATIC_ROOT = env.path("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")) if PRODUCTION else None
 WHITENOISE_USE_FINDERS = not PRODUCTION
 if PRODUCTION:
@@ -136,7 +136,10 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 if PRODUCTION:
     SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
-    SECURE_REDIRECT_EXEMPT = [r"^api/", r"^health/"]  # a redirected POST loses its body; they have a token
+    SECURE_REDIRECT_EXEMPT = [
+        r"^api/",
+        r"^health/",
+    ]  # a redirected POST loses its body; a token protects these
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
@@ -166,5 +169,7 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
-    "loggers": {"waitress.queue": {"level": "ERROR"}},  # a line for each request that waits for a thread
+    "loggers": {
+        "waitress.queue": {"level": "ERROR"}
+    },  # it logs a line for each request that waits for a thread
 }

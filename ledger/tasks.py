@@ -1,6 +1,6 @@
-"""The background tasks. Workers: `python manage.py procrastinate worker`, as many processes as one likes.
+"""The background tasks. Workers: `python manage.py procrastinate worker`, in any number of processes.
 
-None of them carries state: a task that is run twice, late, or never finds in the rows what is left to do.
+No task carries state. Whether a task runs twice, late or not at all, the rows say what is left to do.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from procrastinate.jobs import Status
 from ledger.imports import apply, chunks, jobs, scan
 from ledger.models import ImportRun
 
-#: jobs that see to the others: with more lanes than workers they would wait behind all of these
+#: the priority of jobs that supervise the others: with more lanes than workers they would otherwise wait too long
 FIRST = 10
-#: seconds that a chunk rests when lines of it met a busy account
+#: seconds that a chunk rests after some of its lines met a busy account
 BUSY_PAUSE = 1.0
 
 
 @app.task(name="import_lane", pass_context=True)
 def import_lane(context: JobContext, run: int, lane: int) -> None:
-    """Work off one chunk of a run, then queue up again behind the other runs."""
+    """Process one chunk of a run, then queue up again behind the other runs."""
     chunk = chunks.claim(run, lane)
     if chunk is None:
         return
@@ -40,7 +40,7 @@ def scheduled_scan(timestamp: int) -> None:
 @app.periodic(cron="* * * * * */3")
 @app.task(name="sweep_imports", queueing_lock="sweep_imports", queue="imports", priority=FIRST)
 def sweep_imports(timestamp: int) -> None:
-    """Wake the lanes that nobody works on: their worker was killed, or their chunk had to wait."""
+    """Wake the lanes without a worker: the worker was killed, or the chunk had to wait."""
     for run in ImportRun.objects.filter(finished=None):
         jobs.wake(run)
 
@@ -48,7 +48,7 @@ def sweep_imports(timestamp: int) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(name="forget_stalled_jobs", queueing_lock="forget_stalled_jobs", queue="imports", priority=FIRST)
 async def forget_stalled_jobs(timestamp: int) -> None:
-    """Delete the jobs of workers that were killed: the queue would show them as "doing" for good. What they left to
-    do stands in the rows, where the sweep has found it long ago."""
+    """Delete the jobs of killed workers, which the queue would otherwise show as "doing" for good. The rows say what
+    is left to do, and the sweep has long found it there."""
     for job in await app.job_manager.get_stalled_jobs():
         await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=True)

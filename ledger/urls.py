@@ -1,4 +1,4 @@
-"""The web's front door: the admin, the JSON API, the health of the service."""
+"""The URLs: the admin, the JSON API, the health of the service."""
 
 from django.contrib import admin
 from django.urls import path

@@ -1,4 +1,4 @@
-"""What gunicorn serves: `gunicorn ledger.wsgi`."""
+"""The WSGI application that gunicorn serves: `gunicorn ledger.wsgi`."""
 
 import os
 from importlib import import_module
@@ -9,4 +9,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
 application = get_wsgi_application()
 import_module(
     "ledger.urls"
-)  # now, and with --preload once for all workers; else the first request waits for it
+)  # now, and with --preload once for all workers; otherwise the first request waits for it

@@ -1,4 +1,4 @@
-"""Books, accounts and entries: to read. A book's page has its books; an account's losses have their proof."""
+"""Read-only pages for books, accounts and entries. A book is reconciled, and an account's losses are proved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN = 200
 
 
 def title_of(strategy: str) -> str:
-    """Return the strategy's title, or its slug when its package is not installed here."""
+    """Return the strategy's title, or its slug if its package is not installed here."""
     try:
         return find(strategy).title
     except LookupError:

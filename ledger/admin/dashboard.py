@@ -1,4 +1,4 @@
-"""The start page: what runs, what was imported, and what one can do next."""
+"""The start page: what runs, what was imported, and what to do next."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _page(slug: str) -> dict[str, str]:
-    """Return what a strategy says of itself. (A template would call the class itself.)"""
+    """Return the sentences of a strategy. (A template would call the class itself.)"""
     fields = ("slug", "title", "guarantees", "breaks_when", "round_trips")
     return {field: getattr(find(slug), field) for field in fields}

@@ -1,4 +1,4 @@
-"""The form of a new import: files, a book, how many workers."""
+"""The form of a new import: files, a book, the number of workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ledger.strategies import CARD, known
 
 RECENT_BOOKS = 50
 MAX_WORKERS = 16
-#: of a fresh book for a set-based import, where nobody chose one
+#: the strategy of a new book for a set-based import, if the user chose none
 SHARING = "select-for-update"
 
 
@@ -34,7 +34,7 @@ class FilesInput(forms.ClearableFileInput):
     template_name = "ledger/files_input.html"
 
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        """Add `widget.most`, bytes: the server cuts off a much larger request before anybody can explain it."""
+        """Add `widget.most`, bytes, for the browser: the server cuts off a much larger request without explanation."""
         context = super().get_context(name, value, attrs)
         context["widget"]["most"] = settings.IMPORT_MAX_BYTES
         return context
@@ -93,7 +93,7 @@ class ImportForm(forms.Form):
         widget=UnfoldAdminSelectWidget,
         help_text="Under the strategy, or set-based: the accounts are locked once for up to 10,000 lines.",
     )
-    workers = number("Parallel workers", 4, 1, MAX_WORKERS, "How many chunks are worked on at the same time.")
+    workers = number("Parallel workers", 4, 1, MAX_WORKERS, "How many chunks are processed at the same time.")
     scan = switch(
         "Scheduled scan", "Charges the busiest accounts every 2 seconds during the import.", initial=True
     )
@@ -101,7 +101,7 @@ class ImportForm(forms.Form):
     store = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     opening = number("Opening balance", 100_000, -(10**15), 10**15, "For each account, in minor units.")
     think = number(
-        "Think time, ms", 5, 0, 1000, "The longest time that the business works between read and write."
+        "Think time, ms", 5, 0, 1000, "The longest time that the business logic takes between read and write."
     )
     poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock tries again.")
     timeout = number("Patience, ms", 5000, 10, 60_000, "How long a line waits for its account.")
@@ -135,7 +135,7 @@ class ImportForm(forms.Form):
         return cleaned
 
     def _fits(self, strategy: str, store: str | None) -> None:
-        """The field says so: it stands in a part of the page that is closed until it is wrong."""
+        """Attach the error to the store field: its part of the page is closed until it has an error."""
         stores = known()[strategy].stores
         if store and store not in stores:
             self.add_error("store", f"{strategy} stores accounts on {' or '.join(stores)}: choose that here.")
@@ -146,7 +146,7 @@ class ImportForm(forms.Form):
             self.add_error("strategy", told + ", ".join(fitting()))
 
     def book_settings(self) -> dict[str, Any]:
-        """Return the fresh book's settings, in seconds."""
+        """Return the new book's settings, in seconds."""
         chosen = self.cleaned_data
         return {
             "think": [0.0, chosen["think"] / 1000],
@@ -164,7 +164,7 @@ def _is_here(store: str) -> bool:
 
 
 def _books(asked: str) -> list[tuple[str, str]]:
-    """Return the books to choose from: the recent ones, and the one that the link asked for."""
+    """Return the books to choose from: the recent ones, and the one that the link names."""
     recent = list(Book.objects.all()[:RECENT_BOOKS])
     try:
         wanted = Book.objects.filter(pk=UUID(asked)) if asked else Book.objects.none()

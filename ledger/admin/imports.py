@@ -1,4 +1,4 @@
-"""Imports in the admin: start one, watch it, see what came of it, try the refused lines again."""
+"""Imports in the admin: start one, watch it, see its outcome, try the refused lines again."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
         context = {**self.admin_site.each_context(request), "title": "New import", "form": form}
         return TemplateResponse(request, "ledger/import_new.html", context)
 
-    @transaction.atomic  # no fresh book without its import
+    @transaction.atomic  # no new book without its import
     def _start(self, request: HttpRequest, form: ImportForm) -> ImportRun:
         chosen = form.cleaned_data
         if chosen["book"]:

@@ -1,4 +1,4 @@
-"""What the admin only shows."""
+"""Pages of the admin that only show rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unfold.admin import ModelAdmin
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Rows that the ledger writes and nobody edits: the permission to view is the only one that counts."""
+    """Rows that only the ledger writes: the permission to view is the only one that counts."""
 
     actions = None
     list_per_page = 50

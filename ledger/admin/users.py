@@ -1,4 +1,4 @@
-"""Users and groups in the admin's look; the background jobs to read."""
+"""Users and groups in the look of the admin, and read-only background jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
-from procrastinate.contrib.django import admin as _of_the_queue  # noqa: F401  it registers what is unregistered here
+from procrastinate.contrib.django import admin as _of_the_queue  # noqa: F401  it registers the models that are unregistered here
 from procrastinate.contrib.django import models as queue
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -36,7 +36,7 @@ class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
 class JobAdmin(ReadOnlyAdmin):
     list_display = ("id", "task_name", "args", "status", "attempts", "scheduled_at")
     list_filter = ("status", "task_name")
-    exclude = ("args",)  # unfold would colour it by inline styles
+    exclude = ("args",)  # unfold would colour it with inline styles
     readonly_fields = ("arguments",)
 
     @admin.display

@@ -1,1 +1,1 @@
-"""The ledger over HTTP: the JSON API, its errors, health, and how the web server runs."""
+"""The ledger over HTTP: the JSON API, its errors, the health checks, and the web server."""

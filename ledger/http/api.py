@@ -1,6 +1,6 @@
-"""The HTTP API, in JSON. Open a book under a strategy, post to it, read it, and ask whether its books balance.
+"""The HTTP API, in JSON: open a book under a strategy, post to it, read it, and check whether it balances.
 
-What an answer means for the money:
+What a response means for the money:
 
     2xx                                     applied
     4xx and 503 with `"applied": "no"`      certainly not applied by this request
@@ -38,7 +38,7 @@ from ledger.reconcile_stored import books_of, books_of_account
 from ledger.stores import store_of
 from ledger.strategies import known
 
-#: how many characters of an error go into the answer
+#: how many characters of an error go into the response
 WORDS = 300
 log = logging.getLogger(__name__)
 
@@ -102,8 +102,8 @@ def _not_configured(request: HttpRequest, error: Exception) -> HttpResponse:
 
 @api.exception_handler(Exception)
 def _unknown(request: HttpRequest, error: Exception) -> HttpResponse:
-    """An error's text may contain a secret of this server, so it is not shown. An exception is a lock from the command
-    line: its author needs the text."""
+    """Do not show the error's text, which may contain a secret of this server. Exception: the author of a lock from the
+    command line needs the text."""
     log.exception("a request's outcome is unknown", exc_info=error)
     told = "ask again with the same key" if _is_a_posting(request) else "look at the server's log"
     match, ours = request.resolver_match, settings.EXTRA_LOCKS
@@ -202,7 +202,7 @@ def create_posting(
 
 @api.get("books/{uuid:book_id}/accounts/{number}/reconcile")
 def reconcile_one(request: HttpRequest, book_id: UUID, number: Path[schemas.Number]) -> Any:
-    """Does this account's balance follow from its entries? Who overwrote whom?"""
+    """Does this account's balance follow from its entries? Which write overwrote which?"""
     return books_of_account(_book(book_id), number).as_json()
 
 

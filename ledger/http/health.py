@@ -1,4 +1,4 @@
-"""Two answers for a load balancer: whether the process is alive, and whether it can do its work."""
+"""Two checks for a load balancer: is the process alive, and can it do its work?"""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Question:
     def _run(self, future: Future[str]) -> None:
         try:
             self._ask()
-        except Exception as error:  # noqa: BLE001  (whatever it is, the server does not answer)
+        except Exception as error:  # noqa: BLE001  (after any error the server counts as away)
             future.set_result(type(error).__name__)
         else:
             future.set_result("ok")

@@ -1,4 +1,4 @@
-"""The API's requests and answers. Amounts are whole numbers of minor units, within BIGINT."""
+"""The API's requests and responses. Amounts are whole numbers of minor units, within BIGINT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Number = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9
 
 
 class Strict(Schema):
-    """An unknown field is a mistake, and the answer says so."""
+    """Refuses unknown fields, which are mistakes."""
 
     model_config = ConfigDict(extra="forbid")
 

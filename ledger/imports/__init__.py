@@ -1,4 +1,4 @@
-"""Batch imports: read a seller's CSV file, and post its lines by several workers at once, each line once.
+"""Batch imports: read a seller's CSV file and post its lines with several workers in parallel, each line once.
 
-csvfile (bytes → lines) → upload (lines → rows) → chunks (who works on what, until when) → posting (rows → entries)
+csvfile (bytes → lines) → upload (lines → rows) → chunks (which worker has what, until when) → posting (rows → entries)
 """

@@ -1,5 +1,5 @@
-"""Working off a chunk, line by line through the book's strategy or set-based: each line once for its key, with what
-came of it."""
+"""Process a chunk, line by line through the book's strategy or set-based. Each key is posted once, and each line gets
+its outcome."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ledger.reconcile.rows import account_of
 
 log = logging.getLogger(__name__)
 State = ImportLine.State
-#: a line that finds its account busy, or gets an error, is tried this often, then left to "try again"
+#: how often a line is tried whose account is busy or that gets an error; then it is left to "try again"
 MAX_ATTEMPTS = 5
-#: one statement for thousands of lines: bulk_update writes a CASE for each of them and each field
+#: one statement for thousands of lines: bulk_update would write a CASE for each line and each field
 POSTED = """
 UPDATE ledger_importline AS line SET state = 'posted', problem = p.problem, attempts = p.attempts, doubt = p.doubt,
     entry = p.entry, worker = p.worker, started = p.started, ended = p.ended
@@ -38,7 +38,7 @@ IN_DOUBT = "an earlier request may yet be applied; the last answer was: "
 
 
 def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
-    """Post the chunk's waiting lines. True: some still wait (busy accounts, `stop`, or the lease was lost)."""
+    """Post the chunk's waiting lines. Returns True if some still wait (busy accounts, `stop`, or a lost lease)."""
     lines = list(chunk.lines.filter(state=State.WAITING).order_by("number"))
     if chunk.batch.posting_key or chunk.batch.set_based:
         with kept(chunk):
@@ -65,8 +65,8 @@ def work(chunk: ImportChunk, stop: Callable[[], bool] = lambda: False) -> bool:
 def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
     """All or nothing: the file is one posting, with the sum of its lines for each account.
 
-    The strategy applies a posting whole or not at all, so no crash and no refusal leaves half a file. Without lines
-    nothing is posted: a worker that was killed had reported them all, and the file's key must stay free.
+    The strategy applies a posting whole or not at all, so neither a crash nor a refusal leaves half a file. Without
+    lines nothing is posted: a killed worker had reported them all, and the file's key must stay free.
     """
     if lines:
         sums: dict[str, int] = defaultdict(int)
@@ -77,8 +77,11 @@ def _post_together(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
 
 
 def _post_set(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
-    """Post the lines in one transaction. False: one of them is refused, so that none is posted, and each has to be
-    asked for by itself to learn which. Under all or nothing that is the answer to all of them."""
+    """Post the lines in one transaction.
+
+    Returns False if one of them is refused. None is posted then, and to find out which one it is, each has to be posted
+    by itself. Under all or nothing, the refusal is the answer to all of them.
+    """
     refused: list[Refused | KeyReused] = []
 
     def ask() -> Callable[[ImportLine], UUID | None]:
@@ -99,7 +102,7 @@ def _post_set(chunk: ImportChunk, lines: list[ImportLine]) -> bool:
 
 
 def _post(chunk: ImportChunk, lines: list[ImportLine], key: str, amounts: dict[str, int]) -> None:
-    """Ask the ledger for one posting, and write on each of `lines` what came of it."""
+    """Ask the ledger for one posting, and note the outcome on each of `lines`."""
 
     def ask() -> Callable[[ImportLine], UUID | None]:
         if any(abs(amount) > BIGINT for amount in amounts.values()):
@@ -117,11 +120,11 @@ def _answer(
     key: str,
     ask: Callable[[], Callable[[ImportLine], UUID | None]],
 ) -> None:
-    """`ask` for the lines, and write on each of them what came of it. `ask` returns where a line's entry is.
+    """Call `ask` for the lines, and note the outcome on each. `ask` returns a function from a line to its entry.
 
-    "Refused" and "busy" say that this request is certainly not applied. Of a line in doubt (an earlier request for it
-    was never answered, and may still be on its way) they leave it unknown. But a key that is another posting's can
-    never become this one's.
+    "Refused" and "busy" mean that this request is certainly not applied. For a line in doubt (an earlier request was
+    never answered and may still be under way), the outcome stays unknown. A key that belongs to another posting is
+    certain: it can never become this line's.
     """
     started, me = timezone.now(), worker()
     entry_of: Callable[[ImportLine], UUID | None] = lambda _: None  # noqa: E731
@@ -134,7 +137,7 @@ def _answer(
         state, problem = State.REFUSED, str(error)
     except Busy as error:
         state, problem = State.BUSY, str(error)
-    except Exception as error:  # whatever it is: the answer is unknown, so ask again with the same key
+    except Exception as error:  # after any other error the outcome is unknown, so ask again with the same key
         log.warning("%s: the outcome of %s is unknown", chunk, key, exc_info=True)
         state, problem = State.UNKNOWN, f"{type(error).__name__}: {error}"
     for line in lines:
@@ -149,11 +152,11 @@ def _answer(
 
 
 def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
-    """Write what came of the lines.
+    """Store the outcome of the lines.
 
-    "Posted" is a fact, whoever says it. Anything else counts only from the worker whose claim is the current
-    one: the next worker may have posted the very line meanwhile. Who takes the chunk over, or stops it, waits for
-    this report, or this one for them.
+    "Posted" is a fact, whichever worker reports it. Anything else counts only from the worker with the current claim,
+    because the next worker may have posted the same line meanwhile. This report and a takeover or stop of the chunk
+    exclude each other: one waits for the other.
     """
     posted = [line for line in lines if line.state == State.POSTED]
     others = [line for line in lines if line.state != State.POSTED]

@@ -1,7 +1,7 @@
-"""Reading a CSV file: `seller,account,amount,reference`. Pure: bytes in, lines out, no exception for any input.
+"""Parse a CSV file: `seller,account,amount,reference`. Pure: bytes in, lines out, no exception for any input.
 
-Each physical line is read by itself (no field of ours spans lines), so that a quote left open spoils one line
-and not the rest of the file. A byte that is not UTF-8 spoils its line only, for the same reason.
+Each physical line is parsed by itself, because no field spans lines. A missing closing quote, or a byte that is not
+UTF-8, therefore spoils one line and not the rest of the file.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MAX_LINE = 1000  # bytes
 
 _SELLER = re.compile(r"[\w .:&+'-]{1,40}")  # no slash: it separates seller and reference in the line's key
 _ACCOUNT = re.compile(r"[A-Za-z0-9_.:-]{1,40}")  # as the API has it
-#: what nobody sees (as a class of a pattern): control characters, and those that turn the direction of what follows,
-#: so that another ending seems to stand at a text's end
+#: invisible characters (for a character class): control characters, and those that change the text's direction, which
+#: can fake the end of a file name
 UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 _REFERENCE = re.compile(rf"[^\W_][^{UNSEEN}\ud800-\udfff]{{0,49}}")
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
@@ -29,7 +29,7 @@ _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a file may be at most."""
+    """The largest accepted file."""
 
     max_bytes: int = 10_000_000
     max_rows: int = 100_000
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GoodLine:
-    """`amount` in minor units; `number`: line number in the file, the header is line 1."""
+    """`amount`: in minor units. `number`: line number in the file; the header is line 1."""
 
     number: int
     seller: str
@@ -59,7 +59,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A file as read. With a `problem` it has no lines at all."""
+    """A parsed file. With a `problem` it has no lines at all."""
 
     good: tuple[GoodLine, ...] = ()
     bad: tuple[BadLine, ...] = ()
@@ -67,11 +67,11 @@ class Parsed:
 
 
 class _Bad(Exception):
-    """This line cannot be imported, because …"""
+    """Why a line cannot be imported."""
 
 
 def parse(content: bytes, limits: Limits | None = None) -> Parsed:
-    """Return the lines of a CSV file, good and bad, or why it is no file of ours."""
+    """Return the good and bad lines of a CSV file, or why it cannot be imported at all."""
     limits = limits or Limits()
     if len(content) > limits.max_bytes:
         return Parsed(problem=f"the file has more than {limits.max_bytes:,} bytes: split it")
@@ -112,7 +112,7 @@ def _lines(rows: Iterator[tuple[int, bytes]], order: list[int], limits: Limits) 
 
 
 def _rows(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of each line that is not blank. Lines end by \\n, \\r\\n or \\r."""
+    """Yield (number, bytes) of each line that is not blank. Lines end with \\n, \\r\\n or \\r."""
     for number, raw in enumerate(content.splitlines(), start=1):
         if number == 1 or raw.strip():
             yield number, raw
@@ -135,7 +135,7 @@ def _fields(raw: bytes) -> list[str]:
 
 
 def _header(raw: bytes) -> list[int]:
-    """Return where each of COLUMNS stands. Raises _Bad when the header is another one."""
+    """Return the position of each of COLUMNS. Raises _Bad for any other header."""
     names = [name.lower() for name in _fields(raw)]
     if sorted(names) == sorted(COLUMNS):
         return [names.index(column) for column in COLUMNS]

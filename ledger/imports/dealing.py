@@ -1,11 +1,11 @@
-"""The accounts of a load, dealt out to groups: all lines of an account go to the same one, in their order.
+"""Deal the accounts of a load out to groups: all lines of an account go to the same group, in their order.
 
     the first lines    A A A B B C      those with the most lines first, each to the group that has the fewest
     groups             0: A   1: B C
     the lines behind   B D A …          who comes late (D) goes to the group with the fewest lines so far, and stays
 
-The whole load need not be counted before the first line is on its way. What it costs: when the later lines are of other
-accounts than the first ones, or come in other shares, the groups differ by more than they had to.
+The first line can be sent before the whole load is counted. The price: if later lines are for other accounts than the
+first ones, or in other proportions, the groups are less even than they could be.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class BulkLine(NamedTuple):
 
 
 class Deal:
-    """`group_of`: the group of each account that has come."""
+    """`group_of`: the group of each account seen so far."""
 
     def __init__(self, groups: int) -> None:
         self.group_of: dict[str, int] = {}
         self._held = [0] * groups
 
     def shares(self, lines: Sequence[BulkLine]) -> list[list[BulkLine]]:
-        """Return the lines of each group. The first ones that are asked about are counted."""
+        """Return the lines of each group. The first call counts its lines to choose the groups."""
         if not self.group_of:
             self._count(lines)
         shares: list[list[BulkLine]] = [[] for _ in self._held]

@@ -1,4 +1,4 @@
-"""Putting a run's work into the queue. The queue is only transport: a job says "lane 2 of run 7", nothing more.
+"""Put a run's work into the queue. The queue is only transport: a job says "lane 2 of run 7", nothing more.
 
 A run with `workers` = 4 has the lanes 1 to 4 for its files, and lane 0 for the scheduled scan.
 """
@@ -15,10 +15,10 @@ from ledger.models import ImportChunk, ImportRun
 
 
 def wake(run: ImportRun) -> int:
-    """Put a job into the queue for each lane that nobody works on and that has something to do.
+    """Queue a job for each lane that has work but no worker. Returns the number of jobs.
 
-    Returns how many. Called when a run starts and by the sweeper: a lane whose worker was killed comes back
-    here once its chunk's lease is over, whatever the queue believes of the dead worker's job.
+    Called when a run starts, and by the sweeper: a lane whose worker was killed is woken here once its chunk's lease
+    is over, whatever the queue says about the dead worker's job.
     """
     if close(run):
         return 0
@@ -36,11 +36,11 @@ def wake(run: ImportRun) -> int:
 
 
 def enqueue(run: int, lane: int) -> bool:
-    """Defer one job for a lane. False: one waits in the queue already."""
-    queue = "scan" if lane == SCAN_LANE else "imports"  # a scan of its own, as docker-compose.yml runs it
+    """Queue one job for a lane. Returns False if one is queued already."""
+    queue = "scan" if lane == SCAN_LANE else "imports"  # docker-compose.yml runs a worker only for scans
     task = app.configure_task("import_lane", queueing_lock=f"import:{run}:{lane}", queue=queue)
     try:
-        with transaction.atomic():  # a savepoint: a refused job must not spoil the caller's transaction
+        with transaction.atomic():  # a savepoint: a refused job must not break the caller's transaction
             task.defer(run=run, lane=lane)
     except AlreadyEnqueued:
         return False

@@ -1,4 +1,4 @@
-"""From read lines to stored ones. A file may have 100,000: they go to PostgreSQL by COPY, not through the ORM."""
+"""Store parsed lines. A file may have 100,000, so they go to PostgreSQL by COPY, not through the ORM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ("number", "state", "problem", "seller", "account", "amount", "referen
 
 @dataclass(slots=True)
 class Line:
-    """A line about to be stored; the fields are COLUMNS."""
+    """A line about to be stored. Its fields are COLUMNS."""
 
     number: int
     state: str = State.WAITING.value
@@ -34,7 +34,7 @@ class Line:
 
 
 def judge(book: Book, good: Sequence[GoodLine], bad: Sequence[BadLine], accounts: set[str]) -> list[Line]:
-    """Return a file's lines in their order: waiting, or why they are not asked for."""
+    """Return a file's lines in their order. Each waits, or has the reason why it will not be posted."""
     lines = [Line(each.number, State.BAD.value, each.problem[:300]) for each in bad]
     taken = _taken(book, [line.key for line in good])
     for each in good:
@@ -62,7 +62,7 @@ def _seen_before(line: Line, first: ImportLine) -> tuple[str, str]:
 
 
 def _taken(book: Book, keys: list[str]) -> dict[str, ImportLine]:
-    """Return who holds which of the keys."""
+    """Return the line that holds each of the keys."""
     held = ImportLine.objects.filter(book=book, state__in=ImportLine.TAKEN)
     if not held.exists():
         return {}

@@ -1,4 +1,4 @@
-"""What the imports saw of a book: one posting for each line that was asked for, and the books judged by it."""
+"""What the imports asked of a book, one posting for each line, and the verdict on the book that follows from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUTCOMES = {
     State.BUSY: Outcome.FAIL,
     State.UNKNOWN: Outcome.INFO,
     State.STOPPED: Outcome.INFO,
-    State.WAITING: Outcome.INFO,  # a killed worker may have posted it without saying so
+    State.WAITING: Outcome.INFO,  # a killed worker may have posted it without a report
 }
 _FIELDS = (
     "key",
@@ -36,7 +36,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One posting of an import. `legs`: account → amount; several under all or nothing. Times: epoch seconds."""
+    """One posting of an import. `legs`: account → amount, several under all or nothing. Times are epoch seconds."""
 
     key: str
     legs: dict[str, int]
@@ -53,7 +53,7 @@ class Asked:
 
 
 def asked(book: Book) -> Iterator[Asked]:
-    """Yield what all imports into `book` have asked the ledger for, or are about to ask."""
+    """Yield the postings that all imports into `book` have requested or will request."""
     lines = ImportLine.objects.filter(book=book, chunk__isnull=False, state__in=_OUTCOMES)
     together: dict[str, Asked] = {}
     for line in lines.values_list(*_FIELDS).iterator():
@@ -72,7 +72,7 @@ def asked(book: Book) -> Iterator[Asked]:
 
 
 def operations(book: Book) -> dict[str, list[Operation]]:
-    """Return the imports' operations as reconcile wants them: by account number."""
+    """Return the imports' operations by account number, as reconcile needs them."""
     found: dict[str, list[Operation]] = defaultdict(list)
     for each in asked(book):
         for account, amount in each.legs.items():
@@ -83,10 +83,10 @@ def operations(book: Book) -> dict[str, list[Operation]]:
 
 
 def books_with_imports(book: Book) -> Books:
-    """Return the book's books: what the imports were told against what the entries say.
+    """Reconcile the book: compare the answers that the imports got with the entries.
 
-    A book that others post to as well (the HTTP API) is judged by its entries alone: of those postings the
-    imports know nothing.
+    A book with other postings too (by the HTTP API) is judged by its entries alone, because the imports know nothing
+    about those postings.
     """
     known = operations(book)
     books = books_of(book, known) if known else books_of(book)

@@ -1,4 +1,4 @@
-"""How far an import is: counts of its lines, out of the rows that the workers write."""
+"""The progress of an import: counts of its lines, from the rows that the workers write."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.utils import timezone
 from ledger.models import ImportBatch, ImportChunk, ImportLine, ImportRun
 
 State = ImportLine.State
-#: what a person should look at, in the order in which it is shown
+#: the states that a person should look at, in display order
 PROBLEMS = (State.BAD, State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED, State.KNOWN)
 
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """One batch and how many of its lines are in which state."""
+    """One batch, with the number of its lines in each state."""
 
     batch: ImportBatch
     counts: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class BatchProgress:
 
     @property
     def word(self) -> tuple[str, str]:
-        """(the state's name, what it is called) of the batch; it is stopped where it was cut short."""
+        """Return (name, label) of the batch's state: "stopped" if it was cut short."""
         stopped = State.STOPPED in self.counts
         return (State.STOPPED, "stopped") if stopped else (self.batch.state, self.batch.get_state_display())
 
@@ -51,7 +51,7 @@ class BatchProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """A whole import. `workers`: who holds a chunk of its files right now."""
+    """A whole import. `workers`: the workers that hold a chunk of its files right now."""
 
     run: ImportRun
     files: list[BatchProgress]
@@ -86,7 +86,7 @@ class Progress:
 
 
 def progress(run: ImportRun) -> Progress:
-    """Return how far `run` is now."""
+    """Return the current progress of `run`."""
     counts: dict[int, dict[str, int]] = {}
     lines = ImportLine.objects.filter(batch__run=run).order_by().values_list("batch", "state")
     for batch, state, count in lines.annotate(count=Count("pk")):
@@ -110,6 +110,6 @@ def progress(run: ImportRun) -> Progress:
 
 
 def problem_lines(run: ImportRun) -> QuerySet[ImportLine]:
-    """Return the lines that were not posted and do not wait, in the order of the files."""
+    """Return the lines that are neither posted nor waiting, in the order of the files."""
     lines = ImportLine.objects.filter(batch__run=run, state__in=PROBLEMS).select_related("batch")
     return lines.order_by("batch", "number")

@@ -1,4 +1,4 @@
-"""Try again what was refused, stayed busy or ended in an error: the same lines with the same keys."""
+"""Retry the lines that were refused, stayed busy or ended in an error, with the same keys."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ledger.models import Book, ImportBatch, ImportChunk, ImportLine, ImportRun
 
 
 def try_again(run: ImportRun) -> int:
-    """Set the run's retriable lines back to waiting and wake its lanes. Returns how many lines.
+    """Set the run's retriable lines back to waiting and wake its lanes. Returns the number of lines.
 
-    A line whose reference another line of the book holds by now stays as it is, and with it all lines of a file that
-    is posted whole or not at all. 0 while the run works: it may be writing the very lines.
+    A line stays as it is if another line of the book now holds its reference. So do then all lines of its file, if the
+    file is all or nothing. Returns 0 while the run works, because it may be writing these lines.
     """
     with transaction.atomic():
         if not ImportRun.objects.select_for_update().get(pk=run.pk).finished:
             return 0
-        Book.objects.select_for_update().get(pk=run.book_id)  # as an upload: a line's key has one owner
+        Book.objects.select_for_update().get(pk=run.book_id)  # as an upload does: a line's key has one owner
         owner = ImportLine.objects.filter(
             book=OuterRef("book"), key=OuterRef("key"), state__in=ImportLine.TAKEN
         ).exclude(pk=OuterRef("pk"))

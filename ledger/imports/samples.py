@@ -1,4 +1,4 @@
-"""Sample files: several sellers who mostly pay the same few accounts. The same seed gives the same bytes."""
+"""Sample files: several sellers, who mostly pay the same few accounts. The same seed gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ REFUNDS = 0.25  # share of negative amounts
 def sample_files(
     lines: int = 150, accounts: int = 12, sellers: tuple[str, ...] = SELLERS, seed: int = SEED
 ) -> dict[str, bytes]:
-    """Return {file name: content}: one file a seller, `lines` lines each.
+    """Return {file name: content}: one file per seller, with `lines` lines each.
 
-    The n-th account is paid in proportion to 1/n (Zipf): the first three get about half of all lines.
-    Amounts are in minor units, ± 1.00 to 500.00.
+    The n-th account is paid in proportion to 1/n (Zipf), so the first three get about half of all lines. Amounts are in
+    minor units, ± 1.00 to 500.00.
     """
     numbers = [f"A{n:04d}" for n in range(1, accounts + 1)]
     weights = list(accumulate(1 / n for n in range(1, accounts + 1)))
     files = {}
     for seller in sellers:
-        chance = random.Random(f"{seed}/{seller}")  # noqa: S311  (no secret)
+        chance = random.Random(f"{seed}/{seller}")  # noqa: S311  (not a secret)
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(("seller", "account", "amount", "reference"))

@@ -1,6 +1,6 @@
-"""The scheduled scan: while an import runs, it charges the import's busiest accounts, as the article's job does.
+"""The scheduled scan: it charges the busiest accounts of a running import, as the article's job does.
 
-A round of the scan is a chunk of the run's scan batch. So it is resumed, reported and reconciled like a file.
+A round of the scan is a chunk of the run's scan batch, so it is resumed, reported and reconciled like a file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ FEE = -1  # minor units
 
 
 def scan_running_imports() -> int:
-    """Start a round in each running import that has the scan on. Returns how many were started."""
+    """Start a round in each running import with a scan. Returns the number of rounds started."""
     return sum(start_round(run) for run in ImportRun.objects.filter(finished=None, scan=True))
 
 
 def start_round(run: ImportRun) -> bool:
-    """Append a round to the run's scan, unless the files are done or the round before is still being worked."""
+    """Append a round to the run's scan, unless the files are done or the previous round is still running."""
     with transaction.atomic():
         ImportRun.objects.select_for_update().get(
             pk=run.pk

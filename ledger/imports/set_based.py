@@ -1,18 +1,18 @@
 """Set-based posting: many lines as one stream of entries, each with its parent and its balances.
 
-One of the two ways to import a file (ways.py); the other is line by line, by the book's strategy (apply.py). Programs
-that load in bulk call it themselves, or side_by_side.py, which does it by several sessions at once.
+One of the two ways to import a file (ways.py). The other one is line by line, with the book's strategy (apply.py).
+A bulk loader calls this module directly, or side_by_side.py, which uses several sessions at once.
 
     SELECT accounts FOR UPDATE; are keys known?; draw numbers
     COPY entries (balances run along here); UPDATE accounts; COMMIT
 
 Guarantees   what `select-for-update` guarantees, for a whole chunk: the accounts are locked, in the order of their
-             numbers, before their balances are read. A chunk is applied as a whole or not at all. Each line has an
-             entry of its own: its parent is the entry of the account's line before it.
-Breaks when  no money is at risk. One line that would break a floor, names an unknown account or brings a known key
-             with another request refuses its chunk. The accounts stay locked until the chunk commits: take short
-             chunks beside other writers.
-Costs        7 round trips and 1 commit a chunk, whatever it holds. Client and server work at the same time; the
+             numbers, before their balances are read. A chunk is applied as a whole or not at all. Each line has its
+             own entry, whose parent is the entry of the account's previous line.
+Breaks when  no money is at risk. A chunk is refused if one line would break a floor, names an unknown account, or
+             reuses a known key for another request. The accounts stay locked until the chunk commits: use short
+             chunks if there are other writers.
+Costs        7 round trips and 1 commit for a chunk of any size. Client and server work at the same time, and the
              server's part is the larger one (docs/decisions/0013-imports-by-copy.md).
 Source       PostgreSQL, "Populating a Database" (COPY).
 """
@@ -36,7 +36,7 @@ from ledger.stores.rows import key_taken
 
 __all__ = ["Posted", "post_lines"]
 
-#: keys are ordered by their bytes (migration 0015), which is Python's order too
+#: keys are ordered by their bytes (migration 0015), as in Python
 ANY_KNOWN = "SELECT EXISTS (SELECT FROM ledger_entry WHERE book_id = %s AND key BETWEEN %s AND %s)"
 KNOWN = "SELECT key, fingerprint FROM ledger_entry WHERE book_id = %s AND key = ANY(%s)"
 UPDATE = """
@@ -47,7 +47,7 @@ WHERE ledger_account.id = a.id
 
 
 class Posted(NamedTuple):
-    """How many lines became entries, and how many had come before."""
+    """How many lines became entries, and how many were posted before."""
 
     posted: int
     known: int
@@ -56,8 +56,8 @@ class Posted(NamedTuple):
 def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
     """Apply a chunk of `lines`, in their order, in one transaction.
 
-    The book's accounts must be rows of their own on PostgreSQL, under a strategy that the row's lock excludes.
-    Raises Refused, KeyReused and KeyTaken (a key twice in the chunk): nothing is applied then.
+    Each account of the book must be one row on PostgreSQL, under a strategy that the row's lock keeps out. Raises
+    Refused, KeyReused or KeyTaken (a key twice in the chunk) without having applied anything.
     """
     if len({line.key for line in lines}) < len(lines):
         raise KeyTaken("a key comes twice in the chunk")
@@ -67,8 +67,8 @@ def post_lines(book: Book, lines: Sequence[BulkLine]) -> Posted:
 def post_distinct(
     book: Book, lines: Sequence[BulkLine], before_commit: Callable[[], None] = lambda: None
 ) -> Posted:
-    """post_lines, where no key comes twice: else the server says so, and takes longer. What `before_commit` raises
-    rolls the chunk back."""
+    """`post_lines` for distinct keys. The server detects a duplicate too, but takes longer. An error from
+    `before_commit` rolls the chunk back."""
     if not lines:
         return Posted(0, 0)
     with transaction.atomic(), connection.cursor() as cursor:
@@ -97,13 +97,13 @@ def locked(book: Book, numbers: set[str]) -> dict[str, Running]:
 
 
 def write_accounts(cursor: Any, accounts: Iterable[Running]) -> None:
-    """Write where their lines have left the locked `accounts`, those that had any."""
+    """Write the final balances and heads of the locked `accounts` that had lines."""
     moved = [(each.pk, each.balance, UUID(bytes=each.head), each.lines) for each in accounts if each.lines]
     cursor.execute(UPDATE, [list(column) for column in zip(*moved, strict=True)])
 
 
 def _without_known(cursor: Any, book: Book, lines: Sequence[BulkLine]) -> Sequence[BulkLine]:
-    """Leave out the lines whose key came before. A fresh range of keys costs one look at the index."""
+    """Leave out the lines whose keys are known. If the whole range of keys is new, this takes one index lookup."""
     keys = [line.key for line in lines]
     cursor.execute(ANY_KNOWN, (book.pk, min(keys), max(keys)))
     if not cursor.fetchone()[0]:

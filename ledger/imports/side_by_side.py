@@ -1,22 +1,22 @@
-"""A bulk load by several sessions at once: the lines of different accounts need not wait for each other.
+"""A bulk load with several parallel sessions: the lines of different accounts need not wait for each other.
 
     the whole load: accounts → groups, as they come (dealing.py) → chunks; is a key there twice?
     each session:   (a chunk of its group: post_lines, one transaction, commits when no key is there twice) …
 
-One session is one process of PostgreSQL, and so one core's work. Here the accounts are dealt out to groups. All lines
-of an account are in one group, and keep their order; a session of its own posts each group, chunk by chunk.
+A session is one process of PostgreSQL and cannot use more than one core. Here the accounts are dealt out to groups. All
+lines of an account are in one group and keep their order. Each group has its own session, which posts it in chunks.
 
-Guarantees   what post_lines guarantees, for each chunk: it is applied as a whole or refused as a whole. The load is not
-             one transaction: some chunks of it may be applied, and others not. A group ends at its first chunk that is
-             not applied, the other groups go on. Incomplete tells what came of it. The same load once more posts what
-             is missing, by the keys.
-Breaks when  no money is at risk. Sessions of one load cannot wait for each other in a circle: they share no account,
-             and no key, for a key that comes twice refuses the load before its first commit: the keys are looked at
-             while the sessions begin, and sessions that wait for each other's key by then are ended. Another program
-             can be part of a circle: the database ends it, and the chunk that it rolled back is Busy.
-             After Ctrl-C the chunks under way are rolled back, unless they were committing; those before stay.
-Costs        a connection for each session, opened for the load and closed at its end, also after an error and Ctrl-C.
-             As many sessions as the server has cores is enough; the client's Python is one core's work for all of them.
+Guarantees   what post_lines guarantees, for each chunk: it is applied or refused as a whole. The load is not one
+             transaction: some of its chunks may be applied and others not. A group ends at its first chunk that is not
+             applied, and the other groups continue. The exception Incomplete describes the outcome. Running the same
+             load again posts what is missing, because the keys are known.
+Breaks when  no money is at risk. The sessions of one load cannot deadlock: they share no account and no key. A
+             duplicate key refuses the load before its first commit. The check runs while the sessions start, and
+             sessions that already wait for each other's key are then ended. Another program can be part of a
+             deadlock: the database resolves it, and the chunk that is rolled back is Busy.
+             After Ctrl-C the chunks under way are rolled back, unless they were committing. Earlier ones stay.
+Costs        a connection for each session. It is opened for the load and closed at its end, even after an error or
+             Ctrl-C. One session per core of the server is enough. The client's Python uses one core for all of them.
 Source       PostgreSQL, "Populating a Database" (COPY); "Deadlocks".
 """
 
@@ -43,21 +43,21 @@ from ledger.strategies.sql import START_AGAIN, code_of
 __all__ = ["Incomplete", "load_lines"]
 
 SESSIONS = 2
-#: lines of a transaction: enough that its commit costs little, few enough that its accounts are soon free for others
+#: lines in one transaction: enough to make the commit cheap, few enough to free the accounts soon
 CHUNK = 150_000
 KEY = itemgetter(0)  # of a BulkLine
-#: of a group's first chunk: its session begins while the rest is dealt out
+#: lines in a group's first chunk: its session starts while the rest is being dealt out
 FIRST = 10_000
-PAUSE = 0.05  # seconds until a session that has not ended is told again
+PAUSE = 0.05  # seconds until a session that has not ended is cancelled again
 
 
 class Incomplete(Exception):
-    """At least one chunk is not applied; others are, or may be. `done`: the lines that are in the books, and those that
-    were there before. `causes`: what ended each of the groups that did not come to their end.
+    """At least one chunk is not applied; others are, or may be.
 
+    `done`: how many lines were posted now, and how many before. `causes`: one error for each group that did not finish.
     After Refused, KeyReused, KeyTaken and Busy the chunk is certainly not applied. After any other cause it may be (the
-    connection broke during the commit), and is not counted in `done`. Load the same lines once more, without those that
-    are refused: what is there by then is left out.
+    connection broke during the commit), and `done` does not count it. Load the same lines again, without the refused
+    ones: lines that are already posted are left out.
     """
 
     def __init__(self, done: Posted, causes: Sequence[Exception]) -> None:
@@ -69,13 +69,13 @@ class Incomplete(Exception):
 
 
 class Ended(Exception):
-    """The load ended while this chunk was under way: the chunk is rolled back."""
+    """The load ended while this chunk was under way, so the chunk is rolled back."""
 
 
 class Session(Thread):
-    """Posts the chunks of one group, in their order, on a connection of its own, until None or the first error.
+    """Posts the chunks of one group, in order, on a connection of its own, until None or the first error.
 
-    It commits none before `looked`: by then `over` says whether the load is refused.
+    It commits nothing before `looked` is set. By then `over` says whether the load is refused.
     """
 
     def __init__(self, book: Book, name: str, looked: Event) -> None:
@@ -86,8 +86,8 @@ class Session(Thread):
         self.posted = self.known = 0
         self.cause: Exception | None = None
         self.over = False
-        #: waited for instead of join(): after a join() that Ctrl-C interrupts, CPython 3.11 takes a thread that runs
-        #: for one that has ended
+        #: used instead of join(): if Ctrl-C interrupts a join(), CPython 3.11 believes that the running thread has
+        #: ended
         self.ended = Event()
         self._raw: Any = None
 
@@ -99,7 +99,7 @@ class Session(Thread):
                 if self.over:
                     break
                 self._post(chunk)
-        except Exception as error:  # noqa: BLE001  whatever it is, the caller hears it
+        except Exception as error:  # noqa: BLE001  the caller gets every error
             self.cause = error
         finally:
             connections.close_all()
@@ -110,7 +110,7 @@ class Session(Thread):
             done = post_distinct(self.book, chunk, self._may_commit)
         except DatabaseError as error:
             if code_of(error) in START_AGAIN:
-                raise Busy(f"another program and this load waited for each other: {error}") from error
+                raise Busy(f"this load and another program deadlocked: {error}") from error
             raise
         self.posted += done.posted
         self.known += done.known
@@ -121,10 +121,10 @@ class Session(Thread):
             raise Ended
 
     def end(self) -> None:
-        """Roll back the chunk that is under way, and wait until the connection is closed. `over` is set already."""
+        """Roll back the chunk under way, and wait until the connection is closed. `over` must be set already."""
         self.chunks.put(None)
         while self.is_alive() and not self.ended.wait(PAUSE):
-            if self._raw is not None:  # told again: it may have been between two statements
+            if self._raw is not None:  # again and again: the session may have been between two statements
                 with suppress(psycopg.Error):
                     self._raw.cancel_safe(timeout=1)
         if self.is_alive():
@@ -134,17 +134,17 @@ class Session(Thread):
 def load_lines(
     book: Book, lines: Sequence[BulkLine], *, sessions: int = SESSIONS, chunk: int = CHUNK
 ) -> Posted:
-    """Post `lines` by several sessions; `chunk`: how many lines of a group are one transaction, at most.
+    """Post `lines` with several sessions. `chunk`: the maximum number of a group's lines in one transaction.
 
-    The book must be one that post_lines can post to, and the caller in no transaction: it could hold what a session
-    waits for. Raises KeyTaken (a key twice in the load): nothing is applied then. Raises Incomplete if a chunk is not
-    applied. Raises ValueError: less than one session, or than one line.
+    post_lines must be able to post to the book. The caller may not be in a transaction, which could hold what a session
+    waits for. Raises KeyTaken (a key twice in the load) without having applied anything, Incomplete if a chunk is not
+    applied, and ValueError for less than one session or one line.
     """
     if sessions < 1 or chunk < 1:
         raise ValueError(f"{sessions} sessions, chunks of {chunk} lines: at least one of each")
     if connection.in_atomic_block:
         raise transaction.TransactionManagementError(
-            "a load has sessions of its own: it cannot be in a transaction"
+            "a load has sessions of its own and cannot be part of a transaction"
         )
     with short_turns():
         crew = _posted(book, lines, sessions, chunk)
@@ -155,7 +155,7 @@ def load_lines(
 
 
 def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) -> list[Session]:
-    """Return the sessions that have posted them, at their end. Raises KeyTaken."""
+    """Post the lines and return the ended sessions. Raises KeyTaken."""
     looked = Event()
     crew = [Session(book, f"load-{place}", looked) for place in range(sessions)]
     try:
@@ -173,19 +173,19 @@ def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) ->
     finally:
         for session in crew:
             session.over = True
-        looked.set()  # not before: who waits for it is to see that the load is over
+        looked.set()  # only now: a session that waits for it must see that the load is over
         for session in crew:
             session.end()
     return crew
 
 
 def _chunks(lines: Sequence[BulkLine], groups: int, size: int) -> Iterator[tuple[int, list[BulkLine]]]:
-    """Yield a group and at most `size` of its lines, in the order of the load, so that all groups soon have work: what
-    a group has beyond that waits for its next chunk."""
+    """Yield a group and at most `size` of its lines, in the order of the load. All groups soon have work, and a group's
+    surplus waits for its next chunk."""
     deal, start, end = Deal(groups), 0, min(FIRST, size) * groups
     rest: list[list[BulkLine]] = [[] for _ in range(groups)]
     while start < len(lines):
-        least = size if start and end < len(lines) else 1  # the first chunks and the last ones may be short
+        least = size if start and end < len(lines) else 1  # the first and the last chunks may be short
         for place, share in enumerate(deal.shares(lines[start:end])):
             rest[place] += share
             while len(rest[place]) >= least:

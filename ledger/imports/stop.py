@@ -1,4 +1,4 @@
-"""Stopping an import: what is posted stays posted, and nobody takes up what is left, until somebody tries it again.
+"""Stop an import: what is posted stays posted, and no worker takes up the rest until a user retries it.
 
 A: claim chunk 7, token 1 … line 20 … (waits for a lock that nobody will ever release)
 stop: chunk 7 is done, token 2; its lines without an answer are "stopped"
@@ -15,7 +15,7 @@ from ledger.models import ImportChunk, ImportLine, ImportRun
 
 
 def stop(run: ImportRun) -> int:
-    """End the run now. Returns how many lines are left without an answer; they can be tried again."""
+    """End the run now. Returns the number of lines without an answer; they can be tried again."""
     with transaction.atomic():
         if ImportRun.objects.select_for_update().get(pk=run.pk).finished:
             return 0
@@ -27,7 +27,7 @@ def stop(run: ImportRun) -> int:
         ]
         chunks.update(state=ImportChunk.State.DONE, lane=None, lease_until=None, token=F("token") + 1)
         ImportLine.objects.filter(chunk__in=working).exclude(state=ImportLine.State.POSTED).update(doubt=True)
-        # by the line's own columns, not by a join: what a worker reports at this moment is looked at again then
+        # filtered by the line's own columns, not by a join: PostgreSQL then rechecks a line reported just now
         waiting = ImportLine.objects.filter(batch__in=run.batches.all(), state=ImportLine.State.WAITING)
         left = waiting.update(state=ImportLine.State.STOPPED)
         close(run)

@@ -1,7 +1,7 @@
-"""Entries as a stream of PostgreSQL's binary COPY, computed while the server takes those before.
+"""Entries as a binary COPY stream, computed while the server processes the previous ones.
 
-A row is put together from what stays (for the chunk, for an account, for an account and an amount) and one
-struct.pack. psycopg's write_row looks up how to write each value of each row, and took as long as all the rest.
+A row consists of constant parts (per chunk, per account, per account and amount) and one struct.pack. psycopg's
+write_row looks up how to write each value of each row, which took as long as everything else together.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ledger.models import Book
 from ledger.models.sequence import STEP
 from ledger.posting import BIGINT, Refused, hashed, worker
 
-#: in the order in which a row is put together
+#: in the order of a row's parts
 COLUMNS = (
-    *("book_id", "worker", "read_at", "written_at"),  # of many rows
-    *("account_id", "amount", "fingerprint"),  # of an account, and an amount
+    *("book_id", "worker", "read_at", "written_at"),  # the same for many rows
+    *("account_id", "amount", "fingerprint"),  # the same for an account and an amount
     *("parent", "id", "balance_before", "balance_after", "seq", "key"),
 )
 COPY = f"COPY ledger_entry ({', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
@@ -30,11 +30,11 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 END = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 SERVER_EPOCH = 946_684_800_000_000  # 2000-01-01 in µs since 1970
-#: lines of which an account's lie together, and which have the numbers of one draw. More would spread their keys over
-#: more of the key's index than a processor's cache holds; fewer would spread an account over more of the table, and
-#: reconcile reads by account
+#: lines that are grouped by account and numbered by one draw from the sequence. A larger block would touch more of the
+#: key's index than a processor cache holds. A smaller one would spread an account over more of the table, and reconcile
+#: reads by account
 BLOCK = STEP
-#: lines computed at a time: fewer than the socket holds, so that the server always has something to do
+#: lines computed at a time: fewer than the socket holds, so the server always has work
 BUFFER = 512
 number = struct.Struct(">iq").pack  # a BIGINT, or a time
 #: parent (the row before), id, balance before, balance after, seq, length of the key
@@ -44,7 +44,7 @@ PARENT = 20  # bytes
 
 @dataclass(slots=True)
 class Running:
-    """A locked account, as the lines so far leave it."""
+    """A locked account, after the lines so far."""
 
     pk: int
     number: str
@@ -52,11 +52,11 @@ class Running:
     balance: int
     head: bytes | None
     lines: int = 0
-    #: amount → account, amount and fingerprint in a row
+    #: amount → the account, amount and fingerprint of a row
     told: dict[int, bytes] = field(default_factory=dict)
 
     def tell(self, amount: int) -> bytes:
-        """What a line of this `amount` says. Many lines are alike in this: it is kept."""
+        """Return the constant part of a line with this `amount`. It is cached, because many lines share it."""
         if not -BIGINT <= amount <= BIGINT:
             raise Refused(f"account {self.number}: {amount} leaves the range of BIGINT")
         # Posting.fingerprint of a posting of this one line
@@ -68,11 +68,11 @@ class Running:
 def stream(
     book: Book, accounts: dict[str, Running], lines: Sequence[BulkLine], numbers: Sequence[int]
 ) -> Iterator[bytes]:
-    """Yield the `lines` as entries, some at a time, and keep `accounts` running. Raises Refused.
+    """Yield the `lines` as entries, some at a time, and update `accounts`. Raises Refused.
 
-    `numbers`: the first one of each block (ledger/models/sequence.py), drawn while the accounts are locked. An id is
-    the moment, 5 bytes of chance, both the chunk's, and the line's place: neighbours, near the end of the primary
-    key's index.
+    `numbers`: the first number of each block (ledger/models/sequence.py), drawn while the accounts are locked. An id
+    consists of the chunk's time, 5 random bytes for the chunk, and the line's position. Ids are therefore neighbours
+    near the end of the primary key's index.
     """
     chunk, place = _moment() + secrets.token_bytes(5), 0
     of_all = b"\0\x0d" + _text(book.pk.bytes) + _text(worker().encode()) + _now()
@@ -98,7 +98,7 @@ def _compute(
     written: bytes,
     parts: list[bytes],
 ) -> None:
-    """Add rows of one account to `parts`. What a line needs is in local names: this is what an import takes."""
+    """Add rows of one account to `parts`. It uses local names only, because an import spends its time here."""
     floor, before, told = account.floor, account.balance, account.told
     first, previous = len(parts) + 2, (place - 1) % 2**32
     for key, _, amount in lines:
@@ -115,13 +115,13 @@ def _compute(
         seq += 1
     parts[first] = (_text(account.head) if account.head else NULL) + parts[first][
         PARENT:
-    ]  # whatever came before
+    ]  # the previous head
     account.balance, account.head = before, chunk + previous.to_bytes(4, "big")
     account.lines += len(lines)
 
 
 def _by_account(lines: Sequence[BulkLine]) -> Iterator[list[tuple[str, list[BulkLine]]]]:
-    """Yield some BUFFER lines at a time: an account's lines of a block together, in their order."""
+    """Yield about BUFFER lines at a time: an account's lines of a block together, in their order."""
     for start in range(0, len(lines), BLOCK):
         by: defaultdict[str, list[BulkLine]] = defaultdict(list)
         for line in lines[start : start + BLOCK]:
@@ -143,7 +143,7 @@ def _text(value: bytes) -> bytes:
 
 
 def _moment() -> bytes:
-    """The second, as in the single writer's ids (ledger/writer/caller.py), and three bytes of its fraction."""
+    """Return the second, as in the single writer's ids (ledger/writer/caller.py), and three bytes of its fraction."""
     return (time.time_ns() * 2**24 // 10**9 & 0xFF_FFFF_FFFF_FFFF).to_bytes(7, "big")
 
 

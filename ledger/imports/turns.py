@@ -1,8 +1,7 @@
-"""Short turns for threads that feed a server.
+"""Short switch intervals for threads that feed a server.
 
-Python lets a thread compute for 5 ms while another one waits for its turn. In that time a session of the server works
-off all that its socket holds, and stands still. The setting is the whole process's, so it is in force only as long as
-somebody needs it.
+Python lets a thread compute for 5 ms while another one waits for its turn. In that time a server session processes all
+that its socket holds, and then idles. The setting is process-wide, so it is active only while it is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _usual = 0.0
 
 @contextmanager
 def short_turns() -> Iterator[None]:
-    """Threads take short turns inside of it. When the last one leaves it, it is as it was before the first one came."""
+    """Use short switch intervals inside. The last thread that leaves restores the previous interval."""
     global _inside, _usual  # noqa: PLW0603
     with _lock:
         if not _inside:

@@ -1,4 +1,4 @@
-"""From uploaded files to rows: a run, its batches, their chunks and lines, in one transaction with its jobs."""
+"""Store uploaded files as rows: a run, its batches, their chunks and lines, in one transaction with the run's jobs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ledger.imports.ways import SET_BASED_LINES, Way, check
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
 from ledger.stores import store_of
 
-#: bad lines of a file that a refusal names
+#: how many bad lines of a file a refusal names
 PROBLEMS_TOLD = 50
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One file as it came in; its name as everybody sees it."""
+    """One uploaded file. Invisible characters are removed from its name."""
 
     name: str
     content: bytes
@@ -40,9 +40,9 @@ class Upload:
 
 
 def open_book_for(uploads: Sequence[Upload], strategy: str, opening: int = 0, **options: Any) -> Book:
-    """Open a fresh book with every account that the files name, each with `opening` minor units.
+    """Open a new book with every account that the files name, each with `opening` minor units.
 
-    `options` as for `open_book`. Raises ValueError when no file has a good line, or as `open_book` does.
+    `options` as for `open_book`. Raises ValueError if no file has a good line, or as `open_book` does.
     """
     accounts = sorted({line.account for upload in uploads for line in upload.parsed.good})
     if not accounts:
@@ -51,7 +51,7 @@ def open_book_for(uploads: Sequence[Upload], strategy: str, opening: int = 0, **
 
 
 def nothing_to_import(uploads: Iterable[Upload]) -> ValueError:
-    """Say why, line by line: one line of the message for each problem."""
+    """Return an error that says why, with one line for each problem."""
     told = ["no file has a line that could be imported"]
     for each in uploads:
         told += [f"{each.name}: {problem}" for problem in _problems(each.parsed)]
@@ -76,8 +76,8 @@ def start_import(
     scan: bool = True,
     user: Any = None,
 ) -> ImportRun:
-    """Store the files' lines and put the run's jobs into the queue: all of it or nothing. Raises ValueError when the
-    book does not take this way."""
+    """Store the files' lines and queue the run's jobs, all or nothing. Raises ValueError if the book does not support
+    this way."""
     check(way, book)
     with transaction.atomic():
         Book.objects.select_for_update().get(pk=book.pk)  # one upload at a time: a line's key has one owner
@@ -94,7 +94,7 @@ def start_import(
 
 
 def stored(upload: Upload) -> ImportFile:
-    """Return the stored content of `upload`, the same row for the same bytes."""
+    """Return the stored content of `upload`: one row for the same bytes."""
     digest = hashlib.sha256(upload.content).hexdigest()
     file, _ = ImportFile.objects.get_or_create(sha256=digest, defaults={"content": upload.content})
     return file
@@ -129,7 +129,7 @@ def _came_before(first: ImportBatch) -> str:
 
 
 def _spoiled(run: ImportRun, lines: list[Line]) -> str:
-    """Return why no line at all is posted, if so."""
+    """Return why no line at all is posted, or ""."""
     wrong = [line for line in lines if not line.waits]
     if not wrong or not run.all_or_nothing:
         return "" if len(wrong) < len(lines) else "no line could be imported"
@@ -138,7 +138,7 @@ def _spoiled(run: ImportRun, lines: list[Line]) -> str:
 
 
 def _save(batch: ImportBatch, lines: list[Line]) -> None:
-    """Store the lines; those that wait are dealt out to chunks."""
+    """Store the lines, and assign the waiting ones to chunks."""
     waiting = [line for line in lines if line.waits]
     usual = SET_BASED_LINES if batch.set_based else settings.IMPORT_CHUNK_LINES
     size = len(waiting) if batch.run.all_or_nothing else usual

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     dependencies = []
 
     operations = [
-        # no cache: a session that keeps numbers in stock would break the order of writes
+        # no cache: a session with a stock of numbers would break the order of writes
         migrations.RunSQL("CREATE SEQUENCE ledger_entry_seq", "DROP SEQUENCE ledger_entry_seq"),
         migrations.CreateModel(
             name="Book",

@@ -1,4 +1,4 @@
-"""Entries cannot be updated or deleted, not even by SQL. On PostgreSQL they cannot be truncated either; MariaDB's
+"""Entries cannot be updated or deleted, not even with plain SQL. On PostgreSQL they cannot be truncated either. MariaDB's
 TRUNCATE fires no trigger."""
 
 from django.db import migrations
@@ -30,7 +30,7 @@ def forwards(apps, schema_editor):
         for statement in MARIADB:
             schema_editor.execute(statement)
     else:
-        schema_editor.execute(FUNCTION, params=None)  # None: the % in it is no placeholder
+        schema_editor.execute(FUNCTION, params=None)  # None: its % is not a placeholder
 
 
 def backwards(apps, schema_editor):

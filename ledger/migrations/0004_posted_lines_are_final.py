@@ -1,6 +1,6 @@
-"""A posted line is final, and only a line whose entry is in the books can be posted: also for plain SQL.
+"""A posted line is final, and only a line whose entry is in the books can become posted, even with plain SQL.
 
-Accounts on another server than PostgreSQL keep their entries there: for these only the first half holds.
+Accounts on a server other than PostgreSQL keep their entries there. For these only the first half holds.
 """
 
 from django.db import migrations
@@ -49,7 +49,7 @@ DROP FUNCTION ledger_importline_guard();
 def run(statements):
     def execute(apps, schema_editor):
         if schema_editor.connection.vendor == "postgresql":  # MariaDB keeps accounts and entries only
-            schema_editor.execute(statements, params=None)  # None: the % in it is no placeholder
+            schema_editor.execute(statements, params=None)  # None: its % is not a placeholder
 
     return execute
 

@@ -1,4 +1,4 @@
-"""What two strategies keep in the database: the account's newest fencing number, and a function."""
+"""What two strategies need in the database: the account's newest fencing number, and a function."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def create(apps, schema_editor):
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(
             FUNCTION.read_text(encoding="utf-8"), params=None
-        )  # None: a % is no placeholder
+        )  # None: a % is not a placeholder
 
 
 def drop(apps, schema_editor):

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 def central_rows(apps, schema_editor):
-    """The rows that centre-lock and segmented-lock begin with."""
+    """The initial rows of centre-lock and segmented-lock."""
     records = apps.get_model("ledger", "LockRecord").objects.using(schema_editor.connection.alias)
     names = ["center_lock", *(f"center_lock_{number:02d}" for number in range(100))]
     records.bulk_create(records.model(name=name) for name in names)

@@ -1,4 +1,4 @@
-"""On PostgreSQL an entry's account is held by the writing statement and by a trigger, not by foreign keys.
+"""On PostgreSQL the writing statement and a trigger guarantee an entry's account, not foreign keys.
 
 Why: docs/decisions/0011-entries-without-foreign-keys.md. MariaDB keeps its foreign keys.
 """
@@ -55,7 +55,7 @@ ALTER TABLE ledger_entry
 def only_on_postgresql(sql):
     def run(apps, schema_editor):
         if schema_editor.connection.vendor == "postgresql":
-            schema_editor.execute(sql, params=None)  # None: a % is no placeholder
+            schema_editor.execute(sql, params=None)  # None: a % is not a placeholder
 
     return run
 

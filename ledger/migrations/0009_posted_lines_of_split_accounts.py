@@ -1,4 +1,4 @@
-"""A line for an account that is kept in several rows can be posted too: its entries are those of the rows."""
+"""A line for an account with several rows can be posted too: its entries are those of the rows."""
 
 from importlib import import_module
 

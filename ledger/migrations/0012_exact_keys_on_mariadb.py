@@ -1,6 +1,6 @@
-"""On MariaDB, whose text compares without regard to case and accents, keys and numbers compare exactly as well.
+"""On MariaDB, which ignores case and accents in text comparisons by default, keys and numbers compare exactly.
 
-Otherwise the key INV-A1 is taken for inv-a1: the second payment gets the first one's answer, and is never made.
+Otherwise the key INV-A1 would equal inv-a1: the second payment would get the first one's answer and never be made.
 """
 
 from typing import Any

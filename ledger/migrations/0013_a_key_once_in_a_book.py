@@ -1,7 +1,7 @@
 """A key is one posting in its book, whichever accounts it names: an entry's place in its posting is unique.
 
-Until now the key was unique for each account: two requests with one key and other accounts, at the same moment, were
-both applied, and so was one that was sent twice and went to two rows of a split account.
+Until now the key was unique per account. Two simultaneous requests with one key and different accounts were both
+applied. A request that was sent twice and went to two rows of a split account was applied twice.
 """
 
 from importlib import import_module
@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
         ),
         # atomic=False: MariaDB allows no DDL in a transaction; on PostgreSQL the whole migration is one
         migrations.RunPython(number, migrations.RunPython.noop, atomic=False),
-        # the new one first: MariaDB's foreign key to the book needs an index that begins with it
+        # the new constraint first: MariaDB's foreign key to the book needs an index that begins with the book
         migrations.AddConstraint(
             "entry",
             models.UniqueConstraint(fields=["book", "key", "place"], name="a_key_once_in_a_book"),

@@ -1,5 +1,5 @@
-"""A line remembers that a request for it was never answered; and a line of a file that is posted whole is looked up by
-its entry. Until now each of them added up all entries of the file's key: an import's cost grew with its square.
+"""A line remembers that a request for it was never answered. And a line of an all-or-nothing file is looked up by its
+entry. Until now each such line added up all entries of the file's key, so the cost of an import grew quadratically.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
-"""On PostgreSQL keys are ordered by their bytes, whatever the database's language: as Python orders them.
+"""On PostgreSQL keys are ordered by their bytes, as in Python, whatever the database's collation.
 
-An import asks whether the book has any key between the least and the greatest of its chunk, and finds these two by
-itself. And a comparison of bytes is the cheapest there is, in an index that every posting goes through.
+An import asks whether the book has any key between the smallest and the largest key of its chunk, and Python finds these
+two. Comparing bytes is also the cheapest comparison, in an index that every posting uses.
 """
 
 from django.db import migrations

@@ -1,4 +1,4 @@
-"""A line of an import: what it asks for, its key, and what became of it."""
+"""A line of an import: its request, its key, and its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ImportLine(models.Model):
     """
 
     class State(models.TextChoices):
-        BAD = "bad", "bad"  # never asked for: it cannot be read, or its account is unknown
+        BAD = "bad", "bad"  # never requested: it cannot be read, or its account is unknown
         KNOWN = "known", "imported before"  # another line of the book has this key, with the same request
         WAITING = "waiting", "waiting"
         POSTED = "posted", "posted"
@@ -31,7 +31,7 @@ class ImportLine(models.Model):
     TAKEN: ClassVar = (State.WAITING, State.POSTED, State.UNKNOWN, State.STOPPED)
     #: its outcome is not known yet
     UNANSWERED: ClassVar = (State.WAITING, State.STOPPED)
-    #: what "try again" may set back to waiting
+    #: the states that "try again" may set back to waiting
     RETRIABLE: ClassVar = (State.REFUSED, State.BUSY, State.UNKNOWN, State.STOPPED)
 
     batch = models.ForeignKey(ImportBatch, on_delete=models.PROTECT, related_name="lines")

@@ -1,4 +1,4 @@
-"""A row of the lock table, as E9 has it (docs/sources.md), and an owner, which only the mended form uses."""
+"""A row of the lock table of E9 (docs/sources.md), with an owner, which only the corrected form uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class LockRecord(models.Model):
-    """What each column means is the business of the locks in ledger/lock_tables/."""
+    """The locks in ledger/lock_tables/ define the meaning of each column."""
 
     class Status(models.IntegerChoices):
         FREE = 0

@@ -1,7 +1,8 @@
 """The order of writes, by the server: numbers of one sequence, drawn while the account's row is locked.
 
-A posting draws its number by the INSERT itself, a bulk load those of many lines at once. On PostgreSQL the sequence
-goes on in steps, so that one draw is a number for an entry, or a block of numbers for that many lines ("hi/lo"):
+A posting draws its number in the INSERT itself, and a bulk load draws those of many lines at once. On PostgreSQL the
+sequence advances in steps, so one draw is either one number for an entry or a block of numbers for as many lines
+("hi/lo"):
 
     nextval  1       one entry          1
     nextval  8193    a block of lines   8193 … 16384
@@ -32,7 +33,7 @@ class NextEntry(Func):
 
 
 def blocks(cursor: Any, lines: int) -> list[int]:
-    """Draw numbers for so many `lines`, on PostgreSQL: the first one of each block of STEP."""
+    """Draw numbers for this many `lines`, on PostgreSQL. Returns the first number of each block of STEP."""
     cursor.execute(
         f"SELECT nextval('{ENTRY_SEQUENCE}') FROM generate_series(1, %s)",  # noqa: S608  (our own name)
         [-(-lines // STEP)],

@@ -1,4 +1,4 @@
-"""The books: what is gone, and which write destroyed it. Pure functions over plain tuples, in linear time."""
+"""Reconcile: what is lost, and which write destroyed it. Pure functions over plain tuples, in linear time."""
 
 from ledger.reconcile.account import AccountBooks, reconcile
 from ledger.reconcile.book import Books, Leg, Torn, legs_of, reconcile_book

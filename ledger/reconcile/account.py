@@ -18,7 +18,7 @@ class AccountBooks(Totals):
     """The books of one account, with evidence."""
 
     number: str
-    lowest: int = 0  # the lowest balance that it has or had, by all its entries
+    lowest: int = 0  # the lowest balance that it ever had, by all its entries
     first_loss: Loss | None = None
     last_loss: Loss | None = None
     worst_loss: Loss | None = None
@@ -32,7 +32,7 @@ class AccountBooks(Totals):
 
 
 def evidence_json(books: Any) -> dict[str, Any]:
-    """The proofs that the books of an account and of a book share."""
+    """Return the evidence that the books of an account and of a whole book have in common."""
     losses = {name: getattr(books, name) for name in ("first_loss", "last_loss", "worst_loss")}
     return {
         **{name: loss.as_json() if loss else None for name, loss in losses.items()},
@@ -47,14 +47,14 @@ def reconcile(
     operations: Iterable[Operation] = (),
     asked: Collection[str] = (),
 ) -> AccountBooks:
-    """Return the books of `account`. Linear time; memory for the entries of this one account.
+    """Return the books of `account`. Takes linear time, and memory for the entries of this one account.
 
     entries      all entries of the account, in any order
     operations   what the clients saw of this account
     asked        the keys of all their operations, on any account
 
-    Without operations every entry counts as acknowledged: that is the store's own view. With operations, an entry on
-    the chain that none of them names is indeterminate, or created if its operation names other accounts only.
+    Without operations every entry counts as acknowledged: this is the store's own view. With operations, an entry on
+    the chain that no operation names is indeterminate. If its operation names only other accounts, it is created.
     """
     chain = follow(account, entries)
     tally = Tally(chain)

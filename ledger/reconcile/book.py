@@ -1,7 +1,7 @@
-"""The books of a book: sums over its accounts, the worst of each, and torn postings.
+"""The books of a whole book: sums over its accounts, the worst evidence, and torn postings.
 
 A transfer is one posting with an entry on each of two accounts. If it is on one account's chain and not on the other's,
-it is torn: money was made or destroyed, although each account may look right by itself.
+it is torn: money was created or destroyed, although each account may look right by itself.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Books(Totals):
 
     @property
     def worst_account(self) -> AccountBooks | None:
-        """The account that lost most, or else created most. None if nothing went wrong."""
+        """Return the account that lost most, otherwise the one that created most. None if nothing went wrong."""
         worst = max(self.accounts, key=lambda each: (each.lost_amount, each.created_amount), default=None)
         return worst if worst and (worst.lost_updates or worst.created_updates) else None
 
@@ -102,12 +102,12 @@ def reconcile_book(
 ) -> Books:
     """Reconcile each account of `rows`, one after the other, and add up.
 
-    operations   the clients' operations, by account number. If there are any, nothing else was asked for
-    find_legs    looks up the legs of postings, to find torn ones. By default the operations tell. It is asked only for
+    operations   the clients' operations, by account number. If there are any, they are complete
+    find_legs    looks up the legs of postings, to find torn ones; by default in the operations. It is called only for
                  keys that are off some chain, so memory holds one account's entries and what went wrong
-    forgotten    asked after `rows`: the numbers of accounts that their store has forgotten. Those that only the
+    forgotten    called after `rows`: the numbers of accounts that the store has forgotten. Accounts that only the
                  operations name are added
-    problems     asked after `rows`: what is wrong with the book itself
+    problems     called after `rows`: what is wrong with the book itself
     """
     operations = operations or {}
     asked = frozenset(each.key for seen in operations.values() for each in seen)
@@ -121,7 +121,7 @@ def reconcile_book(
 
 
 def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
-    """Find the legs of postings in the clients' own operations."""
+    """Return a function that finds the legs of postings in the clients' own operations."""
 
     def find(keys: Collection[str]) -> Iterable[Leg]:
         wanted = set(keys)
@@ -133,7 +133,7 @@ def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
 
 
 def _forgotten(number: str, operations: Sequence[Operation]) -> AccountBooks:
-    """The books of an account that its store no longer knows: all that was acknowledged is lost."""
+    """Return the books of an account that its store no longer knows: everything acknowledged is lost."""
     books = reconcile(AccountRow(number, 0, 0, 0, None), (), operations)
     sentence = f"account {number} is not in the store; its opening balance is unknown and taken as 0"
     values = {each.name: getattr(books, each.name) for each in fields(books)}

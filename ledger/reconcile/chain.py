@@ -20,8 +20,8 @@ from uuid import UUID
 from ledger.reconcile.problems import Problems, shown
 from ledger.reconcile.rows import AccountRow, Row
 
-#: How an entry is looked up: a UUID by its int (hashing the UUID costs five times as much), bytes as they are.
-#: None: the opening.
+#: the lookup key of an entry: the int of a UUID (hashing the UUID costs five times as much), or bytes as they are.
+#: None: the opening
 Node = int | bytes | None
 
 
@@ -45,21 +45,21 @@ class Chain:
     #: node with several children → how many
     forks: dict[Node, int] = field(default_factory=dict)
     total: int = 0  # Σ amounts on the chain
-    lowest: int = 0  # the lowest balance that it has or had, by all its entries
+    lowest: int = 0  # the lowest balance that it ever had, by all its entries
     broken: bool = False  # the path does not lead back to the opening
     problems: Problems = field(default_factory=Problems)
     _ordered: list[Row] = field(default_factory=list, repr=False)
 
     def in_order(self) -> list[Row]:
-        """Return all entries in the order of their writes: by the store's number, otherwise by the clocks."""
+        """Return all entries in the order of their writes: by the store's number, or else by the clocks."""
         if len(self._ordered) != len(self.rows):
             self._ordered = sorted(self.rows.values(), key=order)
         return self._ordered
 
     def branching_point(self, row: Row) -> tuple[bool, Node]:
-        """Where `row`, which is off the chain, left it: (True, node).
+        """Return (True, node): the node at which `row`, which is off the chain, left it.
 
-        (False, node) if its parents lead elsewhere: to an entry that is not there, or in a circle.
+        (False, node) if its parents do not lead to the chain, but to a missing entry or in a circle.
         """
         seen: set[Node] = set()
         node = self.node(row.parent)
@@ -94,8 +94,8 @@ def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector. It would walk a million living rows again and again, find nothing, and take a
-    quarter of the time."""
+    """Pause the garbage collector. It would scan a million live rows again and again, find nothing, and take a quarter
+    of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -106,8 +106,8 @@ def collector_paused() -> Iterator[None]:
 
 
 def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
-    """Return the parent of each entry. One pass for each question takes half the time of one loop with all
-    questions."""
+    """Read the entries and return the parent of each. One pass for each property takes half the time of a single loop
+    for all of them."""
     read = list(entries)
     if not read:
         return []
@@ -125,7 +125,7 @@ def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
 
 
 def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
-    """By id, where an id comes more than once."""
+    """Return the entries by id. If an id occurs more than once, the first entry counts."""
     rows: dict[Node, Row] = {}
     for row in read:
         if rows.setdefault(chain.node(row.id), row) is not row:
@@ -134,8 +134,10 @@ def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
 
 
 def _straight(chain: Chain, parents: list[Node]) -> bool:
-    """Are the entries, in the order in which they came, the chain, each on top of the one before and with the right
-    balances? Then mark them all at once, in a third of the time of the walk."""
+    """Do the entries form the chain in the given order, each on top of the previous one, with the right balances?
+
+    If so, mark them all at once, in a third of the time of the walk.
+    """
     account, nodes, rows = chain.account, list(chain.rows), list(chain.rows.values())
     if not rows or nodes[-1] != _head(chain) or parents != [None, *nodes[:-1]]:
         return False
@@ -165,7 +167,7 @@ def _walk(chain: Chain) -> None:
         if row is None or node in above:
             chain.broken = True
             problems.broken(account, last, node, cycle=row is not None)
-            above.setdefault(node, last)  # what else branches off there is off the chain for certain
+            above.setdefault(node, last)  # other branches from here are certainly off the chain
             return
         if row.balance_after != expected:
             problems.other_balance(account, last, expected, row)
@@ -180,7 +182,7 @@ def _walk(chain: Chain) -> None:
 
 
 def beyond_the_break(chain: Chain) -> set[Node]:
-    """Ids of entries that a broken chain may or may not contain: they do not branch off its known part."""
+    """Return the ids of entries of which a broken chain cannot say whether it contains them."""
     if not chain.broken:
         return set()
     undecided: dict[Node, bool] = {}

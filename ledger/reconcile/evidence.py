@@ -1,4 +1,4 @@
-"""Which write destroyed it: the proof of one loss, with values, as fields and as a sentence."""
+"""The proof of one loss, with values: which write destroyed it, as fields and as a sentence."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ledger.reconcile.rows import EntryRow, Operation, Row
 class Loss:
     """One acknowledged operation that is off the chain.
 
-    `entry`: what its writer had recorded (None: no entry of it is left). `overwritten_by`: the write that
-    destroyed it (None: no entry did; the store forgot it). `branches`: how many entries were written by
-    workers that had read the same head as the overwriter.
+    `entry`: what its writer recorded (None: it has no entry any more). `overwritten_by`: the write that destroyed it
+    (None: no entry did; the store forgot it). `branches`: how many entries were written by workers that had read the
+    same head as the overwriter.
     """
 
     account: str
@@ -45,7 +45,7 @@ class Loss:
 
 
 def entry_json(row: EntryRow | None) -> dict[str, Any] | None:
-    """`row` as JSON has it: ids as strings, times in ISO 8601."""
+    """Return `row` for JSON: ids as strings, times in ISO 8601."""
     if row is None:
         return None
     return {
@@ -58,10 +58,10 @@ def entry_json(row: EntryRow | None) -> dict[str, Any] | None:
 
 
 def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) -> Loss:
-    """Draw up the evidence for a lost operation: its entry `row` (off the chain), or only what the client saw."""
+    """Return the evidence for a lost operation: from its entry `row`, off the chain, or from what the client saw."""
     number = chain.account.number
     if row is None:
-        assert operation is not None  # a loss is seen by an entry or by a client
+        assert operation is not None  # an entry or a client shows every loss
         worker, at, amount = operation.worker, operation.ended, operation.amount
         return Loss(number, key, amount, worker, at, None, None, 0, _forgotten(operation))
     lost = row.whole()
@@ -77,13 +77,13 @@ def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) 
 def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
     """Return the write that destroyed `lost`, or None if no entry did, and whether `lost` was the head at that moment.
 
-    In the order of the writes: a write on top of `lost`, or on top of an entry that has it below, keeps it in the
-    balance. The first write that does not takes it out. A later writer that had read the old balance may bring it
-    back (A wrote, B overwrote A, D had read A's balance and overwrote B: the chain is A, D). So the destroyer is the
-    last one to take it out.
+    Take the writes in order. A write on top of `lost`, or on top of a descendant of it, keeps it in the balance. The
+    first other write removes it. A later writer that had read the old balance may bring it back (A wrote, B overwrote
+    A, D had read A's balance and overwrote B: the chain is A, D). The destroyer is therefore the last write that
+    removes it.
     """
     if not chain.branching_point(lost)[0]:
-        return None, False  # its parents lead nowhere, so nobody knows what it stood on
+        return None, False  # its parents lead nowhere, so its base is unknown
     node = chain.node
     with_lost = {node(lost.id)}
     destroyer: Row | None = None
@@ -100,7 +100,7 @@ def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
 
 
 def clock(moment: datetime) -> str:
-    """Time of day with milliseconds."""
+    """Return the time of day with milliseconds."""
     return f"{moment:%H:%M:%S.%f}"[:-3]
 
 

@@ -11,7 +11,7 @@ from ledger.reconcile.rows import AccountRow, EntryRow
 
 
 class Losses:
-    """The entries of one account that are off its chain, oldest first. Each proof costs one walk of the chain."""
+    """The entries of one account that are off its chain, oldest first. Each proof walks the chain once."""
 
     def __init__(self, account: AccountRow, entries: Iterable[EntryRow]) -> None:
         self.chain: Chain = follow(account, entries)

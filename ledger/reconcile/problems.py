@@ -1,4 +1,4 @@
-"""What does not add up, in sentences: the first few, and how many there were."""
+"""What does not add up: the first few problems as sentences, and their number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ledger.reconcile.rows import AccountRow, Row
 
 
 def shown(ident: UUID | bytes | int) -> UUID:
-    """An entry's id (a UUID, its bytes or its int) as people write it."""
+    """Return an entry's id (a UUID, its bytes or its int) as people write it."""
     if isinstance(ident, UUID):
         return ident
     return UUID(bytes=ident) if isinstance(ident, bytes) else UUID(int=ident)
@@ -29,7 +29,7 @@ class Problems:
             self.sentences.append(sentence)
 
     def broken(self, account: AccountRow, last: Row | None, node: bytes | int, *, cycle: bool) -> None:
-        """`last`, the entry visited before (None: the account itself), leads to `node`, and there it ends."""
+        """The chain ends at `node`, to which `last` leads: the entry visited before, or the account itself (None)."""
         who = (
             f"entry {shown(last.id)} names as its parent"
             if last
@@ -39,7 +39,7 @@ class Problems:
         self.add(f"the chain is broken: {who} {shown(node)}, {what}")
 
     def other_balance(self, account: AccountRow, last: Row | None, expected: int, row: Row) -> None:
-        """`last` (None: the account itself) has seen `expected`, and `row` below it wrote something else."""
+        """`last` (None: the account itself) has read `expected`, but `row` below it wrote another balance."""
         who = f"entry {shown(last.id)} read" if last else f"account {account.number} has"
         self.add(f"{who} {expected:,}, but entry {shown(row.id)} before it wrote {row.balance_after:,}")
 
@@ -49,7 +49,7 @@ class Problems:
         )
 
     def other_opening(self, account: AccountRow, first: Row | None, read: int) -> None:
-        """The `first` entry (None: there is none) read something else than the opening balance."""
+        """The `first` entry (None: there is none) did not read the opening balance."""
         who = (
             f"the first entry, {shown(first.id)}, read"
             if first

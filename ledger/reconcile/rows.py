@@ -1,4 +1,4 @@
-"""What reconcile reads: plain tuples, so that it needs no database and no Django.
+"""The input of reconcile: plain tuples, without a database or Django.
 
 Amounts and balances are integers in minor units (cents).
 """
@@ -20,8 +20,8 @@ class Outcome(StrEnum):
 
 
 class AccountRow(NamedTuple):
-    """An account as its store has it now. `head`: the entry that wrote the balance last, or None. `floor`: the lowest
-    balance allowed, or None."""
+    """An account as it is in its store now. `head`: the entry that wrote the balance last, or None. `floor`: the lowest
+    allowed balance, or None."""
 
     number: str
     opening: int
@@ -43,15 +43,15 @@ class EntryRow(NamedTuple):
     worker: str
     read_at: datetime  # when its writer read the balance …
     written_at: datetime  # … and wrote the new one, by the writer's own clock
-    seq: int = 0  # the store's order of writes on this account; 0: unknown, the clocks must do
+    seq: int = 0  # the store's order of writes on this account; 0: unknown, so the clocks decide
 
     def whole(self) -> EntryRow:
         return self
 
 
 class Row(Protocol):
-    """What the chain needs of an entry: an EntryRow, or a store's own tuple (ids as UUID.bytes) that is cheaper
-    by the million. `whole` is asked only of the few that are shown."""
+    """What the chain needs of an entry: an EntryRow, or a store's own tuple (ids as UUID.bytes), which is cheaper for
+    millions of entries. `whole` is called only for the few that are shown."""
 
     @property
     def id(self) -> UUID | bytes: ...
@@ -73,10 +73,9 @@ class Row(Protocol):
 class Operation(NamedTuple):
     """What one client saw of one posting on one account. `amount` is this account's share of the posting.
 
-    `started` and `ended` are seconds since the epoch, from one clock. A client that tries again uses the same key
-    several times: the strongest outcome counts, `ok` before `info` before `fail`. `excess`: nobody asked for an entry
-    here, because the other rows of a split account have all that was asked for. If it is there all the same, it
-    counts as `fail`.
+    `started` and `ended` are seconds since the epoch, from one clock. A client that retries uses the same key several
+    times. The strongest outcome counts: `ok` before `info` before `fail`. `excess`: no entry was requested here,
+    because the other rows of a split account have the whole amount. An entry that exists all the same counts as `fail`.
     """
 
     key: str
@@ -88,7 +87,7 @@ class Operation(NamedTuple):
     excess: bool = False
 
 
-#: between an account's number and that of one of the rows in which it is kept (ledger/stores/segments.py)
+#: separates an account's number from the number of one of its rows (ledger/stores/segments.py)
 SEGMENT = "/"
 
 

@@ -1,4 +1,4 @@
-"""What became of each operation: it is on the chain, off it, on it twice, or gone without a trace.
+"""The fate of each operation: on the chain, off it, on it twice, or gone without a trace.
 
 | the client saw           | on the chain  | on it twice | off it, or no entry |
 |--------------------------|---------------|-------------|---------------------|
@@ -41,11 +41,11 @@ class Tally:
         self._sort_out()
 
     def counts(self) -> dict[str, int]:
-        """The counts by name, as `Totals` names them."""
+        """Return the counts, by the names in `Totals`."""
         return {name: value for name, value in vars(self).items() if isinstance(value, int)}
 
     def proof(self, name: str) -> Loss | None:
-        """Evidence for the `first`, `last` or `worst` loss; None if nothing was lost."""
+        """Return the evidence for the `first`, `last` or `worst` loss, or None if nothing was lost."""
         picked = [self._picked[name, traced] for traced in (True, False) if (name, traced) in self._picked]
         losses = [prove(self.chain, *each[1:]) for each in picked]
         if name == "worst":
@@ -53,12 +53,12 @@ class Tally:
         return (min if name == "first" else max)(losses, key=lambda loss: loss.at, default=None)
 
     def judge_entries(self) -> None:
-        """The store's own view: every entry was acknowledged."""
+        """Judge from the store's own view: every entry was acknowledged."""
         self.acknowledged += sum(row.amount for row in self._applied.values())
         self.acknowledged_operations += len(self._applied)
         missing = []
         for key, row in self._off.items():
-            if key in self._applied:  # tried again, and the second try stands
+            if key in self._applied:  # retried, and the retry is on the chain
                 continue
             self._acknowledge(row.amount)
             if self.chain.node(row.id) in self._beyond:
@@ -69,8 +69,8 @@ class Tally:
         self.missing = frozenset(missing)
 
     def judge_operations(self, known: dict[str, Operation], asked: Collection[str] = ()) -> None:
-        """The clients' view: `known`, the operations that name this account, and `asked`, the keys of those that name
-        any. An entry on the chain whose key nobody knows counts as indeterminate."""
+        """Judge from the clients' view: `known`, the operations that name this account, and `asked`, the keys of the
+        operations on any account. An entry on the chain with an unknown key counts as indeterminate."""
         missing = []
         for key, operation in known.items():
             row = self._applied.get(key)
@@ -93,7 +93,7 @@ class Tally:
                 self.unreported += 1
 
     def _sort_out(self) -> None:
-        """Entries on the chain and off it, by key; a key twice on the chain is created money."""
+        """Sort the entries by key: on the chain, and off it. A key twice on the chain is created money."""
         above, applied, off = self.chain.above, self._applied, self._off
         for ident, row in self.chain.rows.items():
             if ident not in above:
@@ -116,7 +116,7 @@ class Tally:
             self.chain.problems.add(f"{asked}; its entry {shown(row.id)} has {row.amount:+}")
 
     def _absent(self, operation: Operation) -> bool:
-        """Count an operation that was not found on the chain. False: a broken chain cannot say."""
+        """Count an operation that is not on the chain. Returns False if a broken chain leaves it open."""
         row = self._off.get(operation.key)
         if operation.outcome == Outcome.OK:
             self._acknowledge(operation.amount)
@@ -141,7 +141,7 @@ class Tally:
         self.lost_without_trace += entry is None
         at = operation.ended if entry is None and operation else order(entry) if entry else 0.0
         for name, rank in (("first", -at), ("last", at), ("worst", (abs(amount), -at))):
-            # entries are ranked by the store's order and what left no trace by the clients' clock: one list each
+            # entries are ranked by the store's order, losses without a trace by the clients' clock: a list for each
             best = self._picked.get((name, entry is not None))
             if best is None or rank > best[0]:
                 self._picked[name, entry is not None] = (rank, key, entry, operation)
@@ -155,7 +155,7 @@ class Tally:
 
 
 def strongest(operations: Iterable[Operation]) -> dict[str, Operation]:
-    """One operation a key, when a client tried several times: `ok` before `info` before `fail`."""
+    """Return one operation for each key. If a client tried several times: `ok` before `info` before `fail`."""
     rank = {Outcome.OK: 2, Outcome.INFO: 1, Outcome.FAIL: 0}
     known: dict[str, Operation] = {}
     for each in operations:

@@ -1,4 +1,4 @@
-"""The books on a terminal: a table of accounts, and what happened in sentences."""
+"""Print reconciled books: a table of accounts, and sentences on what happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ledger.reconcile.book import Books
 
 ROWS = 20
 WIDEST = 1000
-#: what there is of an account, and whether it is told only where it is not 0
+#: the figures of an account, and whether a column appears only if some value is not 0
 COLUMNS = {
     "opening": ("opening", False),
     "expected": ("expected", False),
@@ -32,7 +32,7 @@ def show(console: Console, title: str, books: Books | AccountBooks) -> None:
     table = _table(title, books)
     whole = console.options.update(
         max_width=WIDEST
-    )  # no figure is ever cut: a narrow terminal breaks the lines
+    )  # no figure is ever cut: a narrow terminal wraps the lines
     console.width = max(console.width, console.measure(table, options=whole).maximum)
     console.print(table)
     for sentence in sentences(books):
@@ -41,7 +41,7 @@ def show(console: Console, title: str, books: Books | AccountBooks) -> None:
 
 
 def _table(title: str, books: Books | AccountBooks) -> Table:
-    """One row for an account; of many accounts, for those that are wrong."""
+    """Return a table with one row for each account. Of many accounts, only the wrong ones have a row."""
     accounts = books.accounts if isinstance(books, Books) else (books,)
     worst = sorted(accounts, key=_gravity, reverse=True)[:ROWS]
     shown = worst if len(accounts) <= ROWS else [each for each in worst if not each.right]
@@ -75,7 +75,7 @@ def _gravity(books: AccountBooks) -> tuple[int, ...]:
 
 
 def sentences(books: Books | AccountBooks) -> Iterator[str]:
-    """What went wrong, or that nothing did."""
+    """Yield what went wrong, or that nothing did."""
     if books.right:
         yield (
             f"The books balance: opening {books.opening:,} and {books.entries:,} entries make {books.final:,}; "
@@ -92,4 +92,4 @@ def sentences(books: Books | AccountBooks) -> Iterator[str]:
     yield from (f"Created: {each}" for each in books.created)
     yield from (f"Does not add up: {each}" for each in books.problems)
     if books.undecided:
-        yield f"{books.undecided:,} operations lie beyond the break: nobody can say whether they are in the balance."
+        yield f"{books.undecided:,} operations lie beyond the break: whether they are in the balance is unknown."

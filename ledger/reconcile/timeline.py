@@ -1,4 +1,4 @@
-"""A loss drawn: two writers, the account between them, time going down.
+"""Draw a loss: two writers, the account between them, time going down.
 
 web-1            balance           web-2
   │ ◀── reads 100 ── │               │
@@ -6,7 +6,7 @@ web-1            balance           web-2
   │ ── writes 110 ─▶ │               │
   │                  │ ◀─ writes 120 ─       over 110: 10 lost
 
-What else happened, a fault, is a line across all of them.
+A fault is a line across all of them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 WIDTH, ROW, TOP = 760, 46, 62
-#: characters that fit across the drawing, and above a lane: the sentence has every name whole
+#: characters that fit across the drawing, and above a lane; the sentence has the full names
 WIDE, NAME = 96, 30
 LANES = {"lost": 130, "account": 380, "by": 630}
 
 
 class Event(NamedTuple):
-    """One arrow: who (`lost` or `by`), whether it reads or writes, the balance, when. Or a `fault`, nobody's."""
+    """One arrow: the writer (`lost` or `by`), read or write, the balance, the time. Or a `fault` of no writer."""
 
     lane: str
     kind: str
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 def events(loss: dict[str, Any]) -> list[Event]:
-    """Return what the two writers did, in the order of their clocks; writes in the order of the server."""
+    """Return what the two writers did: reads in the order of their clocks, writes in the order of the server."""
     found = []
     for lane, entry in (("lost", loss["lost"]), ("by", loss["overwritten_by"])):
         if entry is None:
@@ -47,8 +47,8 @@ def events(loss: dict[str, Any]) -> list[Event]:
 
 
 def svg(loss: dict[str, Any] | None, faults: Sequence[tuple[datetime, str]] = ()) -> str:
-    """Return the drawing of `loss` (as `Loss.as_json` gives it), or an empty text when there is nothing to draw.
-    `faults`: what went wrong, and when by the writers' clocks."""
+    """Return the drawing of `loss` (from `Loss.as_json`), or an empty text if there is nothing to draw. `faults`: the
+    faults and their times by the writers' clocks."""
     if not loss or not loss.get("lost"):
         return ""
     drawn = _with(faults, events(loss))
@@ -74,7 +74,7 @@ def svg(loss: dict[str, Any] | None, faults: Sequence[tuple[datetime, str]] = ()
 
 
 def _with(faults: Sequence[tuple[datetime, str]], arrows: list[Event]) -> list[Event]:
-    """Each fault comes before the first arrow that is later; the arrows keep their order."""
+    """Put each fault before the first later arrow. The arrows keep their order."""
     told = list(arrows)
     for at, what in sorted(faults):
         place = next((number for number, event in enumerate(told) if event.at > at), len(told))

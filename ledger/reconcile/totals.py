@@ -1,4 +1,4 @@
-"""The figures that the books of an account and of a whole book share."""
+"""The figures that the books of an account and of a whole book have in common."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Totals:
     final: int = 0
     lost_amount: int = 0  # Σ |amount| of acknowledged operations off the chain: signs never cancel
     lost_updates: int = 0
-    lost_without_trace: int = 0  # of these: those of which the store has no entry at all
-    created_amount: int = 0  # Σ |amount| of what is on the chain once too often, or was refused
+    lost_without_trace: int = 0  # of these: without any entry in the store
+    created_amount: int = 0  # Σ |amount| of entries on the chain that are duplicates or were refused
     created_updates: int = 0
-    undecided: int = 0  # acknowledged operations of which a broken chain cannot say where they are
+    undecided: int = 0  # acknowledged operations that a broken chain leaves open
     forks: int = 0  # nodes of the tree with more than one child
     entries: int = 0
     problem_count: int = 0
 
     @property
     def expected(self) -> int:
-        """The balance that should be there: opening + acknowledged + what else is on the chain."""
+        """The balance that the account should have: opening + acknowledged + the indeterminate amounts on the chain."""
         return self.opening + self.acknowledged + self.indeterminate
 
     @property
@@ -41,7 +41,7 @@ class Totals:
     def balanced(self) -> bool:
         """Do the books balance: opening + Σ chain = balance, every step adds up, the chain is whole?
 
-        Says nothing of losses: a lost update leaves books that balance, and an entry beside the chain.
+        This says nothing about losses: a lost update leaves books that balance, and an entry beside the chain.
         """
         return self.problem_count == 0
 

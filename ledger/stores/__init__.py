@@ -1,4 +1,4 @@
-"""Where a balance lives: PostgreSQL, MariaDB, Redis. `store_of(book)` is the way in."""
+"""The stores of balances: PostgreSQL, MariaDB, Redis. Start at `store_of(book)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ledger.stores.sql import SqlStore
 
 __all__ = ["STORES", "KeyTaken", "Store", "store_of"]
 
-#: The only list.
+#: The only list of the stores.
 STORES: dict[str, type[Store]] = {"postgres": SqlStore, "mariadb": SqlStore, "redis": RedisStore}
 
 

@@ -1,4 +1,4 @@
-"""Lists as the text of PostgreSQL's arrays."""
+"""Lists as the text of PostgreSQL arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def plain(values: Iterable[str]) -> str:
 
 
 def quoted(values: Sequence[str]) -> str:
-    """Return any texts as a PostgreSQL array."""
+    """Return arbitrary texts as a PostgreSQL array."""
     if not values:
         return "{}"
     together = "".join(values)

@@ -1,4 +1,4 @@
-"""Where a balance lives. A store reads and writes blindly: what protects the two is the strategy's business."""
+"""A store keeps balances. It reads and writes without protection: protecting the two is the strategy's job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ledger.stores.segments import joined
 
 
 class Store(ABC):
-    """One book's accounts and entries on one server. Making one raises NotConfigured when there is no such server."""
+    """One book's accounts and entries on one server. Raises NotConfigured if there is no such server."""
 
     slug: ClassVar[str]
 
@@ -27,13 +27,13 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, posting: Posting) -> dict[str, Snapshot]:
-        """Read the posting's accounts with no protection at all. Raises Refused for an unknown account."""
+        """Read the posting's accounts without any protection. Raises Refused for an unknown account."""
 
     @abstractmethod
     def write(self, changes: Sequence[Change]) -> None:
-        """Write balances and entries in one transaction, over whatever is there now.
+        """Write balances and entries in one transaction, over the current contents.
 
-        Raises KeyTaken when an entry with this key exists already: nothing is written then.
+        Raises KeyTaken if an entry with this key exists already; nothing is written then.
         """
 
     @abstractmethod
@@ -41,28 +41,28 @@ class Store(ABC):
         """Return (fingerprint, entries) of the posting with this key, or None."""
 
     def at_one_moment(self) -> AbstractContextManager[None]:
-        """Reads inside see the accounts and their entries as they were at one moment. Where a store cannot do
-        that, reconcile is for accounts that nobody writes to meanwhile."""
+        """Reads inside see the accounts and their entries as they were at one moment. If a store cannot do that,
+        reconcile works only while no one writes to the accounts."""
         return nullcontext()
 
     def spread(self, operations: Mapping[str, Sequence[Operation]]) -> Mapping[str, Sequence[Operation]]:
-        """Return the clients' `operations` by the rows in which the accounts are kept: one for each, here."""
+        """Return the clients' `operations`, grouped by the rows that keep the accounts: here one row each."""
         return operations
 
     @abstractmethod
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
-        """Yield each account that is there with its primary key."""
+        """Yield each existing account with its primary key."""
 
     def forgotten(self) -> Iterable[str]:
-        """Return the numbers of those that were opened, and that `accounts` did not find: a database forgets none."""
+        """Return the numbers of accounts that were opened but that `accounts` did not find. A database forgets none."""
         return ()
 
     def problems(self) -> Iterable[str]:
-        """Return what is wrong with the book as a whole, as sentences, once `accounts` was read."""
+        """Return what is wrong with the book as a whole, as sentences. Call it after reading `accounts`."""
         return ()
 
     def whole_accounts(self) -> list[AccountRow]:
-        """Return the accounts as their clients know them: a split one once, with its sums and without a head."""
+        """Return the accounts as their clients know them: a split account once, with its sums and without a head."""
         return joined(row for row, _ in self.accounts())
 
     @abstractmethod
@@ -78,11 +78,11 @@ class Store(ABC):
         """Yield the account's entries, streamed."""
 
     def links(self, pk: int | str) -> Iterator[Row]:
-        """Yield the account's entries as reconcile wants them: whole ones, if there is no quicker way."""
+        """Yield the account's entries as reconcile needs them: as full entries, unless the store has a faster way."""
         return self.entries(pk)
 
     def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
-        """Yield each account with its entries, which have to be read before the next account is asked for."""
+        """Yield each account with its entries. Read the entries before asking for the next account."""
         return ((row, self.entries(pk)) for row, pk in self.accounts())
 
 

@@ -1,8 +1,8 @@
-"""Entries by the million, for reconcile: pushed by PostgreSQL in its binary format while they are worked on here.
+"""Millions of entries for reconcile: PostgreSQL streams them in its binary format while the client processes them.
 
-Ids stay the 16 bytes that the server sends, times its microseconds: only what is shown becomes a whole entry.
-Some ten times as fast as the ORM, which makes two UUIDs and two datetimes of each row, and whose named cursor
-lets client and server wait for each other.
+Ids stay the 16 bytes that the server sends, and times its microseconds. Only entries that are shown are converted.
+This is about ten times as fast as the ORM, which creates two UUIDs and two datetimes for each row, and whose named
+cursor makes client and server wait for each other.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ledger.reconcile import AccountRow, EntryRow
 SERVER_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 COLUMNS = ", ".join((*EntryRow._fields, "account_id"))
 OF_ACCOUNTS = f"SELECT {COLUMNS} FROM ledger_entry WHERE account_id = ANY(%s) ORDER BY account_id"  # noqa: S608  (our own column names)
-#: The index has them in that order already. Right after a large import there are no statistics, and the planner
-#: would rather write the whole book to disk and sort it.
+#: The index has this order already. But right after a large import there are no statistics, and the planner would
+#: write the whole book to disk and sort it.
 BY_INDEX = "SET LOCAL enable_sort = off"
 ROWS_A_CHUNK = 1000
 
 
 class Link(NamedTuple):
-    """An entry as the server sends it: EntryRow's fields, ids as bytes, times in µs since 2000; its account."""
+    """An entry as the server sends it: EntryRow's fields (ids as bytes, times in µs since 2000), and its account."""
 
     id: bytes
     key: str
@@ -61,17 +61,17 @@ class Link(NamedTuple):
 
 
 def of_account(connection: BaseDatabaseWrapper, account: int) -> Iterator[Link]:
-    """Yield an account's entries, inside of a transaction. Until they are read, the connection can do nothing else."""
+    """Yield an account's entries. Needs a transaction. Until they are read, the connection can do nothing else."""
     return _stream(connection, [account])
 
 
 def of_accounts(
     connection: BaseDatabaseWrapper, accounts: Iterable[tuple[AccountRow, Any]]
 ) -> Iterator[tuple[AccountRow, Iterable[Link]]]:
-    """Yield each of `accounts`, (row, primary key), with its entries, in one pass. Inside of a transaction.
+    """Yield each of `accounts`, (row, primary key), with its entries, in one pass. Needs a transaction.
 
-    The entries of one account have to be read before the next account is asked for; until the end, the
-    connection can do nothing else.
+    Read the entries of one account before asking for the next one. Until the end, the connection can do nothing
+    else.
     """
     wanted = sorted(accounts, key=lambda each: each[1])
     groups = groupby(_stream(connection, [pk for _, pk in wanted]), key=attrgetter("account"))

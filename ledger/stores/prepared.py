@@ -1,12 +1,12 @@
-"""Prepared statements on Django's own connection: the server parses and plans a hot statement once a session.
+"""Prepared statements on Django's own connection: the server parses and plans a hot statement once per session.
 
-Django binds parameters into the text, so that each call is a new text to parse and to plan. A Prepared sends its text
-once a session, then only its name and the values; transactions, `execute_wrapper`, health checks and Django's errors
-stay as they are. It sends them through libpq as psycopg's own cursors do in the end, by the connection's `wait`: what
-a cursor does for every type of value and of result took longer than everything else at the client.
+Django binds parameters into the text, so the server has to parse and plan each call. A Prepared sends its text once
+per session, and then only its name and the values. Transactions, `execute_wrapper`, health checks and Django's errors
+work as usual. Like psycopg's own cursors, it sends through libpq with the connection's `wait`. It uses no cursor,
+because a cursor's handling of all types of values and results took longer than everything else in the client.
 
-Behind a pooler that gives each transaction another session, the pooler must know prepared statements (PgBouncer from
-1.21 on does, with max_prepared_statements).
+A pooler that assigns a session per transaction must support prepared statements (PgBouncer does since 1.21, with
+max_prepared_statements).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = list[Any]  # bytes, or None
 
 
 class Prepared:
-    """A statement with %(name)s for its values, of these `types`. Values go as PostgreSQL's text, and come so."""
+    """A statement with %(name)s for its values, of these `types`. Values travel as PostgreSQL text, both ways."""
 
     def __init__(self, name: str, text: str, **types: str) -> None:
         self.names = tuple(dict.fromkeys(NAMED.findall(text)))
@@ -36,8 +36,8 @@ class Prepared:
         self.name, self.text = name.encode(), NAMED.sub(lambda found: numbers[found[1]], text)
 
     def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[Row]:
-        """Execute it on Django's `connection`. Raises Django's errors."""
-        connection.close_if_health_check_failed()  # as Django's own cursor() begins
+        """Execute the statement on Django's `connection`. Raises Django's errors."""
+        connection.close_if_health_check_failed()  # as Django's own cursor() does first
         if connection.connection is None:
             connection.ensure_connection()
         if connection.needs_rollback:
@@ -55,7 +55,7 @@ class Prepared:
                 raise
 
     def _for_wrappers(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
-        """Who wraps Django's statements (a test does) sees a cursor's; it is not prepared."""
+        """Wrappers of Django's statements (tests install them) expect a cursor, so the statement is not prepared."""
         raw: Any = psycopg.RawCursor(connection.connection)
         with connection.make_cursor(raw) as cursor:
             cursor.execute(self.text, values)
@@ -63,7 +63,7 @@ class Prepared:
 
 
 class Session:
-    """A connection to the server, and what it has prepared. `pgresult`: the last answer, as a cursor has it."""
+    """A connection to the server and its prepared statements. `pgresult`: the last result, as on a cursor."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:
         self.session = session
@@ -71,9 +71,9 @@ class Session:
         self.pgresult: PGresult | None = None
 
     def execute(self, statement: Prepared, values: Sequence[str]) -> PGresult:
-        """Raises psycopg.Error."""
+        """Execute the statement and return its result. Raises psycopg.Error."""
         params = [value.encode() for value in values]
-        if "\0" in "".join(values):  # libpq would end the text there
+        if "\0" in "".join(values):  # libpq would cut the text there
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         with self.session.lock:
             self.session.wait(self._exchange(statement.text, params, statement.name))
@@ -81,10 +81,10 @@ class Session:
         return self.pgresult
 
     def _exchange(self, query: str, params: list[bytes], name: bytes) -> PQGen[None]:
-        """Begin if need be, prepare once, execute: what `Connection.wait` drives, as it does a cursor's."""
+        """Begin if necessary, prepare once, execute. `Connection.wait` drives this generator, as it does a cursor's."""
         self.pgresult = None
         session = self.session
-        if not session.autocommit:  # inside of atomic()
+        if not session.autocommit:  # inside atomic()
             yield from session._start_query()  # BEGIN
         pgconn = session.pgconn
         if name not in self.prepared:
@@ -96,7 +96,7 @@ class Session:
 
 
 def _checked(results: Sequence[PGresult]) -> PGresult:
-    """The last one. Raises psycopg.Error."""
+    """Return the last result. Raises psycopg.Error."""
     for result in results:
         if result.status not in SUCCEEDED:
             raise psycopg.errors.error_from_result(result)

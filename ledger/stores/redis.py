@@ -1,13 +1,13 @@
-"""The Redis store: an account is a hash, its entries are a list, one script writes both.
+"""The Redis store: an account is a hash, its entries are a list, and one script writes both.
 
-    ledger:{book}:accounts        set of the accounts' numbers
+    ledger:{book}:accounts        set of the account numbers
     ledger:{book}:account:N       hash: opening, balance, version, head, floor
-    ledger:{book}:entries:N       list of entries as JSON, in the order in which they were written
-    ledger:{book}:key:K           what came of the idempotency key K: fingerprint and entries, as JSON
+    ledger:{book}:entries:N       list of the entries as JSON, in the order of writing
+    ledger:{book}:key:K           the result of the idempotency key K: fingerprint and entries, as JSON
 
-The braces keep a book in one slot of a cluster. Nothing of it expires. What this store can lose, no strategy can
-keep: without persistence a restart forgets the accounts, with `appendfsync everysec` it forgets up to a second
-of acknowledged postings, and a failover forgets what the replica had not seen yet.
+The braces keep a book in one slot of a cluster. No key expires. No strategy can protect what this store loses:
+without persistence a restart forgets the accounts, with `appendfsync everysec` it forgets up to a second of
+acknowledged postings, and a failover forgets what the replica had not received.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from locks.server import LuaScript
 FIELDS = ("balance", "version", "head", "floor")
 CHUNK = 5000
 WRITE = LuaScript("redis_write.lua", package=__package__)
-#: how a server says that it takes no writes now, where redis-py has no class for it
+#: errors by which a server refuses writes, for which redis-py has no class
 TAKES_NO_WRITES = ("MISCONF", "NOREPLICAS")
 
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Raises Busy when the server takes no writes now: it is full, read-only, cannot save, or has not enough replicas.
-    Only the first write of a script, or a whole transaction, is refused for that, so nothing is written."""
+    """Raise Busy if the server refuses writes: it is full, read-only, cannot save, or has too few replicas.
+
+    For these reasons a server refuses only the first write of a script or a whole transaction, so nothing is written.
+    """
     try:
         yield
     except ResponseError as error:
-        told = str(error).rpartition("caused error: ")[2]  # as a pipeline says it
+        told = str(error).rpartition("caused error: ")[2]  # a pipeline's prefix
         known = isinstance(error, OutOfMemoryError | ReadOnlyError | ExecAbortError)
         if not (known or told.startswith(TAKES_NO_WRITES)):
             raise
@@ -52,7 +54,7 @@ def all_or_nothing() -> Iterator[None]:
 
 
 class RedisStore(Store):
-    """Balances and entries in Redis, without a database. The book itself is a row on `default`."""
+    """Balances and entries in Redis, without a database. Only the book itself is a row on `default`."""
 
     slug = "redis"
 
@@ -71,7 +73,7 @@ class RedisStore(Store):
         return f"ledger:{{{self.book.pk}}}:{kind}" + (f":{of}" if of else "")
 
     def keys(self, posting_key: str, numbers: Iterable[str]) -> list[str]:
-        """Return KEYS as the scripts want them."""
+        """Return KEYS in the order that the scripts expect."""
         pairs = ((self.name("account", number), self.name("entries", number)) for number in numbers)
         return [self.name("key", posting_key), *(name for pair in pairs for name in pair)]
 
@@ -89,7 +91,7 @@ class RedisStore(Store):
         return self.read_by(self.redis, posting)
 
     def read_by(self, redis: Any, posting: Posting) -> dict[str, Snapshot]:
-        """Read by another client, or by a pipeline that watches."""
+        """Read through another client, or through a watching pipeline."""
         return {
             number: self._snapshot(number, redis.hmget(self.name("account", number), FIELDS))
             for number in posting.accounts
@@ -126,7 +128,7 @@ class RedisStore(Store):
         return parsed(record) if record else None
 
     def accounts(self) -> Iterator[tuple[AccountRow, int | str]]:
-        """All accounts as they were at one moment: no transfer is half done in it."""
+        """Yield all accounts as they were at one moment, without half a transfer."""
         names: Any = self.redis.smembers(self.name("accounts"))
         numbers = sorted(name.decode() for name in names)
         rows = self._rows(numbers)
@@ -149,7 +151,7 @@ class RedisStore(Store):
         raise Refused(f"no account {number} in this book")
 
     def _rows(self, numbers: Sequence[str]) -> dict[str, AccountRow]:
-        """Read the accounts that are there in one MULTI, and remember how many entries each had at that moment."""
+        """Read the existing accounts in one MULTI, and remember how many entries each had at that moment."""
         with self.redis.pipeline() as pipe:
             for number in numbers:
                 pipe.hmget(self.name("account", number), "opening", *FIELDS)
@@ -170,7 +172,7 @@ class RedisStore(Store):
             yield from (Leg(key, stored.account, stored.amount) for stored in entries)
 
     def entries(self, pk: int | str) -> Iterator[EntryRow]:
-        """Yield the entries that were there when `account` was read: the two belong to one moment."""
+        """Yield the entries that existed when `account` was read, so that both belong to one moment."""
         number = str(pk)
         length = self._lengths.get(number)
         if length is None:

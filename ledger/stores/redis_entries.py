@@ -1,4 +1,4 @@
-"""An entry as the Redis store keeps it: JSON, in a list of its account and in the record of its key."""
+"""An entry in the Redis store: JSON, in its account's list and in its key's record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_json(change: Change) -> str:
 
 
 def known(key: str, account: str, amount: int, entry: UUID, read_at: datetime) -> dict[str, Any]:
-    """Return what a writer knows of an entry before it has read anything."""
+    """Return the fields of an entry that a writer knows before it has read anything."""
     return {
         "id": str(entry),
         "key": key,
@@ -40,7 +40,7 @@ def known(key: str, account: str, amount: int, entry: UUID, read_at: datetime) -
 
 
 def row(entry: dict[str, Any], seq: int) -> EntryRow:
-    """Return what reconcile needs of an entry."""
+    """Return the fields of an entry that reconcile needs."""
     return EntryRow(
         id=UUID(entry["id"]),
         key=entry["key"],
@@ -56,7 +56,7 @@ def row(entry: dict[str, Any], seq: int) -> EntryRow:
 
 
 def record_of(changes: Sequence[Change]) -> str:
-    """Return what is remembered of a posting's key."""
+    """Return the record of a posting's key."""
     entries = ",".join(as_json(change) for change in changes)
     return f'{{"fingerprint":"{changes[0].fingerprint}","entries":[{entries}]}}'
 

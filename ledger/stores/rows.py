@@ -1,4 +1,4 @@
-"""Rows of the SQL store in the words of a posting, and back."""
+"""Conversions between the rows of the SQL store and the data of a posting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ledger.stores.base import KeyTaken
 
 
 def snapshot(account: Account) -> Snapshot:
-    """Return what was just read of `account`."""
+    """Return what was just read from `account`."""
     return Snapshot(
         account.pk,
         account.number,
@@ -28,7 +28,7 @@ def snapshot(account: Account) -> Snapshot:
 
 
 def entry(change: Change, book: Book, place: int) -> Entry:
-    """Return the unsaved entry that explains `change`, which has this place in its posting."""
+    """Return the unsaved entry that explains `change`. `place`: its position in the posting."""
     return Entry(
         id=change.entry,
         book_id=book.pk,
@@ -48,7 +48,7 @@ def entry(change: Change, book: Book, place: int) -> Entry:
 
 @contextmanager
 def key_taken(key: str) -> Iterator[None]:
-    """Raise KeyTaken for the entries' unique constraint."""
+    """Raise KeyTaken for a violation of the entries' unique constraint."""
     try:
         yield
     except IntegrityError as error:
@@ -58,7 +58,7 @@ def key_taken(key: str) -> Iterator[None]:
 
 
 def account_row(account: Account) -> AccountRow:
-    """Return what reconcile needs of `account`."""
+    """Return the fields of `account` that reconcile needs."""
     return AccountRow(
         account.number, account.opening, account.balance, account.version, account.head, account.floor
     )

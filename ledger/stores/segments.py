@@ -1,4 +1,4 @@
-"""An account that is kept in several rows: X is the sum of X/0, X/1, … (see the strategy segmented-balance)."""
+"""An account in several rows: X is the sum of X/0, X/1, … (see the strategy segmented-balance)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def total(number: str, parts: Sequence[Snapshot]) -> Snapshot:
 
 
 def joined(rows: Iterable[AccountRow]) -> list[AccountRow]:
-    """Return the accounts as their clients know them, in the order of `rows`: one for those of a split account, with
-    their sums and without a head."""
+    """Return the accounts as their clients know them, in the order of `rows`. The rows of a split account become one,
+    with their sums and without a head."""
     parts: dict[str, list[AccountRow]] = {}
     for row in rows:
         parts.setdefault(account_of(row.number), []).append(row)
@@ -41,9 +41,9 @@ def spread(
 ) -> Mapping[str, Sequence[Operation]]:
     """Return the clients' `operations` by row instead of by account.
 
-    `legs`: (key, row, amount) of each entry, in the order in which they were written. What the rows of one operation
-    get is what its client asked for in all, whatever was written: the entries are judged by it. An operation that left
-    no entry is the first row's.
+    `legs`: (key, row, amount) of each entry, in the order of writing. The shares of one operation always add up to
+    what its client asked for, whatever was written, because the entries are judged by them. An operation without an
+    entry belongs to the first row.
     """
     parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for key, row, amount in legs:
@@ -59,8 +59,11 @@ def spread(
 
 
 def _shares(asked: Operation, legs: Sequence[tuple[str, int]]) -> list[tuple[str, Operation]]:
-    """Return each row's share of one operation. Where the first legs are all that was asked for, the further ones are
-    in excess; where no legs are, the first row's share is asked for what is missing or too much."""
+    """Return each row's share of one operation.
+
+    If the first legs already add up to the requested amount, the further ones are in excess. If no legs do, the first
+    row's share takes up the difference.
+    """
     rest, shares = asked.amount, []
     for row, amount in legs:
         fits = min(0, rest) <= amount <= max(0, rest)

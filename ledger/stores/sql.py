@@ -1,7 +1,7 @@
-"""The SQL store: an account is a row, an entry is a row, one transaction writes both.
+"""The SQL store: an account is a row, an entry is a row, and one transaction writes both.
 
-The account is written before the entry: the entry's foreign key would otherwise share-lock the account's row
-first, and two writers that both hold that lock deadlock on InnoDB when each wants to update.
+The account is written before the entry. Otherwise the entry's foreign key would share-lock the account's row first,
+and on InnoDB two writers that both hold that lock deadlock when they update.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class SqlStore(Store):
         return self.complete(posting, {row.number: snapshot(row) for row in rows})
 
     def complete(self, posting: Posting, read: dict[str, Snapshot]) -> dict[str, Snapshot]:
-        """Return `read` if it has every account of the posting; raises Refused. An account that is kept in several
-        rows is their sum."""
+        """Return `read` with every account of the posting, or raise Refused. A split account becomes the sum of its
+        rows."""
         for number in sorted(set(posting.accounts) - read.keys()):
             rows = Account.objects.using(self.db).filter(book_id=self.book.pk)
             parts = [snapshot(row) for row in rows.filter(number__startswith=number + SEGMENT)]
@@ -77,9 +77,9 @@ class SqlStore(Store):
             self.put(changes)
 
     def put(self, changes: Sequence[Change], first: int = 0) -> None:
-        """`write` in the caller's transaction: no SAVEPOINT, no RELEASE. Raises KeyTaken, and Refused for an account
+        """`write`, in the caller's transaction and without a savepoint. Raises KeyTaken. Raises Refused for an account
         that was deleted after it was read."""
-        if self.book.settings.get("ordered", True):  # one order for everyone: no deadlock
+        if self.book.settings.get("ordered", True):  # one common order: no deadlock
             changes = sorted(changes, key=lambda change: change.before.number)
         for change in changes:
             row = Account.objects.using(self.db).filter(pk=change.before.pk)
@@ -88,8 +88,8 @@ class SqlStore(Store):
         self.record(changes, first)
 
     def record(self, changes: Sequence[Change], first: int = 0) -> None:
-        """Insert the entries; the caller's transaction holds the balances. Raises KeyTaken. `first`: the place of the
-        first one in its posting."""
+        """Insert the entries. The caller's transaction has written the balances. Raises KeyTaken. `first`: the position
+        of the first entry in its posting."""
         with key_taken(changes[0].key):
             for place, change in enumerate(changes, first):
                 entry(change, self.book, place).save(using=self.db, force_insert=True)
@@ -102,8 +102,11 @@ class SqlStore(Store):
         return (rows[0][0], tuple(Stored(*row[1:]) for row in rows)) if rows else None
 
     def _is_new(self, key: str) -> bool:
-        """Each posting begins with this question, and nearly always the answer is yes. The ORM takes eight times as
-        long to put it. Not prepared: a plan that was made for a small table would read all of one that grows fast."""
+        """Say whether the key is new. Every posting begins with this question, and the answer is nearly always yes.
+
+        The ORM takes eight times as long. The statement is not prepared: a plan for a small table would scan all of a
+        table that grows fast.
+        """
         connection = connections[self.db]
         if connection.vendor != "postgresql":
             return False
@@ -113,7 +116,7 @@ class SqlStore(Store):
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:
-        """One snapshot; inside a caller's transaction, the caller's isolation level decides."""
+        """Use one snapshot. Inside a caller's transaction, the caller's isolation level decides."""
         connection = connections[self.db]
         if connection.in_atomic_block:
             yield
@@ -159,7 +162,7 @@ class SqlStore(Store):
 
 
 def batched(values: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Yield `values` in lists of at most `size` (itertools has it from Python 3.12 on)."""
+    """Yield `values` in lists of at most `size` (itertools.batched needs Python 3.12)."""
     rest = iter(values)
     while some := list(islice(rest, size)):
         yield some

@@ -35,7 +35,7 @@ def listen() -> tuple[socket.socket, str]:
 
 
 def connect(address: str, timeout: float) -> socket.socket:
-    """Return a connection to `address`. Raises OSError when nobody listens there."""
+    """Return a connection to `address`. Raises OSError if no process listens there."""
     kind, _, place = address.partition(":")
     if kind == "tcp":
         host, _, port = place.rpartition(":")

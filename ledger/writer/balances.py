@@ -15,7 +15,7 @@ Known = Mapping[str, tuple[str, list[int]]]
 
 
 class Books:
-    """A book's accounts in its owner's memory. Nobody else writes them while the fencing number is the newest."""
+    """A book's accounts in its owner's memory. No other process writes them while the fencing number is the newest."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -28,17 +28,17 @@ class Books:
     def known(self, asked: Sequence[Asked]) -> Known:
         """Return those of the keys of `asked` that are in the books."""
         keys = {request.key for _, order in asked for request in order.requests if "\0" not in request.key}
-        rows = Entry.objects.filter(book=self.book, key__in=keys).order_by("id")  # as its lines were numbered
+        rows = Entry.objects.filter(book=self.book, key__in=keys).order_by("id")  # the order of its lines
         found: dict[str, tuple[str, list[int]]] = {}
         for key, entry, after in rows.values_list("key", "id", "balance_after"):
             found.setdefault(key, (entry.hex, []))[1].append(after)
         return found
 
     def compute(self, asked: Sequence[Asked], known: Known | None = None) -> Group:
-        """Apply the orders one after the other in memory; each request as a whole, or not at all.
+        """Apply the orders one after the other in memory, each request as a whole or not at all.
 
-        A key that is `known`, or came before in this group, is not applied again. When it was the same request,
-        asked once more because its answer was lost, it gets the first answer.
+        A key that is `known`, or occurs earlier in this group, is not applied again. If it is the same request, sent
+        again because its answer was lost, it gets the first answer.
         """
         self.load(asked)
         group = Group()
@@ -53,7 +53,7 @@ class Books:
         return all(line[0] in accounts for request in asked.order.requests for line in request.lines)
 
     def add(self, asked: Asked, group: Group) -> None:
-        """Apply one more order in memory: `group` will write it. Its accounts have been read, if they are there."""
+        """Apply one more order in memory, for `group` to write. Its accounts have been read, if they exist."""
         order = asked.order
         window, number, had = order.window, 0, len(group.id)
         answers: list[Told] = []
@@ -71,8 +71,10 @@ class Books:
         group.answers.append(answers)
 
     def look_again(self, group: Group) -> None:
-        """A refused request may have been committed by an owner that died before it could answer, and have taken the
-        very money that is missing now: give it the first answer. To be called when the group is on the disk."""
+        """Give the first answer to a refused request that an earlier owner committed before it died.
+
+        That request may have taken the very money that is missing now. Call this when the group is on disk.
+        """
         if not any(isinstance(told, str) for answers in group.answers for told in answers):
             return
         known = self.known(group.asked)
@@ -84,11 +86,13 @@ class Books:
                 number += len(request.lines)
 
     def load(self, asked: Iterable[Asked]) -> None:
-        """Read those accounts that are not in memory."""
+        """Read the accounts that are not in memory yet."""
         numbers = {line[0] for _, order in asked for request in order.requests for line in request.lines}
         if unknown := numbers - self.accounts.keys():
             columns = ("number", "pk", "balance", "version", "head", "floor")
-            unknown = {number for number in unknown if "\0" not in number}  # PostgreSQL has no such text
+            unknown = {
+                number for number in unknown if "\0" not in number
+            }  # PostgreSQL cannot store such text
             rows = Account.objects.filter(book=self.book, number__in=unknown).values_list(*columns)
             for number, pk, balance, version, head, floor in rows:
                 self.accounts[number] = State(str(pk), balance, version, head.hex if head else "NULL", floor)

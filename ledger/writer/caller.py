@@ -1,4 +1,4 @@
-"""A caller's side: a connection to the owner that stays with the thread, one question and one answer at a time."""
+"""The caller's side: each thread keeps a connection to the owner, with one question and one answer at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _thread = threading.local()
 
 
 class Answer(Struct, gc=False):
-    """What became of a request: `stored` entries, or `refused` for a reason, or its key was `taken`."""
+    """The outcome of a request: `stored` entries, `refused` for a reason, or its key was `taken`."""
 
     word: str
     posting: Posting
@@ -41,12 +41,12 @@ class Answer(Struct, gc=False):
 
 
 def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -> list[Answer]:
-    """Have `postings` applied, each by itself, and return the answers in their order.
+    """Let the owner apply `postings`, each by itself, and return the answers in their order.
 
-    Raises TimeoutError when there is no answer after `timeout` seconds: whether they were applied is unknown. Raises
-    Refused when they cannot be asked for, and Busy when no owner was found: certainly not applied.
+    Raises TimeoutError if there is no answer after `timeout` seconds: the outcome is unknown. Raises Refused if they
+    cannot be sent, and Busy if no owner was found: certainly not applied.
     """
-    # by the second first: with ids out of nowhere each entry changes another page of the index
+    # ids begin with the second: with fully random ids, each entry would change another page of the index
     window = (int(time.time()) & 0xFFFFFFFF).to_bytes(4, "big") + urandom(8)
     message = _packed(window.hex(), postings)
     deadline, connections = time.monotonic() + timeout, _connections()
@@ -56,15 +56,15 @@ def ask(book: Book, postings: Sequence[Posting], timeout: float, lease: float) -
         connection, told = _insist(book, message, deadline, lease, connection)
     connections[book.id] = connection
     if len(connections) > BOOKS:
-        connections.pop(next(iter(connections))).close()  # the one that was not used for the longest time
+        connections.pop(next(iter(connections))).close()  # the least recently used one
     return _answers(postings, int.from_bytes(window, "big") << 32, wire.read_answers(told))
 
 
 def _insist(
     book: Book, message: bytes, deadline: float, lease: float, connection: Connection | None
 ) -> tuple[Connection, bytes | bytearray]:
-    """Ask until there is an answer: whoever owns the book now. An owner that is silent for a lease may be paused, and
-    not the owner any more. Raises as `ask` does."""
+    """Ask the current owner until there is an answer. An owner that is silent for a lease may be paused and no longer
+    be the owner. Raises as `ask` does."""
     place, sent, failures = seat(book, lease), connection is not None, 0
     tried = connection.found if connection else None
     while (found := place.find(deadline, tried)) is not None:
@@ -85,7 +85,9 @@ def _insist(
         if left <= 0:
             break
         if connection is None or connection.closed:
-            time.sleep(min(BACK_OFF * failures, left))  # the first time, the owner merely changed
+            time.sleep(
+                min(BACK_OFF * failures, left)
+            )  # no wait the first time: then the owner has only changed
             failures += 1
     if sent:
         raise TimeoutError("the book's owner did not answer in time: ask again with the same key")

@@ -1,7 +1,7 @@
-"""What this process knows of the owners of its books, and its own candidates for the ownership.
+"""The owners of the books as this process knows them, and this process's own candidates.
 
-Callers that find no owner wait here. One thread for each book looks for the owner in the lease's row; when the lease
-is over it takes the book over, and serves. No thread is left while everybody is served by another process.
+Callers that find no owner wait here. One thread for each book looks for the owner in the lease's row. When the lease
+has ended, it takes the book over and serves it. While another process serves all callers, no thread is left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGAIN = 0.1  # seconds between two looks at the row while there is no owner
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """An owner that was there a moment ago."""
+    """An owner that existed a moment ago."""
 
     address: str
     secret: str
@@ -43,7 +43,7 @@ class Seat:
         self.thread: threading.Thread | None = None
 
     def find(self, deadline: float, tried: Found | None = None) -> Found | None:
-        """Return the owner, another look than `tried`, which gave no answer. None: there was none until `deadline`."""
+        """Return the owner, but look again if it is `tried`, which did not answer. None: no owner until `deadline`."""
         with self.changed:
             if self.found is tried:
                 self.found = self._own()
@@ -68,17 +68,17 @@ class Seat:
             self.changed.notify_all()
 
     def _work(self) -> None:
-        """Look for the owner, or become it, as long as somebody waits for one."""
+        """Look for the owner, or become it, as long as a caller waits for one."""
         try:
             while not self._over():
                 try:
                     self._look()
                 except TROUBLES as error:
-                    log.warning("the owner of book %s is looked for again: %s", self.book.pk, error)
+                    log.warning("looking for the owner of book %s again: %s", self.book.pk, error)
                     connections.close_all()
                     self.owner.stop.wait(AGAIN)
         finally:
-            with self.changed:  # however it ended: the next who asks has it looked for again
+            with self.changed:  # however it ended: the next caller starts a new search
                 if self.thread is threading.current_thread():
                     self.thread = None
             connections.close_all()
@@ -127,7 +127,7 @@ def seat(book: Book, seconds: float) -> Seat:
 
 
 def dismiss() -> None:
-    """End this process's owners and candidates, and let others own their books at once."""
+    """End this process's owners and candidates, and free their books for other processes at once."""
     with _guard:
         seats = list(_seats.values())
         _seats.clear()
@@ -139,8 +139,8 @@ def dismiss() -> None:
 
 
 def _in_child() -> None:
-    """The parent's owners stay the parent's. An open copy of their sockets would keep their callers waiting for a
-    parent that is dead."""
+    """The parent keeps its owners. With an open copy of their sockets in the child, callers would go on waiting for a
+    dead parent."""
     global _guard  # noqa: PLW0603  (a lock that another thread held at the fork is held for ever)
     _guard = threading.Lock()
     for each in _seats.values():

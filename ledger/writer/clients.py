@@ -22,8 +22,8 @@ INTRODUCTION = 5.0  # seconds within which a new connection must send its first 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One connection. `worker`: who asks, once the first message had the right secret. `prompt`: it asked again soon
-    after its last answer, by `soon`."""
+    """One connection. `worker`: the caller's name, known once its first message had the right secret. `prompt`: it
+    asked again soon after its last answer, before `soon`."""
 
     socket: socket.socket
     since: float
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 class Clients:
-    """The clients that are connected to one owner."""
+    """The clients that are connected to one owner. `strangers`: those that have not sent the secret yet."""
 
     def __init__(self, selector: BaseSelector) -> None:
         self.selector = selector
@@ -54,7 +54,7 @@ class Clients:
         self.strangers: set[Client] = set()
         self.asked: deque[Asked] = deque()
         self.awaited: set[Client] = set()
-        self.patience = 0.0  # until then
+        self.patience = 0.0  # a point in time: wait until then
         selector.register(self.listener, EVENT_READ, self.accept)
 
     def accept(self, _: int = 0) -> None:
@@ -63,7 +63,7 @@ class Clients:
             self.drop(stranger)
         try:
             connection, _peer = self.listener.accept()
-        except OSError:  # it went again, or there are no file descriptors left
+        except OSError:  # the peer is gone, or there are no file descriptors left
             return
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
@@ -74,7 +74,7 @@ class Clients:
         self.selector.register(connection, EVENT_READ, lambda events: self.hear(client, events))
 
     def hear(self, client: Client, events: int) -> None:
-        """Take what `client` has sent, and send what it has not taken before."""
+        """Receive from `client`, and send what it did not accept before."""
         try:
             if events & EVENT_WRITE:
                 self._push(client)
@@ -113,7 +113,7 @@ class Clients:
         self.strangers.discard(client)
 
     def expect(self, answered: Sequence[Asked], seconds: float) -> None:
-        """Callers that have their answers will ask again, perhaps soon: who did so last time is waited for."""
+        """Answered callers will ask again, perhaps soon. Wait for those that did so last time."""
         self.patience = soon = time.monotonic() + seconds
         for client, _ in answered:
             client.soon = soon
@@ -121,14 +121,14 @@ class Clients:
                 self.awaited.add(client)
 
     def wait(self, missing: int) -> float:
-        """Return for how many seconds the next group is worth waiting for. Not when no requests are `missing`, nor
-        once all who are expected have come."""
+        """Return for how many seconds to wait for the next group. 0 if no requests are `missing`, or once all expected
+        callers have asked."""
         if not self.awaited or missing <= 0:
             return 0.0
         return max(0.0, self.patience - time.monotonic())
 
     def answer(self, client: Client, answers: list[wire.Told]) -> None:
-        """Tell `client` what became of its order. A client that is gone can ask again."""
+        """Send `client` the outcome of its order. A client that is gone can ask again."""
         if client not in self.connected:
             return
         try:
@@ -140,7 +140,7 @@ class Clients:
             self.drop(client)
 
     def _push(self, client: Client) -> None:
-        """Send what is left. Raises BlockingIOError when that is not everything."""
+        """Send the rest. Raises BlockingIOError if the socket does not accept all of it."""
         while client.unsent:
             del client.unsent[: client.socket.send(client.unsent)]
         if client.events != EVENT_READ:

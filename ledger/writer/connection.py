@@ -46,10 +46,10 @@ class Connection:
         return self.receive()
 
     def receive(self) -> bytes | bytearray | None:
-        """Return the answer. None: there was none in time, or there will be none, and the connection is closed.
+        """Return the answer. None: none arrived in time, or none will, and the connection is closed.
 
-        `recv` on a socket file also wakes when the other side has read what it was sent, and then waits again. `poll`
-        wakes for the answer alone.
+        `recv` on a socket file also wakes when the other side has read, and then waits again. `poll` wakes only for the
+        answer.
         """
         try:
             while self.arrived.poll(self.patience * 1000):

@@ -10,9 +10,9 @@ from ledger.stores.arrays import plain, quoted
 from ledger.writer.clients import Asked
 from ledger.writer.wire import Told
 
-# The owner's row is locked by the renewal of its lease: nobody else can become the owner before this commits, and
-# with an old fencing number nothing is written at all.
-# When an account is not there any more, no entry gets an account, and the whole statement fails.
+# The renewal of the lease locks the owner's row: no other process can become the owner before this commits, and with
+# an old fencing number nothing is written at all.
+# If an account no longer exists, no entry gets an account, and the whole statement fails.
 COMMIT = """
 WITH owner AS (
     UPDATE ledger_bookowner SET until = clock_timestamp() + make_interval(secs => $3::float8)
@@ -39,7 +39,7 @@ SELECT count(*) FROM owner
 
 @dataclass(slots=True)
 class State:
-    """An account as the owner has it in memory."""
+    """An account in the owner's memory."""
 
     pk: str
     balance: int
@@ -50,7 +50,7 @@ class State:
 
 @dataclass(slots=True)
 class Group:
-    """What a group will write, column by column, and what its callers will hear."""
+    """The columns that a group will write, and the answers for its callers."""
 
     asked: list[Asked] = field(default_factory=list)
     answers: list[list[Told]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many entries it writes."""
+        """The number of entries in the group."""
         return len(self.id)
 
     def values(self, book: Book, fence: int, lease: float) -> list[str]:

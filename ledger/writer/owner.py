@@ -1,4 +1,4 @@
-"""The owner of a book. It hears its callers, commits one group while the next one gathers, and answers."""
+"""The owner of a book. It receives requests, commits one group while the next one gathers, and answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ledger.writer.statement import Statement
 
 LEASE = 2.0  # seconds; a dead owner's callers wait that long for its successor
 GROUP = 512  # entries in one transaction; one order alone may have more
-ENOUGH = 128  # entries for which no further ones are waited for: their work is more than a commit's
+ENOUGH = 128  # entries at which a group is sent without waiting for more: its work then exceeds a commit's
 LOOK = 0.2  # seconds that it waits for callers at a time
 IDLE = 30.0  # seconds without a request after which an owner steps down
 TROUBLES = (psycopg.Error, DatabaseError, OSError)
 
 
 class Owner:
-    """One candidate for the ownership of a book. Its steps are public: a test conducts two of them."""
+    """One candidate for the ownership of a book. Its steps are public, because a test drives two of them."""
 
     def __init__(self, book: Book, seconds: float = LEASE) -> None:
         self.book, self.lease = book, seconds
@@ -35,7 +35,7 @@ class Owner:
         self.selector: BaseSelector | None = None
         self.clients: Clients | None = None
         self.fence: int | None = None
-        self.group: Group | None = None  # on its way to the disk
+        self.group: Group | None = None  # being committed
         self.ahead = Group()  # computed meanwhile
         self._heard: Any = None  # the session whose socket the selector has
         self._socket = -1
@@ -49,7 +49,7 @@ class Owner:
         return self.clients.address if self.clients else ""
 
     def take_over(self) -> bool:
-        """Become the owner, if there is none. The accounts in memory are read again."""
+        """Become the owner if there is none. The accounts are read again."""
         self.let_go()
         self.selector = DefaultSelector()
         self.clients = Clients(self.selector)
@@ -63,7 +63,7 @@ class Owner:
         return self.fence is not None
 
     def hear(self, timeout: float = 0.0) -> bool:
-        """Hear callers and the database. False: nothing happened."""
+        """Handle input from callers and the database. Returns False if nothing happened."""
         assert self.selector is not None
         events = self.selector.select(timeout)
         for key, mask in events:
@@ -71,7 +71,7 @@ class Owner:
         return bool(events)
 
     def serve(self, timeout: float = 0.0) -> bool:
-        """One turn: hear, compute, and begin the next group if the one before is on the disk, and is worth it."""
+        """One turn: receive, compute, and send the next group if the previous one is on disk and it is large enough."""
         if self.group is None and self.ahead.asked and self.clients is not None:
             timeout = min(timeout, self.clients.wait(ENOUGH - self.ahead.size))
         heard = self.hear(timeout)
@@ -82,9 +82,11 @@ class Owner:
         return heard
 
     def prepare(self) -> None:
-        """Compute the next group, also while the database has the one before: it is sent when that is on the disk,
-        and not at all if it never is. Meanwhile the session is busy: an order that needs an account which is not in
-        memory has to wait, with all that came after it."""
+        """Compute the next group, even while the previous one is being committed.
+
+        It is sent once the previous group is on disk, and never if that fails. The session is busy meanwhile, so an
+        order with an account that is not in memory has to wait, and so do all later orders.
+        """
         assert self.clients is not None
         asked, ahead = self.clients.asked, self.ahead
         if asked and self.group is None:
@@ -95,7 +97,7 @@ class Owner:
             self.books.add(asked.popleft(), ahead)
 
     def begin(self) -> None:
-        """Send what was computed to the database, without waiting."""
+        """Send the computed group to the database, without waiting."""
         assert self.clients is not None
         ahead, self.ahead, self._repeated = self.ahead, Group(), False
         self.clients.awaited.clear()
@@ -113,7 +115,7 @@ class Owner:
             self.selector.register(socket, EVENT_READ, self.finish)
 
     def finish(self, _: int = 0) -> None:
-        """See what became of the group: answer it, or step down when there is a newer owner."""
+        """Read the result of the group: answer its callers, or step down if there is a newer owner."""
         assert self.clients is not None
         try:
             owned = self.statement.result()
@@ -139,8 +141,8 @@ class Owner:
         self.clients.expect(group.asked, took)
 
     def _repeat(self) -> None:
-        """Some were committed before, by an owner that died before it could answer: compute the group again, and what
-        came on top of it after it."""
+        """An earlier owner committed some of the requests and died before it could answer: compute the group again, and
+        then what was computed on top of it."""
         assert self.group is not None
         asked, self._repeated = self.group.asked, True
         self._give_up_ahead()
@@ -153,7 +155,7 @@ class Owner:
         self.ahead = Group()
 
     def renew(self) -> None:
-        """Keep the ownership through a quiet time: start the lease anew once a third of it is over."""
+        """Keep the ownership while no requests arrive: restart the lease once a third of it is over."""
         if self.group is not None or self.fence is None or time.monotonic() - self._renewed < self.lease / 3:
             return
         self._renewed = time.monotonic()
@@ -172,16 +174,16 @@ class Owner:
             self.selector = None
 
     def finish_group(self) -> None:
-        """Hear what becomes of the group that is on its way, and answer it: for half a lease at most, so that whoever
-        waits for this owner to end sees it end."""
+        """Wait for the group that is being committed, and answer it. This takes half a lease at most, so `dismiss` does
+        not wait in vain."""
         self._give_up_ahead()
         until = time.monotonic() + self.lease / 2
         while self.group is not None and (left := until - time.monotonic()) > 0:
             self.hear(left)
 
     def hand_over(self) -> None:
-        """Step down before the lease ends. With a group on its way it is not given back: the session is busy, and the
-        group holds the lease's row."""
+        """Step down before the lease ends. While a group is being committed, the lease is not released: the session is
+        busy, and the group locks the lease's row."""
         fence = self.fence if self.group is None else None
         self.let_go()
         if fence is not None:
@@ -195,7 +197,7 @@ class Owner:
             self.selector.close()
 
     def run(self) -> None:
-        """Serve until told to stop, until there is a newer owner, or until nobody has asked for a while."""
+        """Serve until `stop` is set, there is a newer owner, or no caller has asked for a while."""
         asked = time.monotonic()
         try:
             while self.fence is not None and not self.stop.is_set() and time.monotonic() - asked < IDLE:
@@ -205,7 +207,7 @@ class Owner:
                     self.renew()
             self.finish_group()
         except TROUBLES:
-            # the group may still be committed; not after somebody else, or this process, has taken over anew
+            # the group may still be committed, but not after another process, or this one again, has taken over
             connections.close_all()
             self.group = None
             raise

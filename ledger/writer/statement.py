@@ -16,7 +16,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 
 
 class Statement:
-    """`text` with $1, $2, …; its result has one row of one number."""
+    """`text` with $1, $2, …. Its result is one row with one number."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name.encode(), text.encode()
@@ -38,7 +38,7 @@ class Statement:
         return int(pgconn.socket)
 
     def result(self) -> int | None:
-        """Return the number, or None while there is none. Raises psycopg.Error, by its SQLSTATE."""
+        """Return the number, or None if there is none yet. Raises the psycopg.Error of the SQLSTATE."""
         pgconn = self.session
         pgconn.consume_input()
         if pgconn.is_busy():
@@ -46,14 +46,14 @@ class Statement:
         results = []
         while (
             result := pgconn.get_result()
-        ) is not None:  # what fails at the commit itself comes after the row
+        ) is not None:  # an error of the commit itself comes after the row
             results.append(result)
         numbers = [int(_checked(each).get_value(0, 0)) for each in results]
         return numbers[0] if numbers else None
 
 
 def _push(pgconn: Any) -> None:
-    """The server's side of the socket is full: a large group."""
+    """Send the rest of a large group, which the socket could not take at once."""
     with DefaultSelector() as selector:
         selector.register(pgconn.socket, EVENT_READ | EVENT_WRITE)
         while True:

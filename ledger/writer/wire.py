@@ -1,12 +1,12 @@
-"""What callers and owner say to each other: MessagePack behind a length of four bytes.
+"""The protocol between callers and owner: MessagePack after a length of four bytes.
 
     caller → owner    Hello(secret, worker)                          once, first
     caller → owner    Order(window, [Request(key, fingerprint, [(account, amount), …]), …])
     owner → caller    [[balance after, …] or "why it was refused" or None (its key was taken), …]
 
-The entries of an order have the ids `window` + 0, 1, 2, … in the order of its lines; `window` is the second in which
-it was asked and 8 bytes of chance. An order that is asked again has the same window, so the owner that had it, and its
-successor, know it from another one with the same keys.
+The entries of an order have the ids `window` + 0, 1, 2, … in the order of its lines. `window` is the second of the
+request and 8 random bytes. An order that is sent again has the same window, so the owner and its successor can tell it
+from another order with the same keys.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LONGEST = 16_000_000
 LONGEST_HELLO = 1_000
 LONGEST_KEY = 100  # characters
 HEADER = 4
-RECEIVE = 65_536  # bytes at a time; a buffer of 128 KiB or more, malloc gets from the kernel each time
+RECEIVE = 65_536  # bytes at a time; for a buffer of 128 KiB or more, malloc would ask the kernel each time
 
 Told = list[int] | str | None
 
 
 class Hello(msgspec.Struct, array_like=True):
-    """The first message of a connection: the secret of the owner that is meant, and who asks."""
+    """The first message of a connection: the owner's secret and the caller's name."""
 
     secret: str
     worker: Annotated[str, Meta(max_length=100)]
@@ -44,14 +44,14 @@ class Request(msgspec.Struct, array_like=True, gc=False):
 
 
 class Order(msgspec.Struct, array_like=True, gc=False):
-    """What one caller asks for at once."""
+    """The requests that one caller sends together."""
 
     window: Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
     requests: list[Request]
 
 
 class TooLong(ValueError):
-    """The other side announces a message that is longer than it may be."""
+    """The other side announces a message above the limit."""
 
 
 encode = msgspec.msgpack.Encoder().encode
@@ -67,7 +67,7 @@ def frame(message: object) -> bytes:
 
 
 def cut(received: bytes | bytearray, longest: int = LONGEST) -> tuple[bytes | bytearray | None, int]:
-    """Return the body of the first message of `received` and how many bytes it took; None: it is not whole yet.
+    """Return the body of the first message of `received` and how many bytes it took; None: it is incomplete.
     Raises TooLong."""
     if len(received) < HEADER:
         return None, 0

@@ -1,7 +1,7 @@
-"""`manage.py import FILE…`: what the admin's import does, from the command line.
+"""`manage.py import FILE…`: the admin's import, from the command line.
 
-The lines are stored first, then posted by the workers of this command. Background workers, if some run, help. After
-Ctrl-C nothing is lost: the import goes on in the background workers, or is stopped or tried again in the admin.
+The command first stores the lines, and then its workers post them. Running background workers help. After Ctrl-C
+nothing is lost: the background workers finish the import, or a user stops or retries it in the admin.
 """
 
 from __future__ import annotations
@@ -24,36 +24,43 @@ from ledger.imports.ways import Way
 from ledger.models import Book, ImportRun
 from ledger.posting import NotConfigured
 
-PAUSE = 0.1  # seconds until a chunk that others hold, or that met a busy account, is looked at again
+PAUSE = 0.1  # seconds until the next look at a chunk that another worker holds or that met a busy account
 PROBLEMS_TOLD = 20
 
 
 class Command(BaseCommand):
     help = (
         "Import CSV files (seller,account,amount,reference) into a book. Exit code 0: every line is posted, now or"
-        " before. 1: some are not. 2: bad usage."
+        " before. 1: some lines are not. 2: bad usage."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
         into = parser.add_mutually_exclusive_group()
-        into.add_argument("--book", metavar="ID", help="an open book; without it a fresh one is opened")
+        into.add_argument("--book", metavar="ID", help="an open book (default: a new one)")
         into.add_argument(
-            "--strategy", metavar="SLUG", default="select-for-update", help="of the fresh book (%(default)s)"
+            "--strategy",
+            metavar="SLUG",
+            default="select-for-update",
+            help="strategy of the new book (%(default)s)",
         )
-        parser.add_argument("--opening", type=int, default=0, help="of each account of the fresh book (0)")
+        parser.add_argument(
+            "--opening", type=int, default=0, help="opening balance of each account of the new book (0)"
+        )
         parser.add_argument(
             "--way",
             choices=Way.values,
             default=Way.LINE_BY_LINE.value,
-            help="line by line under the book's strategy, or set-based: thousands of lines in one transaction",
+            help="line by line with the book's strategy, or set-based: thousands of lines in one transaction",
         )
-        parser.add_argument("--workers", type=int, default=4, help="chunks worked on at the same time (4)")
-        parser.add_argument("--all-or-nothing", action="store_true", help="one bad line: nothing is posted")
+        parser.add_argument("--workers", type=int, default=4, help="chunks processed at the same time (4)")
+        parser.add_argument(
+            "--all-or-nothing", action="store_true", help="a file with one bad line posts nothing"
+        )
         parser.add_argument("--json", action="store_true", help="print the counts as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError, SystemExit(1) when a line is not posted."""
+        """Raises CommandError, and SystemExit(1) if a line is not posted."""
         if not 1 <= options["workers"] <= 16:
             raise CommandError("--workers must be 1 to 16", returncode=2)
         uploads = [_read(path) for path in options["files"]]
@@ -100,7 +107,7 @@ def _read(path: Path) -> Upload:
         raise CommandError(f"{path}: {error.strerror or error}", returncode=2) from error
 
 
-@transaction.atomic  # no fresh book without its import
+@transaction.atomic  # no new book without its import
 def _start(uploads: list[Upload], options: dict[str, Any]) -> ImportRun:
     """Raises ValueError."""
     if options["book"]:
@@ -129,7 +136,7 @@ def _book(asked: str) -> Book:
 
 
 def _work_off(run: ImportRun) -> None:
-    """Work until the run is finished, whoever finishes it."""
+    """Work until the run is finished, by this command or by background workers."""
     with ThreadPoolExecutor(run.workers, thread_name_prefix="import") as threads:
         list(threads.map(_lane, [run.pk] * run.workers, range(1, run.workers + 1)))
 
@@ -148,7 +155,7 @@ def _lane(run_id: int, lane: int) -> None:
 
 
 def _right(file: BatchProgress) -> bool:
-    """Is every line of it posted, now or by an import before?"""
+    """Is every line of the file posted, now or by an earlier import?"""
     if file.batch.state == file.batch.State.DUPLICATE:
         return True
     return bool(file.total) and file.posted + file.counts.get("known", 0) == file.total

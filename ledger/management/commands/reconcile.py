@@ -1,4 +1,4 @@
-"""`manage.py reconcile`: do the books balance? If not: what is gone, and who overwrote whom."""
+"""`manage.py reconcile`: do the books balance? If not: what is gone, and which write overwrote which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ledger.reconcile.terminal import show
 from ledger.reconcile_stored import books_of, books_of_account
 
 USAGE = 2
-#: so many books are named in one sentence
+#: how many books a sentence names
 NAMED = 10
 
 
@@ -80,7 +80,7 @@ def _reconcile(book: Book, account: str | None) -> Books | AccountBooks:
 
 
 def _in_all(found: list[tuple[Book, Books | AccountBooks]]) -> str:
-    """One sentence at the end of many tables: which of them to go back to."""
+    """Return the sentence after the last table, which names the tables to look at."""
     wrong = [f"{each.pk} ({each.strategy})" for each, books in found if not books.right]
     if not wrong:
         return f"All {len(found)} books balance, and nothing is lost."
