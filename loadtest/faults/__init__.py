@@ -1,1 +1,1 @@
-"""Hazards, really done to real processes and servers."""
+"""Hazards, really inflicted on real processes and servers."""

@@ -1,4 +1,4 @@
-"""Doubts from the workers' journals: a cell decides nothing if the judge was late, or if no other worker was served."""
+"""Doubts from the workers' journals: a cell decides nothing if the judge was late, or no other worker got an answer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from loadtest.verdict.evidence import Doubt
 
 def overdue(calls: Iterable[Call]) -> list[Doubt]:
     """Return a doubt for each worker that left without a write because the judge released it too late."""
-    told = "{0.worker} stood inside for as long as its lease, because of us ({0.error})"
+    told = "the lab kept {0.worker} inside for as long as its lease ({0.error})"
     late = (each for each in calls if each.error.startswith(Overdue.__name__))
     return [Doubt(told.format(each), "run it again on a quieter machine") for each in late]
 
 
 def unserved(calls: Iterable[Call], before: Collection[str], inside: Collection[str]) -> list[Doubt]:
-    """Return a doubt if, since the hazard (without the keys `before`), only the workers that had been `inside` got a
-    yes or a no. The crowd's earlier answers show nothing about the hazard."""
+    """Return a doubt if only the workers that had been `inside` got a yes or a no since the hazard (that is, apart from
+    the keys `before`). The crowd's earlier answers show nothing about the hazard."""
     others = (each for each in calls if each.key not in before and each.worker not in inside)
     if any(each.outcome is not Outcome.INFO for each in others):
         return []
-    return [Doubt("nobody but the worker inside had an answer since the hazard", "run it again")]
+    return [Doubt("no worker except the one inside got an answer since the hazard", "run it again")]

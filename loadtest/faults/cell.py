@@ -1,4 +1,4 @@
-"""One cell of the matrix: one strategy against one hazard, as the callers of a case (loadtest/trials/case.py)."""
+"""One cell of the matrix, one strategy against one hazard: the callers of a case (loadtest/trials/case.py)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
 
-#: where a repeated cell leaves its results, so that the whole matrix's stay
+#: where a repeated cell writes its results, so that those of the whole matrix stay
 AGAIN = "report/again"
-#: processes that want a core, for each core there is; the matrix by itself makes two or three
+#: processes that want a core, for each core of the machine; the matrix itself causes two or three
 STARVED = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`on`: the store, if not the one on which the matrix tries the strategy. `strikes`: False for a control that
-    shows by contention alone that the trial can tell."""
+    """`on`: the store, if it is not the one on which the matrix tries the strategy. `strikes`: False for a control
+    that shows, by contention alone, that the trial can detect a loss."""
 
     strategy: str
     hazard: type[Adversary]
@@ -50,7 +50,8 @@ class Cell:
 
     @property
     def alone(self) -> bool:
-        """Must no other cell run meanwhile? Balances in the hazard's own Valkey move this whole process there."""
+        """Whether no other cell may run meanwhile. If the balances are in the hazard's own Valkey, this whole process
+        has to move there."""
         return self.hazard.alone or (self.hazard.own_valkey and self.store == "redis")
 
     @property
@@ -69,7 +70,7 @@ class Cell:
         return "python manage.py faults " + shlex.join(words)
 
     def lacks(self) -> tuple[str, str] | None:
-        """Return (reason, remedy) if the cell cannot run: no server, or the hazard cannot touch the strategy."""
+        """Return (reason, remedy) if the cell cannot run: a server is missing, or the hazard does not apply."""
         adversary = self.hazard()
         if lacking := missing(self.strategy, self.store, private=True) or (
             adversary.missing() if self.strikes else None
@@ -79,7 +80,7 @@ class Cell:
         return (why, "") if why else None
 
     def crowds(self, case: Case) -> int:
-        """Return how often each worker of the crowd posts."""
+        """Return how many times each worker of the crowd posts."""
         proven = self.strikes and ":" not in self.strategy and str(Hazard.CONTENTION) in case.withstands
         return FEW if proven else POSTINGS
 
@@ -114,7 +115,7 @@ class Callers:
     site: Site
     pool: Pool
     folder: Path
-    #: has this cell left its event, so that no other cell waits for it?
+    #: has this cell left its event? Then no other cell waits for it
     left: bool = False
 
     def __call__(self, case: Case, book: Book) -> Witness:
@@ -153,8 +154,8 @@ class Callers:
         )
 
     def happens(self, scene: Scene, case: Case) -> bool:
-        """Return whether the hazard struck. The other cells of its event are inside then, under leases: they do not
-        wait until this one has settled."""
+        """Return whether the hazard struck. The other cells of the event have workers inside by then, under leases, so
+        they must not wait until this one has settled."""
         try:
             scene.crowd(self.cell.crowds(case))
             strikes = scene.stall is None and self.cell.strikes
@@ -172,31 +173,31 @@ class Callers:
 
 
 def as_stated(stall: Stall, case: Case) -> bool:
-    """Is this the stall that the strategy's page describes: under contention alone, which it does not claim?"""
+    """Whether this is the stall that the strategy's page describes: under contention alone, which it does not claim."""
     return stall.sentence == STUCK and str(Hazard.CONTENTION) not in case.withstands
 
 
 def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
-    """Return the stall with the seconds that the clients stood still, if that is longer than they were waited for."""
+    """Return the stall with the seconds for which the clients stood still, if that is longer than the judge waited."""
     longer = stall and standstill and standstill.seconds > stall.seconds and not standstill.recovered
     return replace(stall, seconds=standstill.seconds) if stall and standstill and longer else stall
 
 
 def weighed(stall: Stall | None, case: Case) -> tuple[Stall | None, tuple[Doubt, ...]]:
-    """Return the stall, or a doubt about it: on an overloaded machine every deadline passes."""
+    """Return the stall, or a doubt instead of it: on an overloaded machine every deadline passes."""
     if stall is None or as_stated(stall, case) or not (why := starved()):
         return stall, ()
     return None, (Doubt(f"{stall.sentence}; but {why}", "run it again on a quieter machine"),)
 
 
 def starved() -> str:
-    """Return why a missed deadline proves nothing here; "" if the machine was not overloaded."""
+    """Return why a missed deadline proves nothing on this machine; "" if it is not overloaded."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return f"the load is {load:.0f} on {cores} cores" if load > STARVED * cores else ""
 
 
 def as_json(cell: Cell, result: Judgement, runs: list[list[Judgement]]) -> dict[str, Any]:
-    """Return the result's object with the fields of a cell. `runs`: the tries of each repetition."""
+    """Return the result's JSON object with the fields of a cell. `runs`: the tries of each repetition."""
     data = result.as_json()
     return {
         **data,

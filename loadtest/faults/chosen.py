@@ -1,4 +1,4 @@
-"""Which hazards a command was asked for."""
+"""The hazards that a command was asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loadtest.faults.hazards import HAZARDS
 
 
 def hazards(options: dict[str, Any]) -> tuple[str, ...]:
-    """Return what --hazard names, each once. Raises CommandError."""
+    """Return the hazards that --hazard names, each once. Raises CommandError."""
     for name in options["hazard"]:
         if name not in HAZARDS:
             raise unknown("hazard", name, HAZARDS)

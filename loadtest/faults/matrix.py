@@ -1,5 +1,6 @@
-"""The whole matrix. The cells of one event together, several events at a time, those that strike shared servers alone;
-the controls and the longest first. A cell that needs its hazard's control waits for it."""
+"""The whole matrix. The cells of one event run together, and several events run at a time. Events that strike shared
+servers run alone. Controls and the longest cells come first. A cell that needs its hazard's control waits for it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixPlan:
-    """What is tried. `singles`, `together`: how many events at a time, of those that strike one cell and of those that
+    """What to try. How many events run at a time: `singles` of those that strike one cell, `together` of those that
     strike a party."""
 
     strategies: tuple[str, ...]
@@ -43,7 +44,7 @@ class MatrixPlan:
         return [Cell(s, HAZARDS[h], self.seed) for h in self.hazards for s in self.strategies]
 
     def servers(self) -> list[str]:
-        """Return which servers its strategies want beyond PostgreSQL and Valkey: their start takes seconds."""
+        """Return the servers that its strategies need besides PostgreSQL and Valkey. Each takes seconds to start."""
         slugs = {each.strategy for each in self.cells()}
         wanted = ["mariadb"] * any(dependencies.store_of(each) == "mariadb" for each in slugs)
         return wanted + ["zookeeper"] * any("zookeeper" in dependencies.asked(each) for each in slugs)
@@ -59,21 +60,21 @@ class MatrixPlan:
 
 @dataclass
 class Matrix:
-    """One run of a plan on `site`. `tick` is told which cells begin."""
+    """One run of a plan on `site`. `tick` is called with the cells that begin."""
 
     plan: MatrixPlan
     site: Site
     tick: Callable[[Party], None] = lambda cells: None
     pool: Pool = field(default_factory=Pool)
     ended: Event = field(default_factory=Event)
-    #: (hazard, store) → the control's word; "" stands for contention alone, by which a control that the hazard
-    #: cannot touch still shows whether the trial can tell
+    #: (hazard, store) → the control's word. The hazard "" stands for contention alone: by it, a control that the hazard
+    #: cannot touch still shows whether the trial can detect a loss
     controls: dict[tuple[str, str], Word] = field(default_factory=dict)
-    #: set once the control against that hazard, on that store, has its word
+    #: set once the control has its word for that hazard and store
     _due: dict[tuple[str, str], Event] = field(default_factory=dict)
 
     def run(self) -> Iterator[dict[str, Any]]:
-        """Yield the JSON object of each cell as it comes."""
+        """Yield each cell's JSON object as soon as it is known."""
         cells = self.plan.cells()
         first = [each for each in cells if each.strategy == CONTROL]
         rest = [each for each in cells if each.strategy != CONTROL]
@@ -95,7 +96,7 @@ class Matrix:
             self.pool.dismiss()
 
     def _lots(self, groups: list[Party]) -> Iterator[tuple[list[Party], int]]:
-        """Yield what may run at the same time, and how many events of it: a single cell mostly waits."""
+        """Yield groups that may run at the same time, and how many at a time (many, because a cell mostly waits)."""
         groups = sorted(groups, key=lambda each: (each[0].strategy != CONTROL, -each[0].hazard.lasts))
         shared = [each for each in groups if not each[0].alone]
         yield [each for each in shared if each[0].hazard.party == 1], self.plan.singles
@@ -140,7 +141,7 @@ class Matrix:
 
 
 def parties(cells: Iterable[Cell]) -> list[Party]:
-    """Return the cells in groups that one event can strike together."""
+    """Group the cells that one event can strike together."""
     found: list[Party] = []
     for (hazard, _), some in groupby(
         sorted(cells, key=_kind), key=lambda each: (each.hazard, each.store == "redis")
@@ -164,7 +165,7 @@ def _kind(cell: Cell) -> tuple[int, bool]:
 def matrix(
     plan: MatrixPlan, site: Site, tick: Callable[[Party], None] = lambda cells: None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the object of each cell as it comes."""
+    """Yield each cell's JSON object as soon as it is known."""
     yield from Matrix(plan, site, tick).run()
 
 
@@ -179,11 +180,11 @@ def _several(
                 for each in done:
                     yield each.result()
         except KeyboardInterrupt:
-            ended.set()  # nobody begins anything more
+            ended.set()  # nothing new may begin
             running = {each for each in running if not each.cancel()}
-            log.warning("stopped: what is under way is waited for")
+            log.warning("stopped: waiting for the cells that are under way")
             for each in as_completed(running):
-                with suppress(KeyboardInterrupt):  # it had not begun anything yet
+                with suppress(KeyboardInterrupt):  # it had not begun yet
                     yield each.result()
             raise
         except BaseException:

@@ -1,4 +1,4 @@
-"""Run the cells that one event strikes together; repeat each until its hazard has fired, up to a bound."""
+"""Runs the cells that one event strikes together, and repeats each until its hazard has fired, up to a bound."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from loadtest.verdict.words import Word
 from lost_update_lab.embedded.reaper import REAPER
 
 log = logging.getLogger(__name__)
-ATTEMPTS = 3  # until it fired
+ATTEMPTS = 3  # at most, until the hazard has fired
 
 #: the control's word for a cell
 Control = Callable[[Cell], Word | None]
-#: what came of a cell, each time that it was tried; the last one counts
+#: the result of each try of a cell; the last one counts
 Tries = list[Judgement]
 
 
 def play(
     cells: Sequence[Cell], shared: Site, pool: Pool, control: Control, ended: Event | None = None
 ) -> dict[Cell, Tries]:
-    """Run cells of one hazard that fit into one party, and those again that decided nothing. Once it has `ended`
-    nothing is begun again: what the last try found counts."""
+    """Run cells of one hazard that fit into one party, and rerun those that decided nothing. Once `ended` is set,
+    nothing is rerun: the last try counts."""
     tries: dict[Cell, Tries] = {each: [] for each in cells}
     for cell in cells:
         if lacking := cell.lacks():
@@ -50,15 +50,18 @@ def play(
 
 
 def again(tries: Tries) -> bool:
-    """Does the cell need another try? A loss counts at once. A missed deadline may be the machine's fault: against a
-    claim it must be missed twice; before the hazard fired, it is retried like any try that decides nothing."""
+    """Whether the cell needs another try. A loss counts at once. A missed deadline may be the machine's fault. If it
+    contradicts a claim, it must be missed twice. If the hazard has not fired, the try decides nothing, and is repeated
+    like any such try."""
     last = tries[-1]
     late = last.word in (Word.STALLED, Word.REFUSED)
     fired = last.witness is not None and bool(last.witness.fired)
     stall = last.witness.stall if late and last.witness else None
     if stall and as_stated(stall, last.case):
-        return False  # the hazard finds no worker inside, however often it is tried
-    doubted = any(each.own for each in last.verdict.doubts)  # the control was tried again itself
+        return False  # the hazard would never find a worker inside
+    doubted = any(
+        each.own for each in last.verdict.doubts
+    )  # a doubt about the control is not: it had its own tries
     if doubted or (late and not fired):
         return len(tries) < ATTEMPTS
     return late and last.claimed and len(tries) < 2
@@ -74,7 +77,7 @@ def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control)
             with ThreadPoolExecutor(len(cells)) as threads:
                 runs = [threads.submit(_once, each, site, pool, control(each), adversary) for each in cells]
                 return {cell: one.result() for cell, one in zip(cells, runs, strict=True)}
-    except Exception as error:  # noqa: BLE001  (of the servers: it decides nothing, and ends no other cell)
+    except Exception as error:  # noqa: BLE001  (the servers failed: that decides nothing, and ends no other cell)
         return {each: _broken(each, error) for each in cells}
 
 
@@ -86,8 +89,8 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
             try:
                 return run(cell.case(), callers, control)
             finally:
-                callers.leave()  # also if its book could not be opened: the others need not wait
-    except Exception as error:  # noqa: BLE001  (unforeseen: it decides nothing)
+                callers.leave()  # even if its book could not be opened, so that the others do not wait
+    except Exception as error:  # noqa: BLE001  (unforeseen: that decides nothing)
         return _broken(cell, error)
     finally:
         connections.close_all()

@@ -1,4 +1,4 @@
-"""What each hazard is, in a sentence: the one with which the page of what does it begins (loadtest/faults)."""
+"""What each hazard is, in a sentence: the one with which its file's docstring begins (loadtest/faults/hazards)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTENTION = "nothing fails: several workers want the same account at once."
 
 
 def about(hazard: Hazard) -> str:
-    """Return the sentence, with the first letter of the page's text and its full stop."""
+    """Return the first sentence of the docstring, without the hazard's name."""
     for adversary in HAZARDS.values():
         if adversary.word is hazard:
             first, _, _ = (sys.modules[adversary.__module__].__doc__ or "").partition("\n\n")

@@ -1,4 +1,4 @@
-"""withdrawals: the workload of a cell whose strategy asks its server for withdrawals only.
+"""withdrawals: the workload of a cell whose strategy asks its server only for withdrawals.
 
 Law: every acknowledged withdrawal is in the balance. The balances are large enough for every withdrawal.
 """
@@ -12,7 +12,7 @@ from loadtest.workloads.deposits import Deposits
 
 
 class Withdrawals(Deposits):
-    """Deposits with their sign turned, from accounts with a floor."""
+    """Deposits with the opposite sign, from accounts with a floor."""
 
     slug = "withdrawals"
     title = "Withdrawals"

@@ -1,6 +1,6 @@
-"""faults: real processes and servers, and each hazard really done to them. One hazard a file, its variants beside it.
+"""Each hazard, inflicted on real processes and servers. One file for each hazard, with its variants.
 
-The list is the enum `locks.hazards.Hazard`: what does `Hazard.CLOCK_JUMP` is in clock_jump.py.
+The list is the enum `locks.hazards.Hazard`. For example, clock_jump.py inflicts `Hazard.CLOCK_JUMP`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["HAZARDS", "Adversary"]
 
 
 def _adversaries(word: Hazard) -> Iterator[type[Adversary]]:
-    """Yield what the file of a hazard offers: each class with a slug of its own, in the order of the file."""
+    """Yield each class in a hazard's file that has its own slug, in the order of the file."""
     module = import_module(f"{__name__}.{word.name.lower()}")
     for each in vars(module).values():
         ours = getattr(each, "__module__", "") == module.__name__
@@ -23,7 +23,7 @@ def _adversaries(word: Hazard) -> Iterator[type[Adversary]]:
             yield each
 
 
-#: slug → what does it. Contention is what every trial has, and nobody does it.
+#: slug → the class that inflicts it. Contention has no class: every trial has it.
 HAZARDS: dict[str, type[Adversary]] = {
     each.slug: each for word in Hazard if word is not Hazard.CONTENTION for each in _adversaries(word)
 }

@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from loadtest.faults.workers.crew import Worker
 
 
-#: seconds for the worker of each cell to get inside
+#: seconds for each cell's worker to get inside
 PARTY_ENTERS = 6.0
 
 
 class Adversary(ABC):
-    """Does one hazard to real processes and servers. An object lives for the cells that one event strikes: one, or a
-    `party`."""
+    """Inflicts one hazard on real processes and servers. An object lives as long as the cells that one event strikes:
+    one cell, or a `party`."""
 
     #: the name in commands, JSON and the matrix
     slug: ClassVar[str]
     #: the hazard, as claims name it
     word: ClassVar[Hazard]
-    #: how many cells at most one event strikes together
+    #: how many cells one event strikes together, at most
     party: ClassVar[int] = 1
-    #: does it strike a server that other cells use? Then no other cells run at the same time
+    #: does it strike a server that other cells use? Then no cells of other hazards run at the same time
     alone: ClassVar[bool] = False
     #: how many of its events may then run at the same time
     abreast: ClassVar[int] = 1
-    #: seconds that its longest cell takes, roughly: those of the longest begin first
+    #: seconds that its longest cell takes, roughly: the longest start first
     lasts: ClassVar[float] = 5.0
-    #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast it
+    #: seconds; None: the shortest that the strategy's lock can have, for hazards that outlast the lease
     lease: ClassVar[float | None] = None
-    #: does it bring a Valkey of its own? Then it strikes that one, and cannot touch what asks none
+    #: does it bring its own Valkey? Then it strikes that one, and cannot touch a strategy that uses none
     own_valkey: ClassVar[bool] = False
     #: accounts of the book
     accounts: ClassVar[int] = 1
-    #: settings of each book beyond those of every cell
+    #: settings of each book, in addition to those of every cell
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, cells: int = 1) -> None:
@@ -63,7 +63,7 @@ class Adversary(ABC):
         return self.lease or scaled.lease_of(strategy)
 
     def settings_of(self, strategy: str) -> Mapping[str, Any]:
-        """Return the settings of the strategy's book beyond those of every cell."""
+        """Return the settings of the strategy's book, in addition to those of every cell."""
         return self.settings
 
     def missing(self) -> tuple[str, str] | None:
@@ -72,37 +72,39 @@ class Adversary(ABC):
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        """The servers of its cells: those of the whole run, unless the hazard needs its own."""
+        """Yield the servers of its cells: those of the whole run, unless the hazard needs its own."""
         yield shared
 
     @abstractmethod
     def strike(self, scene: Scene) -> None:
-        """Do the hazard, and record the proof with `scene.prove`."""
+        """Inflict the hazard, and record the proof with `scene.prove`."""
 
 
 class Party(Adversary):
-    """A hazard that strikes a server: `event` happens once, while a worker of each cell stands inside."""
+    """A hazard that strikes a server: `event` happens once, while a worker of each cell is inside."""
 
     party = 8
-    #: seconds that the rivals have before the struck worker goes on and writes
+    #: seconds that the rivals have before the struck worker continues and writes
     ahead: ClassVar[float] = 0.8
     #: does the event end the judge's own SQL sessions?
     cuts_sql: ClassVar[bool] = False
 
     def prepare(self, site: Site) -> None:
-        """Once, when all crowds are over and nobody is inside."""
+        """Called once, when all crowds are done and no worker is inside."""
 
     @abstractmethod
     def event(self, site: Site) -> str:
-        """Once, when all are inside. Returns what was seen of it; "" if it did not happen."""
+        """Called once, when all victims are inside. Returns what was seen of the event; "" if it did not happen."""
 
     def strike(self, scene: Scene) -> None:
         self.occasion.meet(lambda: self.prepare(scene.site))
-        if scene.book.store == "redis":  # not a lock but the balance itself: acknowledged, and then …
+        if (
+            scene.book.store == "redis"
+        ):  # at stake is not a lock but the balance: acknowledge some postings first
             scene.wait(scene.rush(1), 5)
         victim, refused = self.enters(scene)
         if not victim and not refused:
-            return  # it is merely slow, and whoever has to wait for it would lose his lease; or something else failed
+            return  # it is just slow (other cells that wait for it would lose their leases), or something else failed
         entered = time.monotonic()
         before = scene.held(victim) if victim else refused
         if self.cuts_sql:
@@ -111,7 +113,7 @@ class Party(Adversary):
         seen = self.occasion.meet(lambda: self.event(scene.site))
         after = scene.held(victim) if victim else "nothing"
         if victim and time.monotonic() - entered > IN_TIME * scene.lease:
-            scene.note("it took nearly as long as the lease: what comes now would be an overrun")
+            scene.note("the event took nearly as long as the lease: from here on it would be an overrun")
             scene.go_on(victim)
             return
         if seen:
@@ -122,12 +124,13 @@ class Party(Adversary):
             scene.go_on(victim)
 
     def enters(self, scene: Scene) -> tuple[Worker | None, str]:
-        """Let one worker in. Returns it, or None and how it was refused: "" if it was not, and did not get there."""
+        """Let one worker in. Return the worker and ""; or None and how it was refused ("" if it just did not get
+        inside)."""
         worker = scene.hire()
         if victim := scene.victim(PARTY_ENTERS, worker):
             return victim, ""
         return None, "" if worker.busy else scene.turned_away(worker)
 
     def aftermath(self, scene: Scene) -> None:
-        """Between the event and the struck worker's write: the rivals want the account."""
+        """Called between the event and the struck worker's write: the rivals want the account."""
         scene.ahead(self.ahead)

@@ -1,15 +1,15 @@
 """clock-jump: the wall clock of one Valkey, or of clients, jumps by a minute while a worker is inside.
 
-    clock-jump               the server's clock jumps forward: its keys are suddenly over
+    clock-jump               the server's clock jumps forward: its keys expire at once
     clock-jump-back          the server's clock jumps back: its keys live a minute longer
-    clock-jump-client        the clock of those who want to get in jumps forward: they take a lease for over
-    clock-jump-client-back   the clock of the worker inside had jumped back: its lease looks as if it was over
+    clock-jump-client        the clock of a client that wants to get in jumps forward: it believes a lease is over
+    clock-jump-client-back   the clock of the worker inside has jumped back: its lease looks as if it was over
 
-By libfaketime, in the real process. Monotonic clocks stay. Of a majority's nodes one jumps.
+libfaketime moves the clock of the real process. Monotonic clocks are unaffected. Of a majority's nodes, one jumps.
 
-Proof        the server's TIME, or the client's time.time(), beside ours, while a worker is inside.
-Cannot touch (a server's clock) what asks no Valkey.
-Cleans up    the server, and the clients with the moved clock, are the party's own.
+Proof        the server's TIME, or the client's time.time(), compared with ours while a worker is inside.
+Cannot touch (a server's clock) a strategy that uses no Valkey.
+Cleans up    the server, and the clients with the moved clock, belong to the party.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class ClockJumpBack(ClockJump):
 
 class ClockJumpClient(ClockJump):
     slug = "clock-jump-client"
-    party = 16  # each party loads a parent for its workers anew
+    party = 16  # each party starts a new parent process for its workers
     own_valkey = False
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        """The same servers; `self.others` are workers whose clock can be moved."""
+        """Yield the same servers. `self.others` are workers whose clock can be moved."""
         with TemporaryDirectory(prefix="lab-clock-") as folder, REAPER.clears(folder):
             self.clock = Clock(Path(folder) / "clock")
             self.others = Pool(self.clock.environment())
@@ -89,7 +89,9 @@ class ClockJumpClient(ClockJump):
         odd = scene.hire(pool=self.others)
         victim = scene.victim(PARTY_ENTERS)
         at = self.moved(scene, odd)
-        if scene.posts(odd) and victim:  # whose clock is wrong wants to get in, while another is inside
+        if (
+            scene.posts(odd) and victim
+        ):  # the worker with the wrong clock wants to get in while another is inside
             self.told(scene, at)
         scene.wait([odd], 0.8)
         scene.ahead(0.3)
@@ -97,7 +99,7 @@ class ClockJumpClient(ClockJump):
             scene.go_on(victim)
 
     def moved(self, scene: Scene, odd: Worker) -> float:
-        """Move the clock of the odd ones of all cells. Returns what it is now."""
+        """Move the clock of the odd worker of every cell. Return the time that it now shows."""
         self.occasion.meet(lambda: self.clock.set(self.jump))
         scene.clocks[str(odd.pid)] = self.jump
         return float(odd.asks("call", "clock"))

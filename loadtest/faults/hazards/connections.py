@@ -1,10 +1,10 @@
-"""connection-exhaustion: PostgreSQL and Valkey take no more connections while workers are inside.
+"""connection-exhaustion: PostgreSQL and Valkey accept no more connections while workers are inside.
 
-Those who are inside have their connections and go on. Those who come need new ones and are refused. Then the
-connections are free again: does everybody get on by himself?
+Workers that are inside have their connections and continue. Workers that come later need new connections and are
+refused. Then connections become available again. Does every worker recover by itself?
 
 Proof        PostgreSQL's refusal in its own words, and how many connections Valkey refused meanwhile.
-Cannot touch balances in MariaDB: it is not filled up here.
+Cannot touch balances in MariaDB: its connections are not exhausted here.
 Cleans up    all connections are closed and the limit is lifted before the cell ends, also if it fails. No other cell
              runs meanwhile.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
     from loadtest.faults.scene.site import Site
 
-REFUSED = 0.6  # seconds in which nobody gets a connection
+REFUSED = 0.6  # seconds in which no worker gets a connection
 MOST = 1200
-#: connections that are left free until all are inside: for their workers
+#: connections that stay free for the workers until all of them are inside
 LEFT = 200
 OPEN = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 
@@ -44,11 +44,11 @@ class ConnectionExhaustion(Party):
     lease = EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return "MariaDB is not filled up here" if store == "mariadb" else None
+        return "MariaDB's connections are not exhausted here" if store == "mariadb" else None
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        """The same servers; `self.admin` is connected before they are full."""
+        """Yield the same servers. `self.admin` connects before they are full."""
         self.taken: list[psycopg.Connection[object]] = []
         with shared.redis() as self.admin:
             self.admin.ping()
@@ -63,24 +63,25 @@ class ConnectionExhaustion(Party):
         if not victim and not refused:
             return
         for number, rival in enumerate(each for each in scene.rivals if not each.busy):
-            rival.asks("call", "disconnect", number == 0)  # the others miss Valkey only
+            rival.asks("call", "disconnect", number == 0)  # the others lose only Valkey
             scene.struck.add(rival)
         before = scene.held(victim) if victim else refused
         seen = self.occasion.meet(lambda: self.event(scene.site))
         if seen:
-            scene.fault("no connections any more")
+            scene.fault("no connections are left")
         scene.ahead(REFUSED / 2)
         if victim:
             scene.go_on(victim)
         told = self.occasion.meet(lambda: self.relief(scene.site))
         if seen:
-            scene.fault("there are connections again")
+            scene.fault("connections are available again")
             scene.prove(f"{seen}; {told}; before: {before}")
         scene.wait(scene.rivals, 3)
         scene.rush()
 
     def prepare(self, site: Site) -> None:
-        """Take most of them before anybody is inside: it takes seconds, and on a slow machine a whole lease."""
+        """Take most of the connections before any worker is inside: that takes seconds, and on a slow machine as long
+        as a lease."""
         self.taken.append(first := site.postgres.connect(autocommit=True))
         (known,) = first.execute(OPEN).fetchone() or (0,)
         self.taken += [site.postgres.connect() for _ in range(int(str(known)), CONNECTIONS - LEFT)]
@@ -95,7 +96,7 @@ class ConnectionExhaustion(Party):
                 self.taken.append(site.postgres.connect())
         except psycopg.OperationalError as error:
             refusal = str(error).strip().rpartition("FATAL:")[2].strip()
-            return f"after {len(self.taken)} connections of ours PostgreSQL said: {refusal}"
+            return f"after {len(self.taken)} connections of the lab, PostgreSQL said: {refusal}"
         return ""
 
     def relief(self, site: Site) -> str:
@@ -103,7 +104,7 @@ class ConnectionExhaustion(Party):
         rejected = self.admin.info("stats")["rejected_connections"] - self.rejected
         self.free(self.admin)
         until = time.monotonic() + 5
-        while time.monotonic() < until:  # a backend that is told to go takes its moment
+        while time.monotonic() < until:  # a backend takes a moment to end
             try:
                 site.postgres.connect().close()
                 break

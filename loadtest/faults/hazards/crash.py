@@ -1,9 +1,9 @@
 """crash-holding: SIGKILL of a worker that stands between read and write.
 
-Proof        the victim said that it is inside; the lock's key, or its session, was seen at that moment; the
+Proof        the victim reported that it was inside; the lock's key, or its session, was seen at that moment; the
              process is dead.
 Cannot touch nothing: every strategy has workers.
-Cleans up    nothing is left but what the strategy leaves, which is the question.
+Cleans up    nothing: what the strategy leaves behind is the question.
 """
 
 from __future__ import annotations

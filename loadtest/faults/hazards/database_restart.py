@@ -2,7 +2,7 @@
 
 Proof        another start time of the server (`pg_postmaster_start_time`).
 Cannot touch balances outside PostgreSQL.
-Cleans up    the server runs again before anybody goes on. No other cell runs meanwhile.
+Cleans up    the server runs again before any worker continues. No other cell runs meanwhile.
 """
 
 from __future__ import annotations

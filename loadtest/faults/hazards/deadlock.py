@@ -1,16 +1,16 @@
-"""deadlock: two transfers in opposite directions, each with its first account and waiting for the other's.
+"""deadlock: two transfers in opposite directions, each of which has its first account and waits for the other's.
 
     A   lock(A0001) ……………………… lock(A0002)  (waits for B)
     B   lock(A0002) ……………………… lock(A0001)  (waits for A)
 
-The book is told to take accounts as the posting has them (`ordered: false`): in one order for everyone there is no
-circle, and that is the cure. A database finds the circle and rolls one side back; a lock elsewhere ends it by its
+The book is set to take accounts in the posting's order (`ordered: false`). If everyone used one order, there would be
+no circle: that is the cure. A database detects the circle and rolls one side back. A lock elsewhere ends it by its
 lease, if it has one, and then both are inside.
 
-Proof        both stood between their two accounts, went on, and waited for each other; or PostgreSQL's log says
-             "deadlock detected" of this book's sessions. Its counter would count other cells' deadlocks too.
+Proof        both stood between their two accounts, continued, and waited for each other; or PostgreSQL's log has
+             "deadlock detected" for this book's sessions. (The server's counter would include other cells' deadlocks.)
 Cannot touch a strategy in which no circle arose in 60 opposite transfers: it takes all accounts in one order, or none.
-Cleans up    nothing is left.
+Cleans up    nothing is left behind.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from locks.hazards import Hazard
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
 
-WAITING = 0.35  # seconds in which neither is done: longer than a posting, shorter than every lease
+WAITING = 0.35  # seconds in which neither finishes: longer than a posting, shorter than every lease
 TIMES = 30
-THINK = (0.03, 0.05)  # a transfer that got in without the other's end stays long enough to be seen
+THINK = (0.03, 0.05)  # a transfer that gets in before the other has ended stays long enough to be seen
 
 
 class Deadlock(Adversary):
@@ -49,32 +49,35 @@ class Deadlock(Adversary):
         for each in halfway:
             scene.guard.watch(each)
         if len(halfway) == len(pair):
-            scene.note(f"each is between its two accounts; {scene.held(pair[0])}")
+            scene.note(f"each transfer is between its two accounts; {scene.held(pair[0])}")
             for each in pair:
                 scene.go_on(each)
             until = time.monotonic() + WAITING
             waiting = [each for each in pair if not each.finishes(until)]
             if len(waiting) == len(pair):
-                scene.fault("each has one account and waits for the other's")
-                scene.prove("each held one account and waited for the other's")
+                scene.fault("each transfer has one account and waits for the other's")
+                scene.prove("each transfer held one account and waited for the other's")
         elif halfway:
             halfway[0].tells("go")
-            for other in set(pair) - set(halfway):  # it waited for all that the first one held, and stops now
+            for other in set(pair) - set(
+                halfway
+            ):  # it waited for what the first one held, and stops only now
                 if _stops(other):
                     other.tells("go")
         if not scene.wait(pair, scene.enough):
-            scene.deadline = 0.0  # they have had it
+            scene.deadline = 0.0  # they have already had their time
         tried = False
         if not scene.proof and not scene.deadlocks():
             tried = self.often(scene, pair, there)
         if broken := scene.deadlocks():
             scene.fault("PostgreSQL has broken a deadlock")
-            scene.prove(f"PostgreSQL's log has {broken} × 'deadlock detected' of this book's sessions")
+            scene.prove(f"PostgreSQL's log has {broken} × 'deadlock detected' for this book's sessions")
         elif not scene.proof and tried:
             scene.cannot = f"no circle arose in {2 * TIMES} transfers in opposite directions"
 
     def often(self, scene: Scene, pair: list[Worker], there: tuple[object, object]) -> bool:
-        """It cannot be stopped between its accounts, or did not wait there: then by chance. Were all made?"""
+        """Try by chance, for a strategy that cannot be stopped between its accounts, or that did not wait there. Return
+        whether all transfers were made."""
         free = [each for each in pair if not each.busy]
         for worker, legs in zip(free, there, strict=False):
             worker.begins("call", "transfers", legs, TIMES, scene.lease)

@@ -1,8 +1,8 @@
-"""eviction: the memory of Valkey is full, and it evicts keys to make room: the locks' keys too.
+"""eviction: Valkey's memory is full, and it evicts keys to make room, including the locks' keys.
 
-Proof        `evicted_keys` of the server, and the lock's keys before and after.
-Cannot touch what asks no Valkey, and what keeps no key there at that moment.
-Cleans up    the server is the party's own.
+Proof        the server's `evicted_keys`, and the lock's keys before and after.
+Cannot touch a strategy that uses no Valkey, or keeps no key there at that moment.
+Cleans up    the server belongs to the party.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Eviction(Party):
             yield shared.with_valkey(server)
 
     def event(self, site: Site) -> str:
-        """Write until only what was written last is left."""
+        """Write until only our latest keys are left."""
         with site.redis() as client:
             used = int(client.info("memory")["used_memory"])
             client.config_set("maxmemory-samples", 10)
@@ -47,16 +47,16 @@ class Eviction(Party):
             client.config_set("maxmemory", used + ROOM)
             for number in range(0, MOST, 100):
                 for each in range(number, number + 100):
-                    with suppress(OutOfMemoryError):  # it evicts less quickly than we write
+                    with suppress(OutOfMemoryError):  # it evicts more slowly than we write
                         client.set(f"filler:{each}", BLOCK)
                 if all(name.startswith(b"filler:") for name in client.scan_iter(count=1000)):
                     break
-            # evicted is evicted; now there is room again, or whoever comes is refused (OOM) and nobody tells
+            # Make room again: otherwise every later command is refused (OOM), and nobody notices the eviction.
             client.config_set("maxmemory", 0)
             return f"{client.info('stats')['evicted_keys']} keys evicted"
 
     def strike(self, scene: Scene) -> None:
-        self.occasion.meet(lambda: None)  # a slow crowd must not cost those who are inside their leases
+        self.occasion.meet(lambda: None)  # a slow crowd must not cost the workers inside their leases
         if not (victim := scene.victim(PARTY_ENTERS)):
             return
         before = scene.keys(balances=True)

@@ -1,17 +1,17 @@
-"""failover: the lock is written to the primary only, the primary dies, a replica is promoted: who has the lock now?
+"""failover: the lock is written to the primary only, the primary dies, a replica is promoted. Who has the lock now?
 
-    failover            the replicas are cut off before the lock is taken, so that it is lost for certain and not by
-                        luck. A lock that waits for a replica (`replicated`, WAIT) refuses then; one that goes on
+    failover            the replicas are cut off before the lock is taken, so that it is certainly lost, and not by
+                        luck. A lock that waits for a replica (`replicated`, WAIT) then refuses. A lock that continues
                         without an answer (`replicated-as-published`: semi-synchronous, degraded to asynchronous)
-                        is in, and lost
-    failover-release    they have the lock, and are cut off before its release: the new primary still knows the lock
-                        of a worker that has long gone on
+                        is granted, and lost
+    failover-release    the replicas have the lock, and are cut off before its release: the new primary still has the
+                        lock of a worker that finished long ago
 
-A primary, 2 replicas, 3 sentinels; the clients ask the sentinels.
+A primary, 2 replicas, 3 sentinels. The clients ask the sentinels.
 
-Proof        the role of the promoted server, and the lock's keys on the old and on the new primary.
-Cannot touch what asks no Valkey; independent nodes (Redlock); a client that was given one address.
-Cleans up    all six servers are the party's own.
+Proof        the role of the promoted server, and the lock's keys on the old and the new primary.
+Cannot touch a strategy that uses no Valkey; independent nodes (Redlock); a client that was given one address.
+Cleans up    all six servers belong to the party.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class FailoverRelease(Failover):
         return dependencies.no_lock(strategy) or super().not_applicable(strategy, store)
 
     def strike(self, scene: Scene) -> None:
-        self.occasion.meet(lambda: None)  # a slow crowd must not cost those who are inside their leases
+        self.occasion.meet(lambda: None)  # a slow crowd must not cost the workers inside their leases
         if not (victim := scene.victim(PARTY_ENTERS)):
             return
         self.occasion.meet(self.cut_off)
@@ -85,9 +85,9 @@ class FailoverRelease(Failover):
             return
         between = scene.held(victim)
         scene.hazard_comes()
-        scene.leases = 1  # that of the lock which is back
+        scene.leases = 1  # that of the lock that comes back
         seen = self.occasion.meet(lambda: self.event(scene.site))
-        if seen and scene.keys():  # else its lease was over: there is no lock that could come back
+        if seen and scene.keys():  # otherwise its lease was over, so no lock could come back
             scene.fault(seen)
             scene.prove(f"{seen}; before: {before}; released: {between}; after: {scene.held(victim)}")
         scene.rush()

@@ -1,8 +1,8 @@
-"""release-foreign: while one worker is inside, another client releases the lock though it never took it.
+"""release-foreign: while one worker is inside, another client releases the lock, which it never took.
 
-Proof        what the release answered, and the lock's keys before and after it.
-Cannot touch a strategy without a lock object that a client could release, or whose release is a generator's end.
-Cleans up    nothing is left.
+Proof        the answer to the release, and the lock's keys before and after it.
+Cannot touch a strategy without a lock object that a client could release, or whose release is the end of a generator.
+Cleans up    nothing is left behind.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class ReleaseForeign(Adversary):
             return
         before = scene.held(victim)
         if answer := stranger.asks("call", "release_foreign"):
-            scene.fault("a stranger releases the lock")
-            scene.prove(f"a stranger's release {answer}; before: {before}; after: {scene.held(victim)}")
+            scene.fault("another client releases the lock")
+            scene.prove(f"another client's release {answer}; before: {before}; after: {scene.held(victim)}")
         else:
             scene.cannot = (
-                "its release is the end of a generator (@contextmanager): only who took it can come there"
+                "its release is the end of a generator (@contextmanager), which only the holder can reach"
             )
         scene.ahead(0.15)
         scene.go_on(victim)

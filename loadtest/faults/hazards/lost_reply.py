@@ -1,17 +1,17 @@
-"""lost-reply: a command that changes something is carried out, and its answer never arrives. Who has the lock now?
+"""lost-reply: a command that changes something is executed, but its reply never arrives. Who has the lock now?
 
     posting 1   lock …… SELECT → 100 …… UPDATE 110 …… release, its answer is lost
     posting 2   lock, its answer is lost
 
-    lost-reply           the client re-sends nothing, as the lab's own clients
-    lost-reply-retried   redis-py as it comes: it connects anew and sends the command a second time, also one that is
-                         not idempotent
+    lost-reply           the client re-sends nothing, like the lab's own clients
+    lost-reply-retried   redis-py with its defaults: it reconnects and sends the command a second time, even one that
+                         is not idempotent
 
-A lock that is renewed has a lease of 3 s here: who holds it by a reply that was lost holds it for good, and not merely
+A lock that is renewed has a lease of 3 s here. So a holder that got it by a lost reply holds it for good, not just
 until a machine that stands still for a second is too late to renew it.
 
-Proof        the commands whose replies the proxy threw away, and the keys that the server has after each.
-Cannot touch what asks no Valkey.
+Proof        the commands whose replies the proxy threw away, and the server's keys after each.
+Cannot touch a strategy that uses no Valkey.
 Cleans up    the proxy ends with the cell.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from loadtest.faults.workers.crew import Worker
 
 
-RENEWED = 3.0  # seconds; looked after every third of it
+RENEWED = 3.0  # seconds; renewed after every third of it
 
 
 class LostReply(Adversary):
@@ -42,7 +42,7 @@ class LostReply(Adversary):
     word = Hazard.LOST_REPLY
     lasts = 11.0
     client: ClassVar[str] = ""
-    known = 0  # replies that were lost before
+    known = 0  # replies that have already been recorded as lost
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return dependencies.no_valkey(strategy, store)
@@ -60,7 +60,7 @@ class LostReply(Adversary):
     def strike(self, scene: Scene) -> None:
         worker = scene.hire()
         scene.struck.add(worker)
-        scene.posts(worker)  # what a client asks once (a server's version, its scripts) is asked and answered
+        scene.posts(worker)  # so that what a client asks only once (a server's version, its scripts) is done
         if not scene.wait([worker], ENTER):
             return
         scene.hazard_comes()
@@ -70,7 +70,7 @@ class LostReply(Adversary):
         scene.rush()
 
     def leaving(self, scene: Scene, worker: Worker) -> None:
-        """What comes after the business: the release, or the one command that writes the balance."""
+        """Lose the reply to what follows the business: the release, or the one command that writes the balance."""
         if scene.victim(worker=worker):
             self.proxy.swallow()
             scene.go_on(worker)

@@ -1,10 +1,10 @@
-"""overrun: the business takes longer than the lease (the article's 6 s in a lease of 5 s, scaled down).
+"""overrun: the business takes longer than the lease (in the article 6 s with a lease of 5 s; scaled down here).
 
-Unlike `pause` the process runs: a renewal thread does its work, and a lock without one runs out.
+Unlike in `pause`, the process runs: a renewal thread does its work, and the lease of a lock without one runs out.
 
-Proof        the time that the victim stood between read and write, beside the lease and the key that was left.
-Cannot touch nothing: what has no lease is merely slow.
-Cleans up    the victim goes on by itself.
+Proof        how long the victim stood between read and write, with its lease and the key that was left.
+Cannot touch nothing: a strategy without a lease is just slow.
+Cleans up    the victim continues by itself.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """partition: a worker that is inside is cut off from the server that keeps its lock; others still reach that server.
 
     partition            nothing gets through, in both directions
-    partition-one-way    what the worker says arrives, the answers do not
+    partition-one-way    the worker's requests arrive, the replies do not
     slow-network         all of its traffic takes 0.1 s in each direction, from before it takes the lock
 
     victim   lock …… SELECT → 100 ……╳ renewal ╳ renewal ……………… UPDATE 110 …… release (late)
     rival                                lease over? lock …… SELECT → 100 …… UPDATE 130
 
-The cut outlasts the lease of a lock that is renewed, and is shorter than that of a lock that is not (that would only
-be `overrun` again). A worker behind the cut wants the account too: it must not go in without the lock. Of a majority's
-nodes one is cut off. Who asks neither Valkey nor ZooKeeper is cut off from PostgreSQL: its lock is a row there, or
-it loses the balances while it holds a lock that no network can cut.
+The cut outlasts the lease of a lock that is renewed. It is shorter than the lease of a lock that is not renewed, as
+that would just be `overrun` again. Another worker behind the cut wants the account too: it must not go in without the
+lock. Of a majority's nodes, one is cut off. A strategy that uses neither Valkey nor ZooKeeper is cut off from
+PostgreSQL: either its lock is a row there, or it loses the balances while it holds a lock that no network can cut.
 
-Proof        what the proxy held back while the worker stood inside, for how long; the lock's keys then.
-Cannot touch balances in MariaDB: the way there has no proxy here.
+Proof        what the proxy held back while the worker was inside, and for how long; the lock's keys at that time.
+Cannot touch balances in MariaDB: there is no proxy in front of it here.
 Cleans up    the proxies end with the cell.
 """
 
@@ -45,11 +45,11 @@ class Partition(Adversary):
         return scaled.lease_of(strategy) if dependencies.keeps_alive(strategy) else EASY_LEASE
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
-        return None if store != "mariadb" else "the way to MariaDB has no proxy here"
+        return None if store != "mariadb" else "there is no proxy in front of MariaDB here"
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        """The same servers; `self.env` is the way that can be cut."""
+        """Yield the same servers. `self.env` is the path to them that can be cut."""
         with ExitStack() as stack:
             self.valkey = stack.enter_context(Proxy(shared.valkey.port))
             node = stack.enter_context(Proxy(shared.nodes[0].port))
@@ -110,14 +110,14 @@ class SlowNetwork(Partition):
     DELAY = 0.1
 
     def lease_of(self, strategy: str) -> float:
-        return 3.0  # not too short for a slow machine: this is no overrun
+        return 3.0  # long enough for a slow machine, because this is not an overrun
 
     def strike(self, scene: Scene) -> None:
         env = self.way(scene)
         victim = scene.hire(env=env)
         for each in self.proxies:
             each.delay = self.DELAY
-        scene.fault(f"from here on each way through the network takes {self.DELAY} s")
+        scene.fault(f"from here on the network takes {self.DELAY} s in each direction")
         asked = time.monotonic()
         if not scene.victim(worker=victim):
             return

@@ -1,9 +1,9 @@
-"""pause: SIGSTOP of the holder until its lease is long over, then SIGCONT: it goes on writing what it had read.
+"""pause: SIGSTOP of the holder until long after its lease, then SIGCONT: it writes what it computed from its old read.
 
     victim   lock …… SELECT → 100 …… (stopped: a garbage collection, a suspended virtual machine) …… UPDATE 110
     rival                                lock …… SELECT → 100 …… UPDATE 130
 
-Proof        the kernel said "stopped" (T) at the beginning and at the end; the lock's keys at both times.
+Proof        the kernel reported "stopped" (T) at the beginning and at the end; the lock's keys at both times.
 Cannot touch nothing: a process that holds no lease can be stopped as well.
 Cleans up    the victim is continued, or killed with the cell.
 """

@@ -1,8 +1,8 @@
-"""renewal-dies: only the thread that renews the lease dies; the business goes on and knows nothing of it.
+"""renewal-dies: only the thread that renews the lease dies; the business thread continues and does not know.
 
-Proof        the names of the threads that ended in the victim while its main thread stood inside.
+Proof        the names of the threads that ended in the victim while its main thread was inside.
 Cannot touch a strategy whose lock has no renewal thread.
-Cleans up    nothing is left.
+Cleans up    nothing is left behind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""worker-dies-renewal-lives: the business thread ends without a release, and the process with its renewer lives on.
+"""worker-dies-renewal-lives: the business thread ends without a release; the process and its renewal thread live on.
 
 Proof        the thread had the lock and ended; the process runs; the lock's keys after a whole lease.
 Cannot touch a strategy whose lock has no renewal thread.
@@ -32,10 +32,10 @@ class RenewalLives(Adversary):
         taken, ended = worker.asks("call", "take_and_die")
         if not taken or not ended:
             scene.note(
-                f"the business thread has {'' if taken else 'not '}got the lock and {'' if ended else 'not '}ended"
+                f"the business thread has {'' if taken else 'not '}taken the lock and {'' if ended else 'not '}ended"
             )
             return
-        scene.fault(f"the business thread of worker {worker.pid} has ended, its renewer has not")
+        scene.fault(f"the business thread of worker {worker.pid} has ended, its renewal has not")
         bound = scene.longest_lease()
         time.sleep(1.2 * bound)
         left = scene.keys()

@@ -1,15 +1,15 @@
-"""replica-lag: plain reads of a balance are answered by a replica of PostgreSQL that lags behind.
+"""replica-lag: plain reads of a balance are answered by a PostgreSQL replica that lags behind.
 
-A router that sends reads to a replica is common. What is read there may be old, however well the section is locked:
+A router that sends reads to a replica is common. Such a read may be stale, however well the section is locked:
 
     A   lock …… SELECT (replica) → 100 …… UPDATE 110 (primary) …… unlock
     B                                                               lock …… SELECT (replica) → 100 …… UPDATE 130
 
-The replica's replay is paused (`pg_wal_replay_pause`) and goes on after a second.
+The replica's replay is paused (`pg_wal_replay_pause`), and continues after a second.
 
-Proof        the WAL that the replica has and has not replayed, in bytes, and how many balances it was asked for.
-Cannot touch who reads the balance in the statement or transaction that writes it: the replica is never asked.
-Cleans up    the replica is the party's own.
+Proof        the WAL that the replica has received but not replayed, in bytes, and how many balances it was asked for.
+Cannot touch a strategy that reads the balance in the statement or transaction that writes it: the replica is not asked.
+Cleans up    the replica belongs to the party.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ReplicaLag(Party):
             sql = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
             while replica.execute(sql, [here]).fetchone() != (True,):
                 if time.monotonic() > until:
-                    raise ServerError("the replica does not catch up")
+                    raise ServerError("the replica did not catch up within 20 s")
                 time.sleep(0.02)
             replica.execute("SELECT pg_wal_replay_pause()")
             self.began = time.monotonic()
@@ -100,7 +100,7 @@ class ReplicaLag(Party):
         asked = [at for each in readers for at in each.asks("call", "reads_elsewhere")]
         meanwhile = sum(self.began < at < self.resumed for at in asked)
         if not asked:
-            scene.cannot = "it reads the balance where it writes it: the replica is never asked"
+            scene.cannot = "it reads the balance where it writes it, so it never asks the replica"
         elif seen and meanwhile:
             scene.fault("the replica begins to lag behind", self.began)
             scene.fault("the replica catches up", self.resumed)

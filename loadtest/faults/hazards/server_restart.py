@@ -1,13 +1,13 @@
-"""server-restart: SIGKILL of Valkey while workers are inside, and a new start: what does the server still know?
+"""server-restart: SIGKILL of Valkey while workers are inside, and a new start. What does the server still know?
 
     server-restart            no persistence: it forgets everything
-    server-restart-everysec   append-only file, fsync once a second. A killed process loses nothing, the kernel has
-                              the data; so this is a power cut: what was written after the last fsync is cut off
+    server-restart-everysec   append-only file, fsync once a second. A killed process loses nothing, because the kernel
+                              has the data. So this simulates a power cut: writes after the last fsync are cut off
     server-restart-always     append-only file, fsync before each answer
 
 Proof        another run id of the server; the lock's keys before and after.
-Cannot touch a strategy that asks no Valkey; `durable` grants nothing without an append-only file.
-Cleans up    the server and its replica (`replicated` wants one) are the party's own, and end with it.
+Cannot touch a strategy that uses no Valkey; `durable`, which grants nothing without an append-only file.
+Cleans up    the server and its replica (which `replicated` needs) belong to the party, and end with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from loadtest.faults.scene.site import Site
 
 
-UNSYNCED = 2.0  # seconds that `everysec` may lose: an fsync that is late is waited for up to 2
+UNSYNCED = 2.0  # seconds that `everysec` may lose: the server waits up to 2 s for an fsync that is late
 
 
 class ServerRestart(Party):
@@ -47,7 +47,7 @@ class ServerRestart(Party):
         if waits and self.persistence is None:
             return "it grants nothing on a server without an append-only file"
         if waits and self.power_cut:
-            return "it waits for the fsync (WAITAOF): nothing that it was granted can be cut off"
+            return "it waits for the fsync (WAITAOF), so no lock that it granted can be cut off"
         return super().not_applicable(strategy, store)
 
     @contextmanager
@@ -69,7 +69,7 @@ class ServerRestart(Party):
         server.start()
         new = server.info("server")["run_id"]
         if self.power_cut and took >= UNSYNCED:
-            return ""  # an fsync must have come between
+            return ""  # there must have been an fsync in between
         return f"Valkey run {old[:8]} is now {new[:8]}" if new != old else ""
 
 
@@ -77,7 +77,7 @@ class ServerRestartEverysec(ServerRestart):
     slug = "server-restart-everysec"
     persistence = "everysec"
     power_cut = True
-    party = 4  # all must be inside before an fsync comes
+    party = 4  # all must be inside before the next fsync
 
 
 class ServerRestartAlways(ServerRestart):
@@ -87,7 +87,7 @@ class ServerRestartAlways(ServerRestart):
 
 @contextmanager
 def pair(persistence: Persistence) -> Iterator[Valkey]:
-    """A Valkey with a replica."""
+    """Yield a Valkey that has a replica."""
     with (
         Valkey(port=0, persistence=persistence, config={"repl-diskless-sync-delay": 0}) as server,
         Valkey(config={"replicaof": ("127.0.0.1", server.port)}) as replica,
@@ -99,7 +99,7 @@ def pair(persistence: Persistence) -> Iterator[Valkey]:
 
 
 def _log(server: Valkey) -> Path:
-    """The file to which it appends."""
+    """Return the file to which the server appends."""
     return max(Path(server.data).glob("appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_mtime)
 
 

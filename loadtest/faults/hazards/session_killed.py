@@ -1,8 +1,8 @@
 """database-session-killed: an administrator ends the SQL session of the worker that is inside.
 
-Proof        `pg_terminate_backend` said true, and `pg_stat_activity` has the session no more.
+Proof        `pg_terminate_backend` returned true, and `pg_stat_activity` no longer has the session.
 Cannot touch balances outside SQL; a worker that has no session at that moment.
-Cleans up    the worker connects anew, as at the start of a request.
+Cleans up    the worker reconnects, as at the start of a request.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""split-brain: the sentinels and the replica lose sight of the primary and promote another one; some clients still
-reach the old one, and it still says yes to them.
+"""split-brain: the sentinels and the replica lose sight of the primary and promote another server; some clients still
+reach the old primary, which still grants them locks.
 
     old primary   ← victim, and one more of its side          (everybody else is cut off: a TCP proxy)
-    new primary   ← who asks the sentinels
+    new primary   ← every client that asks the sentinels
 
-Proof        both servers say `role:master` at the same time; the lock's keys on each.
-Cannot touch what asks no Valkey; independent nodes; a client that was given one address.
-Cleans up    all servers and the proxy are the party's own. The network is not mended: the old side's data is lost.
+Proof        both servers report `role:master` at the same time; the lock's keys on each.
+Cannot touch a strategy that uses no Valkey; independent nodes; a client that was given one address.
+Cleans up    all servers and the proxy belong to the party. The network is not mended: the old side's data is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SplitBrain(Party):
     lasts = 10.0
     word = Hazard.SPLIT_BRAIN
     own_valkey = True
-    lease = 10.0  # the promotion takes its time
+    lease = 10.0  # the promotion takes a while
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return dependencies.no_sentinel(strategy) or super().not_applicable(strategy, store)
@@ -51,7 +51,7 @@ class SplitBrain(Party):
             follows = quick | {"replicaof": ("127.0.0.1", self.front.port)}
             self.new = stack.enter_context(Valkey(port=0, persistence="always", config=follows))
             await_true(lambda: self.new.info("replication")["master_link_status"] == "up", 15)
-            watched: Any = self.front  # the sentinels, too, see the primary only through the proxy
+            watched: Any = self.front  # the sentinels too see the primary only through the proxy
             self.sentinels = [
                 stack.enter_context(Sentinel(watched, quorum=2, down_after_ms=300)) for _ in range(SENTINELS)
             ]
@@ -82,7 +82,7 @@ class SplitBrain(Party):
         before = scene.held(victim) if inside else refused
         seen = self.occasion.meet(lambda: self.event(scene.site))
         book = str(scene.book.pk)
-        if scene.book.store == "redis":  # acknowledged by the old primary, which nobody will believe
+        if scene.book.store == "redis":  # the old primary acknowledges it, and its data will be discarded
             scene.posts(beside)
             scene.wait([beside], 2)
         after = [sight.keys(scene.site.with_valkey(server), book) for server in (self.old, self.new)]
@@ -91,7 +91,7 @@ class SplitBrain(Party):
             scene.prove(
                 f"{seen}; before: {before}; keys on the old one: {len(after[0])}, on the new one: {len(after[1])}"
             )
-        scene.rivals = []  # new ones ask the sentinels at once; the old ones' connections hang until they time out
+        scene.rivals = []  # new rivals ask the sentinels; the old rivals' connections hang until they time out
         scene.ahead(self.ahead)
         if inside:
             scene.go_on(victim)
@@ -105,11 +105,11 @@ def _settled(sentinel: Sentinel) -> bool:
 
 
 def await_true(condition: Any, seconds: float) -> None:
-    """Raises ServerError when it does not come true."""
+    """Wait until `condition` is true. Raises ServerError if it is not within `seconds`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with suppress(RedisError):
             if condition():
                 return
         time.sleep(0.02)
-    raise ServerError("the servers of the split brain did not get there in time")
+    raise ServerError("the servers of the split brain were not ready in time")

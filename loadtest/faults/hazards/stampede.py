@@ -1,14 +1,16 @@
-"""stampede: one worker is inside, 200 others come to the same account, and then it goes on.
+"""stampede: one worker is inside, 200 others come to the same account, and then the one inside continues.
 
-Four processes of 50 threads, each thread with connections of its own, which the next cell takes over: to connect two
-hundred times takes longer than to serve them. Two hundred who try again at once keep the machine busy in vain: who was
-outrun waits up to 1.5 s; who polls does so every 0.13 s (every 70 ms took half as much processor again), or every 0.4 s
-where a look is dear (a majority of three servers, a transaction).
+Four processes of 50 threads, each thread with its own connections. The next cell reuses them, because to connect two
+hundred times takes longer than to serve them. Two hundred callers that retry at once would waste the machine. So a
+caller whose write was overtaken waits up to 1.5 s. A caller that polls does so every 0.13 s (every 70 ms took half as
+much processor time again), or every 0.4 s where a poll is expensive (a majority of three servers, a transaction).
 
-Proof        how many had begun and were not answered when the worker inside went on, by their own journals.
-Cannot touch nothing: everybody can come.
-Cleans up    the processes end with the matrix, or with the cell if one of them was not answered. No other hazard's
-             cell runs meanwhile, and of this one's three: who waits for a poll leaves the machine to the others.
+Proof        how many callers had begun, and how many had no answer yet, when the worker inside continued, by their own
+             journals.
+Cannot touch nothing: callers can always come.
+Cleans up    the processes end with the matrix, or with the cell if one of them got no answer. No other hazard's cell
+             runs meanwhile. Three cells of this one do, because a caller that waits for its next poll leaves the
+             machine to the others.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
 
 PROCESSES, THREADS = 4, 50
-GATHER = 20.0  # seconds for all to come: optimistic ones keep the machine busy while they try in vain
-LEASE = 30.0  # longer: who waits for them all must not lose his lock, which would be another hazard
+GATHER = 20.0  # seconds for all to come: optimistic callers keep the machine busy with failed attempts
+LEASE = (
+    30.0  # longer: the worker inside waits for all, and must not lose its lock: that would be another hazard
+)
 POLL, POLL_OF_DEAR = 0.13, 0.4
 SERVED = 30.0  # seconds for all to be answered
 
@@ -52,7 +56,7 @@ class Stampede(Adversary):
         herd = [scene.hire(kind=self.slug) for _ in range(PROCESSES)]
         if not (victim := scene.victim()):
             return
-        known = begun(scene.folder)  # before the first of them can be among these
+        known = begun(scene.folder)  # counted before any of the herd can begin
         for worker in herd:
             worker.begins("call", "crowd", THREADS, LEASE)
         came = gathered(scene.folder, known + PROCESSES * THREADS) - known
@@ -61,7 +65,7 @@ class Stampede(Adversary):
         scene.go_on(victim)
         if came >= PROCESSES * THREADS:
             scene.fault(f"{came} callers have come")
-            scene.prove(f"{came} callers came while one worker was inside, {waiting} of them had to wait")
+            scene.prove(f"{came} callers came while one worker was inside, and {waiting} of them had to wait")
         if scene.wait(herd, SERVED):
             answers: dict[str, int] = {}
             for worker in herd:
@@ -71,12 +75,12 @@ class Stampede(Adversary):
 
 
 def begun(folder: Path) -> int:
-    """Return how many calls have begun, by the journals of all."""
+    """Return how many calls have begun, by all journals."""
     return len(calls.read(folder).calls)
 
 
 def gathered(folder: Path, wanted: int) -> int:
-    """Wait until so many have begun; return how many have."""
+    """Wait until `wanted` calls have begun. Return how many have."""
     until = time.monotonic() + GATHER
     while (came := begun(folder)) < wanted and time.monotonic() < until:
         time.sleep(0.1)

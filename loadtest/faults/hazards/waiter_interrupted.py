@@ -1,11 +1,11 @@
 """waiter-interrupted: one worker is inside, another waits for it, and the waiter is interrupted (Ctrl-C, a time-out).
 
-A release in a `finally` that also runs for one who never got in gives away the holder's lock.
+A release in a `finally` that also runs for a waiter that never got in gives away the holder's lock.
 
-Proof        the waiter had begun and was still waiting when the signal came, and its posting ended by it: with the
-             interruption, or at once with an error in its place (`try-lock-checked` hides it).
-Cannot touch a strategy for which nobody waits: the other worker is done although the first is inside.
-Cleans up    nothing is left.
+Proof        the waiter had begun and was still waiting when the signal came, and the signal ended its posting: with the
+             interruption, or at once with another error in its place (`try-lock-checked` hides the interruption).
+Cannot touch a strategy in which no worker waits: the other worker finishes although the first is inside.
+Cleans up    nothing is left behind.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from loadtest.faults.workers.crew import Worker
 
 WAITING = (
-    0.4  # seconds in which it does not get in; more on a slow machine, where it may not have come that far
+    0.4  # seconds in which it does not get in; more on a slow machine, where it may not have got that far
 )
-AT_ONCE = 0.3  # seconds within which a posting that waited ends by the signal, though another error hides it
+AT_ONCE = (
+    0.3  # seconds within which the signal ends a waiting posting, even if another error hides the signal
+)
 
 
 class WaiterInterrupted(Adversary):
@@ -45,11 +47,11 @@ class WaiterInterrupted(Adversary):
         elif waiter.finishes(time.monotonic() + max(WAITING, scene.pace)) and not _answered(scene, waiter):
             scene.note(f"the waiter has failed: {waiter.answer}")
         elif not waiter.busy:
-            scene.cannot = f"nobody waits: the other worker was done at once ({waiter.answer})"
+            scene.cannot = f"no worker waits: the other worker finished at once ({waiter.answer})"
         else:
             waiter.signal(signal.SIGUSR1)
             struck = time.monotonic()
-            scene.fault(f"SIGUSR1 interrupts worker {waiter.pid}, which waits")
+            scene.fault(f"SIGUSR1 interrupts worker {waiter.pid}, which is waiting")
             ended = waiter.finishes(struck + 5)
             if ended and _by_it(waiter, time.monotonic() - struck):
                 told = f"waiter {waiter.pid} interrupted ({waiter.answer})"
@@ -61,11 +63,11 @@ class WaiterInterrupted(Adversary):
 
 
 def _answered(scene: Scene, waiter: Worker) -> bool:
-    """Had it a yes or a no at once? An error says nothing of who waits."""
+    """Whether it got a yes or a no at once. An error would not show whether a worker waits."""
     return "'ok'" in str(waiter.answer) or bool(scene.turned_away(waiter))
 
 
 def _by_it(waiter: Worker, seconds: float) -> bool:
-    """Did its posting end by the signal, `seconds` before?"""
+    """Whether the signal, `seconds` ago, ended its posting."""
     told = str(waiter.answer or "'ok'")
     return "Interrupt" in told or (seconds < AT_ONCE and "'ok'" not in told)

@@ -1,13 +1,13 @@
-"""worker-crash: SIGKILL of a background worker in the middle of a batch import; another one takes over the batch.
+"""worker-crash: SIGKILL of a background worker in the middle of a batch import; another worker takes over the batch.
 
     worker A   claims the chunk (lease) …… lines 1, 2, 3 posted …… inside line 4 ╳
     worker B                                                          (lease over) claims it …… the lines that are left
 
-The queue gives nobody the killed worker's job back in time: the batch goes on from its own rows, and a line's key
-lets it be posted once, whoever asks.
+The queue does not return the killed worker's job in time. The batch continues from its own rows, and a line's key makes
+sure that it is posted only once, whichever worker posts it.
 
-Proof        the worker was inside a line when it was killed; how many lines were posted then.
-Cannot touch balances outside PostgreSQL (the import's rows lie there; the same worker crash is `crash-holding`).
+Proof        the worker was inside a line when it was killed; how many lines were posted by then.
+Cannot touch balances outside PostgreSQL (the import's rows are there; the same crash of a worker is `crash-holding`).
 Cleans up    the import's rows stay with the book.
 """
 
@@ -53,7 +53,7 @@ class WorkerCrash(Adversary):
         scene.struck.update((first, second))
         first.begins("call", "import_chunk", run.pk, 1, DIES_AT, LEASE)
         if not stands_inside(first):
-            scene.note(f"worker {first.pid} did not come to stand inside a line: {first.answer}")
+            scene.note(f"worker {first.pid} did not get inside a line: {first.answer}")
             if first.busy:
                 first.tells("go")
             self.end(scene)
@@ -76,7 +76,7 @@ class WorkerCrash(Adversary):
         return Upload("acme.csv", "\n".join(["seller,account,amount,reference", *lines, ""]).encode())
 
     def go_on(self, scene: Scene, worker: Worker, run: int) -> None:
-        """The other worker asks for work until nothing is left to do, as a sweeper lets it."""
+        """Let the other worker ask for work until none is left, as a sweeper does."""
         begin = time.monotonic()
         until = begin + LEASE + scene.enough
         while waiting(scene.book) and time.monotonic() < until:
@@ -85,11 +85,11 @@ class WorkerCrash(Adversary):
                 return
             time.sleep(0.1)
         if waiting(scene.book):
-            told = "nobody works on the import, and lines of it wait"
+            told = "lines of the import wait, and no worker processes them"
             scene.stall = Stall(told, time.monotonic() - begin)
 
     def end(self, scene: Scene) -> None:
-        """Write the journal of the lines: what the import says of each is its answer."""
+        """Write the journal of the lines. The answer to each line is what the import reports about it."""
         journal = Journal(scene.folder)
         for each in asked(scene.book):
             journal.invoke(each.key, each.legs.items(), each.worker or "nobody")
@@ -105,11 +105,11 @@ def stands_inside(worker: Worker) -> bool:
 
 
 def refusal(book: Book) -> str:
-    """Return why the import takes none of its lines; "" if it does."""
+    """Return why the import accepts none of its lines; "" if it does."""
     if waiting(book):
         return ""
     line = ImportLine.objects.filter(book=book).first()
-    return f"the import takes no line of such a book: {line.problem}" if line else "the import has no lines"
+    return f"the import accepts no line of such a book: {line.problem}" if line else "the import has no lines"
 
 
 def waiting(book: Book) -> bool:

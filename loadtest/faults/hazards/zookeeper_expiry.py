@@ -4,8 +4,8 @@
     server                                 session over, node 33 deleted
     rival                                        node 41 …… SELECT → 100 …… UPDATE 130
 
-Proof        the node was there before and is gone after, as the judge's own client of ZooKeeper sees it.
-Cannot touch a strategy that asks no ZooKeeper.
+Proof        the node is there before and gone after, as the judge's own ZooKeeper client sees it.
+Cannot touch a strategy that uses no ZooKeeper.
 Cleans up    the proxy ends with the cell.
 """
 

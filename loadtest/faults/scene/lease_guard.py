@@ -1,10 +1,10 @@
-"""Whom the judge itself keeps inside for too long: what came then would be an overrun, and be blamed on the hazard.
+"""Notices workers that the judge itself kept inside for too long. Otherwise an overrun would be blamed on the hazard.
 
-    A comes inside ──────────── four fifths of its lease ─── its end
-                   let on here: it writes │ or here: it leaves without a write, and the cell is inconclusive
+    A gets inside ──────────── four fifths of its lease ─── its end
+           released before: it writes │ released after: it leaves without a write, and the cell is inconclusive
 
-The lease is what the book says, or what is seen on the server if that is shorter (a stranger's lock has a lease of its
-own). The same key with the same value and a later end has been renewed: then only the book's counts.
+The lease is the book's, or a shorter one that is seen on the server (a lock of the user's may set its own). If the
+same key has the same value and a later end, the lease has been renewed: then only the book's counts.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from loadtest.faults.scene.site import Site
     from loadtest.faults.workers.crew import Worker
 
-#: of the lease: what lasts longer ends it
+#: share of the lease after which the judge is too late
 IN_TIME = 0.8
 
 
 @dataclass
 class LeaseGuard:
-    """`lease`: seconds, as the book has it."""
+    """`lease`: the book's, in seconds."""
 
     site: Site
     book: str
     lease: float
-    #: who is inside → when its lease ends if nothing renews it, and what was seen of it; by the monotonic clock
+    #: worker inside → when its lease ends if nothing renews it, and the keys that were seen; by the monotonic clock
     ends: dict[Worker, tuple[float, dict[str, float]]] = field(default_factory=dict)
 
     def watch(self, worker: Worker) -> None:
-        """It has just come inside. Where no lease can be seen (a row lock, a file) it may be let on at any time."""
+        """`worker` has just got inside. If no lease is visible (a row lock, a file), it may be released at any time."""
         end = _came(worker) + self.lease
         if seen := sight.leases(self.site, self.book):
             end = min(end, time.monotonic() + max(seen))
@@ -42,7 +42,7 @@ class LeaseGuard:
             self.ends[worker] = end, sight.ends(self.site, self.book)
 
     def limit(self, worker: Worker) -> float | None:
-        """Return until when it must go on, by the monotonic clock, or leave. None: at any time."""
+        """Return until when `worker` may still continue, by the monotonic clock. None: at any time."""
         if worker not in self.ends:
             return None
         end, before = self.ends[worker]
@@ -53,5 +53,5 @@ class LeaseGuard:
 
 
 def _came(worker: Worker) -> float:
-    """When it came inside, by the monotonic clock."""
+    """Return when it got inside, by the monotonic clock."""
     return float((worker.inside or {}).get("at", 0.0))

@@ -1,4 +1,4 @@
-"""One event that strikes several cells at once: they meet before it, it happens once, and each goes its own way.
+"""One event that strikes several cells at once: they meet before it, it happens once, and each cell goes on alone.
 
 cell A   crowd …… meets ──┐                 ┌── victim inside …… meets ──┐              ┌── rivals …… settle
 cell B   crowd … meets    ├─ prepare, once ─┤   victim inside … meets    ├─ event, once ┤   rivals …… settle
@@ -15,7 +15,7 @@ PATIENCE = 60.0
 
 
 class Occasion:
-    """`meet` returns what the action returned; the last one who comes carries it out."""
+    """The last cell to arrive carries out the action. `meet` returns the action's result in every cell."""
 
     def __init__(self, expected: int = 1) -> None:
         self._expected = expected
@@ -25,7 +25,7 @@ class Occasion:
         self._all = threading.Condition()
 
     def meet(self, action: Callable[[], Any]) -> Any:
-        """Raises what the action raised, in every cell; TimeoutError if the others do not come."""
+        """Raises, in every cell, what the action raised. Raises TimeoutError if the other cells do not come."""
         with self._all:
             mine = self._round
             self._arrived += 1
@@ -34,7 +34,7 @@ class Occasion:
                 lambda: mine != self._round or self._arrived >= self._expected, PATIENCE
             )
             if not here:
-                self._arrived -= 1  # who does not come on leaves: that is when one fewer is expected
+                self._arrived -= 1  # it was counted as arrived; `leave` will lower what is expected
                 raise TimeoutError("the other cells of the event did not come")
             if mine == self._round:
                 self._happens(action)
@@ -44,7 +44,7 @@ class Occasion:
         return value
 
     def leave(self) -> None:
-        """This cell comes to no further meeting: the others need not wait for it."""
+        """This cell will not meet again, so the others need not wait for it."""
         with self._all:
             self._expected -= 1
             self._all.notify_all()
@@ -52,7 +52,7 @@ class Occasion:
     def _happens(self, action: Callable[[], Any]) -> None:
         try:
             self._came_of_it[self._round] = action(), None
-        except Exception as error:  # noqa: BLE001  (it is raised in every cell)
+        except Exception as error:  # noqa: BLE001  (raised in every cell)
             self._came_of_it[self._round] = None, error
         self._round += 1
         self._arrived = 0

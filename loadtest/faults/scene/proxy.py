@@ -1,5 +1,4 @@
-"""A TCP proxy in front of one server: the network between it and some clients, which can be cut, be slow, or lose a
-reply."""
+"""A TCP proxy in front of one server: the network to it for some clients, which can be cut, slow, or lose a reply."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ from typing import Self
 
 from redis import Redis
 
-#: they carry out other commands, of which some may change something
+#: commands that execute other commands, some of which may change something
 CARRY_OUT = frozenset({"EXEC", "EVAL", "EVALSHA", "FCALL"})
 
 
 class Proxy:
-    """`swallow`: the next command that changes something is carried out, and its reply is thrown away with the
-    connection. `cut`: nothing gets through in the named directions until `mend`; what was sent meanwhile arrives
-    then, as TCP does it. `delay`: seconds that each piece takes, in each direction.
+    """`swallow`: the next command that changes something is executed, and its reply is thrown away together with the
+    connection. `cut`: nothing gets through in the named directions until `mend`. What was sent meanwhile arrives then,
+    as with TCP. `delay`: seconds that each piece takes, in each direction.
 
     `server`: a loopback port, or the path of a unix socket.
     """
@@ -31,24 +30,24 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self._armed = threading.Event()
         self._only: frozenset[str] | None = None
-        self._open = {False: threading.Event(), True: threading.Event()}  # by: is it a reply?
+        self._open = {False: threading.Event(), True: threading.Event()}  # requests, replies
         self.mend()
         self.delay = 0.0
         self.swallowed: list[str] = []
-        #: when the last of them was lost, by the monotonic clock
+        #: when the last reply was lost, by the monotonic clock
         self.swallowed_at = 0.0
-        #: pieces that were held back by a cut
+        #: pieces that a cut held back
         self.held = 0
-        #: pieces that took `delay`
+        #: pieces that `delay` slowed down
         self.delayed = 0
 
     @property
     def url(self) -> str:
-        """For a Redis client."""
+        """The proxy's address for a Redis client."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def swallow(self, *, reads: bool = False) -> None:
-        """`reads`: the reply of any command, also of one that changes nothing."""
+        """Lose the next reply. `reads`: to any command, even one that changes nothing."""
         self._only = None if reads else self._changing
         self._armed.set()
 
@@ -57,7 +56,7 @@ class Proxy:
 
     @cached_property
     def _changing(self) -> frozenset[str]:
-        """The commands that change something, as the server itself has them."""
+        """The commands that change something, as the server itself lists them."""
         with Redis(port=int(str(self._server))) as client:
             names = client.execute_command("COMMAND LIST", "FILTERBY", "ACLCAT", "write")
         return CARRY_OUT | {name.decode().upper() for name in names}
@@ -98,7 +97,7 @@ class Proxy:
     def _serve(self, client: socket.socket) -> None:
         try:
             server = self._connect()
-        except OSError:  # it is down: so is the way to it
+        except OSError:  # the server is down, so the path to it is too
             client.close()
             return
         doomed = threading.Event()
@@ -107,7 +106,7 @@ class Proxy:
             threading.Thread(target=self._pump, args=told, daemon=True).start()
 
     def _hit(self, data: bytes) -> str:
-        """Return the commands of this piece whose reply is to be lost; "" if there is none."""
+        """Return the commands in this piece whose reply is to be lost; "" if there are none."""
         return " ".join(each for each in commands(data) if self._only is None or each in self._only)
 
     def _pump(
@@ -127,7 +126,7 @@ class Proxy:
                     self.swallowed.append(hit)
                 if replies and doomed.is_set():
                     self.swallowed_at = time.monotonic()
-                    break  # the server has answered: it was carried out
+                    break  # the server has answered, so the command was executed
                 target.sendall(data)
         for end in (source, target):
             with suppress(OSError):
@@ -136,8 +135,8 @@ class Proxy:
 
 
 def commands(data: bytes) -> list[str]:
-    """Return the names of the commands that begin in a piece of a client's requests (RESP), without their arguments: an
-    argument may look like a command. A piece that begins within a command has none of that one."""
+    """Return the names of the commands that begin in a piece of a client's requests (RESP). Arguments are skipped,
+    because an argument may look like a command. A command that begins before the piece is not included."""
     found: list[str] = []
     at = 0
     while data[at : at + 1] == b"*":

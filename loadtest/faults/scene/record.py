@@ -1,4 +1,4 @@
-"""The record of a cell: what was noted, the fault at its moment, the proof, and the loss drawn beside the fault.
+"""The record of a cell: notes, the fault at its moment, the proof, and the loss drawn beside the fault.
 
     0.410 s   loss    host:71 reads 100
     0.412 s   note    worker 71 has read and not written; held: …
@@ -7,8 +7,8 @@
     1.530 s   fault   SIGCONT of worker 71
     1.532 s   loss    host:71 writes 110 (+10): 30 lost
 
-Seconds since the cell began. The moments of a loss are by its writers' own clocks; one that a hazard has moved is put
-right here, and the step says by how much it was off.
+Times are seconds since the cell began. The moments of a loss come from the writers' own clocks. If a hazard has moved a
+clock, its moments are corrected here, and the step says by how much the clock was off.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from ledger.reconcile.timeline import events
 from loadtest.verdict.evidence import Doubt
 
 NOTE, FAULT, LOSS = "note", "fault", "loss"
-#: the losses that reconcile keeps: the first of them that the fault lies in is shown, else the last
+#: the losses that reconcile keeps. The timeline shows the first one that spans the fault, or else the last
 LOSSES = ("first_loss", "worst_loss", "last_loss")
 
 
 @dataclass(kw_only=True)
 class Record:
-    """`proof`: the evidence that the hazard fired; "" until then. `cannot`: why it cannot touch the subject."""
+    """`proof`: the evidence that the hazard fired; "" until it has. `cannot`: why it cannot touch the subject."""
 
     proof: str = ""
     cannot: str = ""
     timeline: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
-    #: process id of a worker → seconds by which its clock was moved, before it posted
+    #: process id of a worker → seconds by which its clock was moved before it posted
     clocks: dict[str, float] = field(default_factory=dict)
-    #: by the monotonic clock, and by the wall's
+    #: when the cell began, by the monotonic clock and by the wall clock
     began: float = field(default_factory=time.monotonic)
     opened: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def note(self, told: str, kind: str = NOTE, at: float | None = None) -> None:
-        """`at`: when it was, by the monotonic clock, if it is not now."""
+        """Add a note. `at`: its time by the monotonic clock, if it is not now."""
         moment = time.monotonic() if at is None else at
         self.timeline.append({"at": round(moment - self.began, 6), "what": told, "kind": kind})
 
     def fault(self, told: str, at: float | None = None) -> None:
-        """Note in a few words what was just done, so that it can be drawn where it struck."""
+        """Note in a few words what was just done, so that the report can draw it where it struck."""
         self.note(told, FAULT, at)
 
     def prove(self, told: str) -> None:
-        """The hazard fired, and this was seen of it."""
+        """Record that the hazard fired, with what was seen of it."""
         self.note(told)
         self.proof = f"{self.proof}; {told}" if self.proof else told
 
 
 def with_loss(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of a cell's loss: the name of the one that is shown (None without any), and the timeline
-    with what its two writers did."""
+    """Return the fields about a cell's loss: the name of the loss that is shown (None if there is none), and the
+    timeline with what its two writers did."""
     steps = list(cell["timeline"])
     shown = _shown(cell)
     if shown:
@@ -67,7 +67,7 @@ def with_loss(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def put_right(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the cell's loss of this name with its moments by clocks that nobody has moved."""
+    """Return the cell's loss of this name, with its times corrected for moved clocks."""
     loss = dict(cell[name])
     for which in ("lost", "overwritten_by"):
         if (entry := loss[which]) and (off := _off(cell, entry["worker"])):
@@ -78,7 +78,7 @@ def put_right(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def moments(cell: Mapping[str, Any]) -> list[tuple[datetime, str]]:
-    """Return when which fault struck, by the wall's clock."""
+    """Return each fault with the time at which it struck, by the wall clock."""
     began = datetime.fromisoformat(cell["began"]).timestamp()
     faults = (step for step in cell["timeline"] if step["kind"] == FAULT)
     return [(datetime.fromtimestamp(began + step["at"], UTC), step["what"]) for step in faults]
@@ -95,7 +95,7 @@ def _shown(cell: Mapping[str, Any]) -> str | None:
 
 
 def _off(cell: Mapping[str, Any], worker: str) -> float:
-    """Return by how many seconds the clock of this worker (host:process id:thread) was moved."""
+    """Return the seconds by which the clock of this worker (host:process id:thread) was moved."""
     clocks: Mapping[str, float] = cell.get("clocks", {})
     return next((off for pid, off in clocks.items() if f":{pid}:" in worker), 0.0)
 

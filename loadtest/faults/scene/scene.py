@@ -1,11 +1,11 @@
 """One cell as it happens: the workers, the gate, and what is seen of the lock.
 
-crowd      three workers post at once: whoever keeps no order loses here (the control must); who claims to keep
-           one posts less often here, for all the cells there are to show otherwise
+crowd      three workers post at once. A strategy that keeps no order loses here (the control must). A strategy that
+           claims to keep order posts less often here, because every cell gives it another chance to fail
 victim     one worker is let in, and stands between read and write: it holds what its strategy holds
 strike     the hazard happens to it, to the lock, or to a server
 rivals     two workers want the same account
-settle     the victim, if it lives, goes on; everybody has until the deadline
+settle     the victim, if it is alive, continues; all workers have until the deadline
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ RIVALS, AFTER = 2, 2
 #: seconds within which a live worker must get on, beyond the lease
 PATIENCE = 4.0
 ENTER = 12.0
-#: seconds; of those to whom nothing is done: a slow machine must not end their leases
+#: seconds; the lease of workers that no hazard strikes: a slow machine must not end it
 EASY_LEASE = 10.0
-#: seconds: who is not done then waits for something other than a lease
+#: seconds: a worker that has not finished by then waits for something other than a lease
 CROWD_DONE = EASY_LEASE + 1.0
-#: seconds that a lease of its own is waited for
+#: seconds: the longest lease of a lock's own that the judge waits for
 LONGEST_LEASE = 12.0
-LATE = "the others had not begun to want the account when the hazard was over"
-STUCK = "under contention alone workers did not get on"
+LATE = "the other workers had not begun to want the account when the hazard was over"
+STUCK = "under contention alone, workers made no progress"
 
 
 @dataclass
 class Scene(Record):
-    """`lease`: seconds, as the book has it."""
+    """`lease`: the book's, in seconds."""
 
     book: Book
     site: Site
@@ -55,19 +55,19 @@ class Scene(Record):
     withdraws: bool = False
     stall: Stall | None = None
     deadline: float = PATIENCE
-    #: how many leases may end, one after the other, before every worker must make progress
+    #: how many leases may run out, one after the other, before every worker must make progress
     leases: int = 2
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
     #: workers that stood between read and write
     inside: set[str] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
-    #: keys of the calls that were answered before the hazard
+    #: keys of the calls that had their answer before the hazard
     before: frozenset[str] = frozenset()
-    #: who lived and had no answer when everybody's time was over, and when that was, in seconds since the epoch
+    #: live workers without an answer at the deadline, and when that was, in seconds since the epoch
     waiting: set[str] = field(default_factory=set)
     settled: float = 0.0
-    #: seconds that the crowd took, 3 at most: how fast the machine is today
+    #: seconds that the crowd took, at most 3: a measure of how fast the machine is now
     pace: float = 0.0
 
     def __post_init__(self) -> None:
@@ -77,18 +77,18 @@ class Scene(Record):
 
     @property
     def enough(self) -> float:
-        """Seconds within which everybody who lives must get on, from now: a lock that was taken for longer than the
-        book says (a stranger's, with a lease of its own) has that time."""
+        """Seconds from now within which every live worker must make progress. If a lock's own lease is longer than the
+        book's, it is granted that time."""
         return self.deadline + max(self.leases * self.lease, self.longest_lease())
 
     def hazard_comes(self) -> None:
-        """What was answered up to now says nothing about the hazard."""
+        """The hazard comes now: answers up to here say nothing about it."""
         self.before = frozenset(each.key for each in history.read(self.folder).calls if each.answered)
 
     # -- workers -------------------------------------------------------------------------------------------
 
     def hire(self, pool: Pool | None = None, env: Mapping[str, str] | None = None, kind: str = "") -> Worker:
-        """`pool`, `env`: of a worker that is not as the others of the cell (its clock, its way to the servers).
+        """`pool`, `env`: for a worker that differs from the cell's others (in its clock, or its path to the servers).
         `kind`: see Pool.hire."""
         worker = (pool or self.pool).hire(kind)
         self.workers.append(worker)
@@ -101,8 +101,8 @@ class Scene(Record):
         return worker
 
     def crowd(self, postings: int = POSTINGS) -> None:
-        """Let all workers want the account at once; nothing else goes wrong."""
-        with self.pool.turn:  # this needs the processor; what comes later mostly waits
+        """Let all workers want the account at once. Nothing else goes wrong."""
+        with self.pool.turn:  # this part needs the processor; the later ones mostly wait
             while len(self.rivals) < CROWD:
                 self.rivals.append(self.hire())
             at = time.time() + 0.02
@@ -114,12 +114,12 @@ class Scene(Record):
         if late:
             until = begin + max(CROWD_DONE, self.longest_lease() + 1.0)
             late = [each for each in late if not each.finishes(until)]
-        self.note(f"{CROWD} workers posted {postings} times each, {len(late)} of them not to the end")
+        self.note(f"{CROWD} workers posted {postings} times each; {len(late)} of them did not finish")
         if late:
             self.stall = Stall(STUCK, time.monotonic() - begin)
 
     def victim(self, patience: float = ENTER, worker: Worker | None = None) -> Worker | None:
-        """Let one worker in. None if it does not get there (it is noted)."""
+        """Let one worker in. None if it does not get inside; then a note says why."""
         worker = worker or self.hire()
         self.struck.add(worker)
         worker.begins("post", 1, THINK, self.lease, True)
@@ -129,28 +129,28 @@ class Scene(Record):
                 self.guard.watch(worker)
                 self.note(f"worker {worker.pid} has read and not written; {self.held(worker)}")
                 return worker
-        self.note(f"worker {worker.pid} did not come to stand between read and write: {worker.answer}")
-        if worker.busy:  # it is late: when it comes, it need not wait for us
+        self.note(f"worker {worker.pid} did not get between read and write: {worker.answer}")
+        if worker.busy:  # it is late: once inside, it must not wait for the judge
             with suppress(OSError):
                 worker.tells("go")
         return None
 
     def turned_away(self, worker: Worker) -> str:
-        """Return how its last posting was refused because a lock or a server was not available; "" if it was not."""
+        """Return how its last posting was refused because a lock or a server was unavailable; "" if it was not."""
         own = [each for each in history.read(self.folder).calls if each.worker == f"worker {worker.pid}"]
         return f"not granted ({own[-1].error})" if own and own[-1].busy else ""
 
     def posts(self, worker: Worker, count: int = 1) -> bool:
-        """Let this worker post, under the short lease. Waits until it has begun. Has it?"""
+        """Let this worker post, under the short lease. Wait until it has begun; return whether it has."""
         worker.begins("post", count, THINK, self.lease, False)
         return self.begun([worker])
 
     def rush(self, count: int = RIVALS) -> list[Worker]:
-        """Let rivals want the account. Waits until they have begun, not for what comes of it."""
+        """Let rivals want the account. Wait until they have begun, but not for their answers."""
         while len(self.rivals) < count:
             self.rivals.append(self.hire())
         for worker in self.rivals[:count]:
-            if worker.busy:  # it waits since an earlier rush
+            if worker.busy:  # it has been waiting since an earlier rush
                 continue
             worker.begins("post", AFTER, THINK, EASY_LEASE, False)
         if self.begun(self.rivals[:count]):
@@ -160,7 +160,7 @@ class Scene(Record):
         return self.rivals[:count]
 
     def begun(self, workers: list[Worker], seconds: float = 3.0) -> bool:
-        """Wait until each has begun to post, by its own journal: on a slow machine an order takes its time."""
+        """Wait until each has begun to post, by its own journal. On a slow machine an order takes a while."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             open_calls = {each.worker for each in history.read(self.folder).calls if not each.answered}
@@ -170,41 +170,44 @@ class Scene(Record):
         return False
 
     def wait(self, workers: list[Worker], seconds: float) -> bool:
-        """Wait for the ends of their orders. False: time is over."""
+        """Wait until they have finished their orders. False: not within `seconds`."""
         until = time.monotonic() + seconds
         late = [each for each in workers if not each.finishes(until)]
-        self.note(f"after {seconds:.1f} s the others still wait" if late else "the others are done")
+        self.note(
+            f"after {seconds:.1f} s the other workers still wait" if late else "the other workers are done"
+        )
         return not late
 
     def ahead(self, seconds: float) -> bool:
-        """Let rivals want the account, and give them `seconds` before the struck worker goes on; more if the machine
-        is slow. True: they are done, as they can only be if nothing keeps them out."""
+        """Let rivals want the account, and give them `seconds` (more if the machine is slow) before the struck worker
+        continues. True: they are done, which is only possible if nothing keeps them out."""
         return self.wait(self.rush(), max(seconds, self.pace))
 
     def go_on(self, worker: Worker, *, outlasts: bool = False) -> None:
-        """`outlasts`: also after its lease, as the hazard has it. Else it leaves without a write if by our own slowness
-        that is nearly over: what came then would be an overrun."""
-        self.note(f"worker {worker.pid} goes on and writes")
+        """Release the worker inside. `outlasts`: even after its lease, because the hazard wants that. Otherwise, if the
+        judge's own slowness has nearly used up the lease, the worker leaves without a write: that write would be an
+        overrun."""
+        self.note(f"worker {worker.pid} continues and writes")
         limit = None if outlasts else self.guard.limit(worker)
         with suppress(OSError):
             worker.tells("go", *(() if limit is None else (limit,)))
 
     def settle(self) -> None:
-        """Give every live worker until the deadline; then end them."""
+        """Give every live worker until the deadline."""
         begin = time.monotonic()
         until = begin + self.enough
         late = [each for each in self.workers if each.busy and not each.finishes(until)]
         self.settled, self.waiting = time.time(), {f"worker {each.pid}" for each in late}
         if late and self.stall is None:
-            told = f"{len(late)} live workers got no answer though nobody was inside any more"
+            told = f"{len(late)} live workers got no answer, although no worker was inside any more"
             self.stall = Stall(told, time.monotonic() - begin)
             self.note(told)
         elif not late:
-            self.note("all live workers had their answers")
+            self.note("all live workers got their answers")
 
     def leave(self) -> None:
         for worker in self.workers:
-            # the threads that it has begun would go on asking servers that end with the cell
+            # threads that it has started would continue to use servers that end with the cell
             begun = isinstance(worker.answer, dict) and worker.answer.get("threads")
             self.pool.give_back(worker, clean=worker not in self.struck and not (self.site.env and begun))
 
@@ -214,20 +217,20 @@ class Scene(Record):
         return sight.keys(self.site, str(self.book.pk), balances)
 
     def held(self, worker: Worker) -> str:
-        """Return what the servers show that the worker holds."""
+        """Return what the worker holds, as the servers show it."""
         return sight.held(self.site, str(self.book.pk), (worker.inside or {}).get("session"))
 
     def deadlocks(self) -> int:
-        """Return how often the database broke a deadlock of this cell."""
+        """Return how many deadlocks of this cell the database broke."""
         return sight.deadlocks(self.site.postgres.log, self._log, str(self.book.pk))
 
     def longest_lease(self) -> float:
-        """Seconds until the lock can be over: the scaled lease, or what a stranger's lock has set."""
+        """Return the seconds until the lock's lease is over: the scaled lease, or a longer one that the lock set."""
         seen = sight.leases(self.site, str(self.book.pk))
         return max([self.lease, *(min(each, LONGEST_LEASE) for each in seen)])
 
     def standstill(self) -> Stall | None:
-        """Return the longest time since the hazard in which a live worker waited and none was served."""
+        """Return the longest time since the hazard in which a live worker waited and none got an answer."""
         since = (each for each in history.read(self.folder).calls if each.key not in self.before)
         calls = [each for each in since if each.answered or each.worker in self.waiting]
         return longest_stall(calls, 0.0, self.settled if self.waiting else None)

@@ -1,5 +1,6 @@
-"""What is seen of a lock: keys in Valkey, nodes in ZooKeeper, rows of lock tables, a file that the kernel has locked,
-a session in PostgreSQL. The judge's own eyes."""
+"""What the judge itself sees of a lock: keys in Valkey, nodes in ZooKeeper, rows of lock tables, a file that the kernel
+has locked, a session in PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from loadtest.faults.scene.site import Site
     from loadtest.servers import Valkey
 
-#: one for each server, as long as that lives: to connect costs the judge more than to look. For several threads; a
-#: server that was restarted is connected to again
+#: one client for each server, as long as the server lives, because connecting costs more than a query. Threads share
+#: it. It reconnects to a server that was restarted
 CLIENTS: WeakKeyDictionary[Valkey, Redis] = WeakKeyDictionary()
 ACCOUNTS = ("A0001", "A0002")
 SESSION = (
@@ -35,8 +36,8 @@ SESSION = (
 
 
 def keys(site: Site, book: str, balances: bool = False) -> dict[str, str]:
-    """Return the keys of the book's locks (and of its balances), with value and time to live, as the servers have
-    them now."""
+    """Return the keys of the book's locks (with `balances`, also of its balances), with value and time to live, as the
+    servers have them now."""
     found = {}
     for number, server in enumerate(site.valkeys()):
         with suppress(RedisError):
@@ -50,7 +51,7 @@ def keys(site: Site, book: str, balances: bool = False) -> dict[str, str]:
 
 
 def held(site: Site, book: str, session: int | None) -> str:
-    """Return what the worker with this SQL session is seen to hold, in a sentence."""
+    """Return in a sentence what the worker with this SQL session visibly holds."""
     told = [f"{name.replace(book, 'book')} = {what}" for name, what in keys(site, book).items()]
     told += [f"ZooKeeper node {node}" for node in site.nodes_in_zookeeper(book)]
     told += [f"{what.replace(book, 'book')}" for what in (*rows(book), *files(book))]
@@ -64,7 +65,7 @@ def held(site: Site, book: str, session: int | None) -> str:
 
 
 def leases(site: Site, book: str) -> list[float]:
-    """Return the seconds that are left of each of the book's leases, by the servers' own words."""
+    """Return the seconds that are left of each of the book's leases, as the servers report them."""
     left = [int(what.rpartition("PTTL ")[2].split()[0]) / 1000 for what in keys(site, book).values()]
     found = LockRecord.objects.filter(name__contains=book, status=LockRecord.Status.LOCKED)
     ends = found.exclude(deadline=None).values_list("deadline", flat=True)
@@ -74,15 +75,15 @@ def leases(site: Site, book: str) -> list[float]:
 
 
 def ends(site: Site, book: str) -> dict[str, float]:
-    """Return key and value → when it ends, by the monotonic clock: the same again, and later, has been renewed."""
+    """Return key and value → when the lease ends, by the monotonic clock. The same pair, ending later, was renewed."""
     now = time.monotonic()
     parts = ((name, what.rpartition(", PTTL ")) for name, what in keys(site, book).items())
     return {f"{name} = {value}": now + int(left.split()[0]) / 1000 for name, (value, _, left) in parts}
 
 
 def rows(book: str) -> list[str]:
-    """Return the rows of lock tables that say of the book's accounts that they are locked. A row is one while it is
-    there (insert-lock, lock-table) or while it has a deadline and its status (the others)."""
+    """Return the rows of lock tables that mark the book's accounts as locked. For insert-lock and lock-table any row
+    does. For the others, a row with a deadline and the locked status does."""
     found = LockRecord.objects.filter(name__contains=book).exclude(
         deadline__isnull=False, status=LockRecord.Status.FREE
     )
@@ -90,8 +91,8 @@ def rows(book: str) -> list[str]:
 
 
 def files(book: str) -> list[str]:
-    """Return the book's lock files that a process has locked, as the kernel lists them: asking by flock would keep
-    others out meanwhile."""
+    """Return the book's lock files that a process has locked, as the kernel lists them. Checking with flock would
+    exclude others meanwhile."""
     with suppress(OSError):  # not on this system
         locked = set(re.findall(r"FLOCK .*:(\d+) \d+ EOF", Path("/proc/locks").read_text()))
         names = [f"{book}:{number}" for number in ACCOUNTS]
@@ -100,8 +101,8 @@ def files(book: str) -> list[str]:
 
 
 def deadlocks(log: Any, begin: int, book: str) -> int:
-    """Return how often PostgreSQL broke a deadlock of this book's sessions: they carry its id as their name, and the
-    server's own counter would mix in what other cells do."""
+    """Return how many deadlocks of this book's sessions PostgreSQL broke. The sessions are named after the book. The
+    server's own counter would include those of other cells."""
     with log.open("rb") as file:
         file.seek(begin)
         return sum(b"deadlock detected" in line and book.encode() in line for line in file)

@@ -1,4 +1,4 @@
-"""The servers of one cell, and of the whole run: private ones, so that no hazard strikes what others use."""
+"""The servers of one cell, and of the whole run. They are private, so that no hazard strikes what others use."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, zookeeper
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.embedded.reaper import REAPER
 
-#: 200 waiters of each of three stampedes, and everybody else who stands ready
+#: 200 waiters of each of three stampedes, and all other workers that stand ready
 CONNECTIONS = 900
-#: log_line_prefix: with the session's name. wal_keep_size: a replica that begins (replica-lag) still finds the WAL from
-#: where its backup began, whoever else makes a checkpoint
+#: log_line_prefix: with the session's name. wal_keep_size: a replica that starts (replica-lag) still finds the WAL from
+#: where its backup began, even if another session makes a checkpoint
 POSTGRES = {
     "fsync": "on",
     "max_connections": CONNECTIONS,
@@ -41,8 +41,8 @@ POSTGRES = {
 
 @dataclass
 class Site:
-    """Where a cell's workers connect to. `env`: addresses that differ from those of this process.
-    `sentinels`: given, the workers' Redis client follows them. The rest are the servers themselves."""
+    """Where a cell's workers connect to. `env`: addresses that differ from those of this process. `sentinels`: if
+    given, the workers' Redis client follows them. The rest are the servers themselves."""
 
     valkey: Valkey
     postgres: Postgres
@@ -55,15 +55,15 @@ class Site:
     watcher: KazooClient | None = None
 
     def redis(self) -> Redis:
-        """A client for the judge's own questions: straight to the server, whatever the workers go through."""
+        """A client for the judge's own questions: direct to the server, even if the workers go through a proxy."""
         return self.valkey.client(socket_timeout=5)
 
     def valkeys(self) -> list[Valkey]:
-        """All servers on which a lock of this cell may lie."""
+        """All servers that may keep a lock of this cell."""
         return [self.valkey, *self.nodes]
 
     def nodes_in_zookeeper(self, book: str) -> list[str]:
-        """The nodes of the book's locks, the holder's first."""
+        """Return the nodes of the book's locks, the holder's first."""
         if self.watcher is None:
             return []
         found = []
@@ -74,14 +74,15 @@ class Site:
         return [f"…{name[-10:]}" for name in found]
 
     def move_to(self, valkey: Valkey) -> None:
-        """From now on this is the cell's Valkey; the judge follows if he was on the old one."""
+        """From now on `valkey` is the cell's Valkey. The judge follows if it used the old one."""
         if os.environ["REDIS_URL"] == self.valkey.url:
             os.environ["REDIS_URL"] = valkey.url
             redis_client.cache_clear()
         self.valkey = valkey
 
     def with_valkey(self, valkey: Valkey, url: str = "", **env: str) -> Site:
-        """The same with another Valkey, which is one of the three nodes of a majority too. `url`: the way to it."""
+        """Return the same site with another Valkey, which is also one of a majority's three nodes. `url`: its
+        address."""
         others = self.nodes[:2]
         url = url or valkey.url
         nodes = ",".join([url, *(each.url for each in others)])
@@ -90,8 +91,8 @@ class Site:
 
 @contextmanager
 def private_servers(*extra: str) -> Iterator[Site]:
-    """PostgreSQL, Valkey and its replica, three Valkeys for majorities, migrated, and this process on them until the
-    end. `extra`: "mariadb" and "zookeeper", if they are wanted and installed."""
+    """Start PostgreSQL, Valkey with a replica, and three Valkeys for majorities; migrate; and connect this process to
+    them until the end. `extra`: "mariadb" and "zookeeper", which start if they are installed."""
     before = {name: os.environ.get(name) for name in NAMES}
     with ExitStack() as stack:
         folder = Path(mkdtemp(prefix="lab-faults-"))
@@ -123,8 +124,8 @@ def private_servers(*extra: str) -> Iterator[Site]:
 
 
 def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
-    """All at once: initdb, MariaDB's installation and ZooKeeper's Java each take seconds."""
-    # durable and replicated grant nothing without an append-only file, or without a replica
+    """Start all servers at once: initdb, MariaDB's installation and ZooKeeper's Java each take seconds."""
+    # `durable` grants nothing without an append-only file, and `replicated` nothing without a replica
     valkey = Valkey(port=0, persistence="always")
     replica = Valkey(config={"replicaof": ("127.0.0.1", valkey.port)})
     nodes = [Valkey(port=0) for _ in range(3)]
@@ -149,7 +150,7 @@ def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
 
 @contextmanager
 def judged_on(site: Site) -> Iterator[None]:
-    """This process opens and reconciles on the cell's own Valkey, where the balances lie: no other cell may run."""
+    """Let this process open and reconcile on the cell's own Valkey, where the balances are. No other cell may run."""
     before = os.environ["REDIS_URL"]
     os.environ["REDIS_URL"] = site.valkey.url
     redis_client.cache_clear()

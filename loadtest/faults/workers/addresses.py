@@ -1,4 +1,6 @@
-"""This process, judge or worker, on other servers: what Django and the ledger's clients have read at their start."""
+"""Connects this process, judge or worker, to other servers, although Django and the ledger's clients have already read
+their addresses.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ NAMES = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_H
 
 
 def connect_to(env: Mapping[str, str | None]) -> None:
-    """Let this process, and those that it starts, connect to `env` from now on. None: there is no such server."""
+    """Let this process, and those that it starts, connect to `env` from now on. A value of None: no such server."""
     for name, value in env.items():
         if value is None:
             os.environ.pop(name, None)
@@ -45,7 +47,7 @@ def _databases() -> None:
         wanted["mariadb"] = mariadb.database(url)
     settings.DATABASES = wanted
     connections.settings = connections.configure_settings(wanted)
-    here: Any = connections  # its stubs leave out where it keeps them
+    here: Any = connections  # the stubs leave out `_connections`
     for alias in ("default", "mariadb"):
         if hasattr(here._connections, alias):
             delattr(here._connections, alias)

@@ -1,4 +1,4 @@
-"""The judge's ends of the pipes to the workers, and the pool from which they are hired."""
+"""The judge's ends of the pipes to the workers, and the pool from which it hires them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadtest.faults.workers.zygote import Zygote
 
 
 class Dead(Exception):
-    """The worker ended and will answer no more."""
+    """The worker has ended, and will not answer any more."""
 
 
 class Worker:
@@ -35,7 +35,7 @@ class Worker:
         return self.exitcode is None and self.state() not in "ZX"
 
     def begins(self, *order: Any) -> None:
-        """Give an order; `hears` tells what comes of it."""
+        """Give an order. `hears` returns the answers."""
         self.busy, self.answer, self.inside = True, None, None
         self.pipe.send(order)
 
@@ -58,17 +58,17 @@ class Worker:
         return kind, value
 
     def asks(self, *order: Any, seconds: float = 20.0) -> Any:
-        """Give an order and return what came of it. Raises TimeoutError and RuntimeError."""
+        """Give an order and return its result. Raises TimeoutError and RuntimeError."""
         self.begins(*order)
         heard = self.hears(seconds)
         if heard is None:
-            raise TimeoutError(f"worker {self.pid} does not answer {order[0]!r}")
+            raise TimeoutError(f"worker {self.pid} did not answer {order[0]!r} within {seconds:g} s")
         if heard[0] == "raised":
             raise RuntimeError(heard[1])
         return heard[1]
 
     def finishes(self, until: float) -> bool:
-        """Wait for the end of its order until the (monotonic) time `until`. True: it is over, or the worker is."""
+        """Wait until the (monotonic) time `until` for the end of its order. True: the order, or the worker, ended."""
         with suppress(Dead):
             while self.busy:
                 if self.hears(until - time.monotonic()) is None:
@@ -79,7 +79,7 @@ class Worker:
         os.kill(self.pid, signum)
 
     def stop(self) -> None:
-        """SIGSTOP; returns when the kernel says that it is stopped."""
+        """Send SIGSTOP, and return once the kernel reports that it is stopped."""
         self.signal(signal.SIGSTOP)
         while self.state() not in "TZX":
             time.sleep(0.001)
@@ -91,28 +91,28 @@ class Worker:
         return "X"
 
     def die(self) -> None:
-        """SIGKILL, and wait for its end."""
+        """Send SIGKILL, and wait for its end."""
         if self.exitcode is None:
-            self.signal(signal.SIGKILL)  # its process id is its own until it is reaped
+            self.signal(signal.SIGKILL)  # its process id is not reused before it is reaped
             self.exitcode = self._zygote.reap(self.pid)
         self.busy = False
         self.pipe.close()
 
 
 class Pool:
-    """Workers that stand ready: their start takes longer than most cells. For several threads."""
+    """Workers that stand ready, because starting one takes longer than most cells. Thread-safe."""
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:
-        """`env`: for its workers, beyond this process's own (a clock that can be moved)."""
+        """`env`: for its workers, in addition to this process's own (a clock that can be moved)."""
         self._zygote = Zygote(env)
-        #: who needs the processor and not merely time takes a turn
+        #: a cell takes a turn while it needs the processor, and not just time
         self.turn = threading.BoundedSemaphore(4)
         self._idle: dict[str, list[Worker]] = defaultdict(list)
         self._all: set[Worker] = set()
         self._gate = threading.Lock()
 
     def hire(self, kind: str = "") -> Worker:
-        """`kind`: of work that leaves something standing which the next of its kind needs too."""
+        """`kind`: names work that leaves something behind in the worker which the next work of its kind reuses."""
         with self._gate:
             while self._idle[kind]:
                 worker = self._idle[kind].pop()
@@ -123,7 +123,7 @@ class Pool:
             return worker
 
     def give_back(self, worker: Worker, *, clean: bool) -> None:
-        """Take back an idle worker that nothing was done to; end any other one."""
+        """Take back an idle worker that no hazard struck. End any other worker."""
         if clean and not worker.busy and worker.lives:
             with self._gate:
                 self._idle[worker.kind].append(worker)
@@ -133,7 +133,7 @@ class Pool:
             self._all.discard(worker)
 
     def dismiss(self) -> None:
-        """End the idle ones of every special kind: what they keep standing would be in the way of other hazards."""
+        """End the idle workers of every special kind: what they keep open would be in the way of other hazards."""
         with self._gate:
             special = [worker for kind, idle in self._idle.items() if kind for worker in idle]
             self._idle = defaultdict(list, {"": self._idle[""]})
@@ -142,7 +142,7 @@ class Pool:
             worker.die()
 
     def close(self) -> None:
-        """End them all, whatever they do."""
+        """End all workers, whatever they are doing."""
         for worker in list(self._all):
             with suppress(Exception):
                 worker.die()

@@ -15,21 +15,21 @@ from loadtest.faults.workers.desk import Desk
 
 
 def release_foreign(desk: Desk) -> str:
-    """Release the account's lock from a fresh object that never took it. "" if there is no such release: a generator
-    that was never begun begins when it is to end, so it would take the lock."""
+    """Release the account's lock from a new object that never took it. "" if there is no such release: a generator that
+    was never started would start at its exit, and so take the lock."""
     lock = _lock(desk)
     if isinstance(lock, _GeneratorContextManager):
         return ""
     try:
         lock.release() if hasattr(lock, "release") else lock.__exit__(None, None, None)
-    except Exception as error:  # noqa: BLE001  (to refuse is its right)
+    except Exception as error:  # noqa: BLE001  (a lock may refuse this)
         return f"refused it: {type(error).__name__}: {error}"
     return "said nothing"
 
 
 def take_and_die(desk: Desk) -> tuple[bool, bool]:
-    """Let a thread take the lock, read, and end without a release, as code without a `finally` does. Returns whether it
-    took it, and whether it ended."""
+    """Let a thread take the lock, read, and end without a release, as code without a `finally` does. Return whether it
+    took the lock, and whether it ended."""
     taken: list[Any] = []
 
     def business() -> None:
@@ -54,18 +54,19 @@ def _lock(desk: Desk) -> Any:
 
 
 def clock(desk: Desk) -> float:
-    """Return what this process takes for the time."""
+    """Return the time that this process believes it is."""
     return time.time()
 
 
 def sleep(seconds: float) -> None:
-    """Stand for time.sleep under libfaketime: 0.9.10 breaks the call that Python makes (clock_nanosleep until a
-    monotonic time), the relative wait of select it leaves alone."""
+    """Replaces time.sleep under libfaketime, whose version 0.9.10 breaks the call that Python makes (clock_nanosleep
+    until a monotonic time), but not the relative wait of select."""
+
     select.select((), (), (), max(0.0, seconds))
 
 
 def disconnect(desk: Desk, sql: bool) -> None:
-    """Close the connections to Valkey, and with `sql` those to the database: the next posting needs new ones."""
+    """Close the connections to Valkey, and with `sql` those to the database. The next posting then needs new ones."""
     from django.db import connections
 
     from ledger.resources import redis_client
@@ -76,7 +77,7 @@ def disconnect(desk: Desk, sql: bool) -> None:
 
 
 class Halfway(list[Any]):
-    """A list that stops before its second element, once, until the judge says "go"."""
+    """A list whose iteration stops before its second element, once, until the judge says "go"."""
 
     desk: Any
 
@@ -104,7 +105,7 @@ def gate_between_accounts(desk: Desk, strategy: Any, store: Any) -> None:
 
 
 def transfer(desk: Desk, legs: Any, span: tuple[float, float], lease: float, stops: bool) -> str:
-    """Post a transfer; `stops`: it says "inside" after the first of its accounts, and waits there."""
+    """Post a transfer. `stops`: it reports "inside" after the first of its accounts, and waits there."""
     desk.span, desk.halfway = span, stops
     desk.book.settings["lease"] = lease
     try:
@@ -114,15 +115,15 @@ def transfer(desk: Desk, legs: Any, span: tuple[float, float], lease: float, sto
 
 
 def transfers(desk: Desk, legs: Any, count: int, lease: float) -> list[str]:
-    """The same, many times and without a stop."""
+    """Post a transfer `count` times, without a stop."""
     desk.span = (0.0, 0.002)
     desk.book.settings["lease"] = lease
     return [desk.one(legs) for _ in range(count)]
 
 
 def crowd(desk: Desk, threads: int, lease: float) -> dict[str, int]:
-    """Post once in each of `threads` threads, all at once. Returns how often which answer came. The threads stay, with
-    their connections, for the next crowd of this process."""
+    """Post once in each of `threads` threads, all at once. Return how often each answer came. The threads stay, with
+    their connections, for this process's next crowd."""
     desk.span = (0.0, 0.0)
     desk.book.settings["lease"] = lease
     desk.crowd = desk.crowd or ThreadPoolExecutor(threads)
@@ -137,7 +138,7 @@ def crowd(desk: Desk, threads: int, lease: float) -> dict[str, int]:
 
 
 def read_from(desk: Desk, url: str) -> None:
-    """From now on a plain read of a balance goes to the replica at `url`, as a router for reads would send it."""
+    """From now on send plain reads of a balance to the replica at `url`, as a router for reads would do."""
     from django.db import connections
     from environ import Env
 
@@ -165,7 +166,7 @@ def reads_elsewhere(desk: Desk) -> list[float]:
 
 
 def import_chunk(desk: Desk, run: int, lane: int, dies_at: int, lease: float) -> bool:
-    """Work off a chunk of an import, as a background worker does; stop inside line `dies_at` (0: never)."""
+    """Process a chunk of an import, as a background worker does. Stop inside line `dies_at` (0: never)."""
     from django.conf import settings
 
     from ledger.imports import apply, chunks

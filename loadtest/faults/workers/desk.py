@@ -19,8 +19,8 @@ Legs = tuple[tuple[str, int], ...]
 
 
 class Overdue(BaseException):
-    """The judge released the worker when its lease may have ended. A BaseException, so that no `except Exception` of a
-    strategy or of a stranger's lock catches it."""
+    """The judge released the worker when its lease may already have ended. A BaseException, so that no `except
+    Exception` in a strategy or in a user's lock catches it."""
 
 
 class Desk:
@@ -30,7 +30,7 @@ class Desk:
         self.pipe, self.way = pipe, Way()
         self.gated = False
         self.halfway = False
-        self.lines = 0  # of an import, until it stops
+        self.lines = 0  # lines of an import until it stops
         self.stale: list[float] = []  # when it read from a replica
         self.span = (0.0, 0.0)
         self.book: Any = None
@@ -50,7 +50,8 @@ class Desk:
         number: int,
         withdraws: bool,
     ) -> None:
-        """`number`: of the worker in its cell; its chances come from it and the seed. `withdraws`: and not deposits."""
+        """Open a book. `number`: the worker's number in its cell, which with `seed` seeds its random numbers.
+        `withdraws`: post withdrawals, not deposits."""
         from django.db import close_old_connections, connection
 
         from ledger.models import Book
@@ -71,7 +72,7 @@ class Desk:
         self.threads = set(threading.enumerate())
 
     def name_session(self) -> None:
-        """This thread's connection, if it has one, bears the name of the book."""
+        """Name this thread's connection, if it has one, after the book."""
         from django.db import connection
 
         if connection.connection:
@@ -89,7 +90,7 @@ class Desk:
             time.sleep(self.chance.uniform(*self.span))
 
     def stand(self) -> None:
-        """Stand inside until the judge says "go". Raises Overdue if that comes too late."""
+        """Stay inside until the judge says "go". Raises Overdue if that comes too late."""
         self.pipe.send(("inside", self.facts()))
         while (told := self.pipe.recv())[0] != "go":
             if told == ("silence",):
@@ -109,13 +110,13 @@ class Desk:
         }
 
     def left_over(self) -> list[str]:
-        """The names of the threads that postings to this book have begun."""
+        """Return the names of the threads that postings to this book have started."""
         return [each.name for each in threading.enumerate() if each not in self.threads]
 
     def post(
         self, count: int, think: tuple[float, float], lease: float, gated: bool, at: float = 0.0
     ) -> dict[str, Any]:
-        """Post `count` times under `lease`, from the time `at`, in seconds since the epoch."""
+        """Post `count` times under `lease`, starting at the time `at`, in seconds since the epoch."""
         self.span, self.gated = think, gated
         self.book.settings["lease"] = lease
         time.sleep(max(0.0, at - time.time()))
@@ -124,7 +125,7 @@ class Desk:
         return {"outcomes": seen, "threads": self.left_over()}
 
     def one(self, legs: Legs | None = None) -> str:
-        """Post once: a deposit (a withdrawal, if the cell withdraws), or what `legs` says. Returns what came of it."""
+        """Post once: `legs`, or else a deposit (a withdrawal, if the cell withdraws). Return its outcome."""
         from django.db import close_old_connections
 
         from ledger.books import post
@@ -132,7 +133,7 @@ class Desk:
         from ledger.reconcile import Outcome
 
         with suppress(Exception):
-            close_old_connections()  # as at the start of a request: a broken session is not used again
+            close_old_connections()  # as at the start of a request, so that no broken session is reused
         legs = legs or (("A0001", self.sign * self.chance.randint(1, 10_000)),)
         key = uuid.uuid4().hex
         self.journal.invoke(key, legs, f"worker {os.getpid()}")
@@ -146,14 +147,14 @@ class Desk:
             told = "KeyboardInterrupt: interrupted"
         except Overdue as error:
             told = f"{Overdue.__name__}: {error}"
-        except Exception as error:  # noqa: BLE001  (whatever a stranger's lock raises: it is unknown)
+        except Exception as error:  # noqa: BLE001  (a user's lock may raise anything: the outcome is unknown)
             told = f"{type(error).__name__}: {error}"
         self.journal.complete(key, outcome, error=told, **more)
         return told or str(outcome.value)
 
 
 def silence(threads: set[threading.Thread]) -> list[str]:
-    """Raise SystemExit in every thread that is not of `threads`: what a bug in a renewal thread does to it."""
+    """Raise SystemExit in every thread that is not in `threads`, as a bug in a renewal thread would."""
     struck = []
     for each in threading.enumerate():
         if each not in threads and each is not threading.current_thread() and each.ident:

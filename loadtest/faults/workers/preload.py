@@ -1,4 +1,4 @@
-"""Imported once by the process from which the workers are forked: what they need is then there at once."""
+"""Imported once by the process from which the workers are forked, so that they have at once what they need."""
 
 import os
 
@@ -15,5 +15,5 @@ import ledger.config.routers  # noqa: E402, F401
 import loadtest.faults.workers.worker  # noqa: E402, F401
 from ledger.strategies import known  # noqa: E402
 
-#: reads what every installed package says of itself: 20 ms and more, which each worker would spend for itself
+#: reads the metadata of every installed package: 20 ms or more, which each worker would otherwise spend
 known()

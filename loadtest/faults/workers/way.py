@@ -1,4 +1,4 @@
-"""A worker's way to the servers: their addresses, and which client of Redis it uses."""
+"""A worker's way to the servers: their addresses, and which Redis client it uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lost_update_lab.embedded.replication import NAME
 
 
 class Way:
-    """How this process reaches the servers, so that the next cell can send it elsewhere."""
+    """How this process reaches the servers. The next cell may send it elsewhere."""
 
     def __init__(self) -> None:
         self._client = vars(resources)["Redis"]
@@ -38,7 +38,7 @@ class Way:
 
 
 class Following:
-    """Stands where the ledger makes its Redis client: one that asks the sentinels for the primary."""
+    """Replaces the ledger's Redis client with one that asks the sentinels for the primary."""
 
     sentinels: list[Any] = []
 
@@ -48,8 +48,8 @@ class Following:
 
 
 class AsItComes:
-    """Stands there too: redis-py's own defaults, which re-send a command whose reply did not come. A client made by
-    `Redis.from_url` has not got them: the pool that it makes re-sends nothing."""
+    """Replaces it with a client that has redis-py's own defaults, which re-send a command whose reply did not come.
+    `Redis.from_url` does not use these defaults: its pool re-sends nothing."""
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Any:

@@ -1,12 +1,12 @@
-"""A worker: a real process that posts to a book, notes each operation before and after it, and obeys a pipe.
+"""A worker: a real process that posts to a book, records each operation before and after it, and obeys a pipe.
 
     judge → worker   ("book", id, folder, env, sentinels)  ("post", count, think, gated)  ("go", until)
                      ("call", name, …)
     worker → judge   ("inside", facts)                     ("done", facts)                ("raised", text)
 
-"inside" comes out of `strategy.think()`: it has read, it has not written, it holds what its strategy holds. It
-stays there until "go"; when that reaches it later than `until` (by the monotonic clock, none: whenever), it leaves
-without a write. Its other threads (a watchdog) run meanwhile. It dies with the process that forked it.
+`strategy.think()` sends "inside": the worker has read, has not written, and holds what its strategy holds. It stays
+there until "go". If "go" arrives later than `until` (by the monotonic clock; without it, any time will do), the worker
+leaves without a write. Its other threads (a watchdog) run meanwhile. It dies with the process that forked it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def _quietly(_: object) -> None:
-    """A renewal thread whose server was killed ends by its error. What comes of it shows in the books."""
+    """Print nothing for a renewal thread that ends with an error because its server was killed: the books show the
+    consequences."""
 
 
 def main(pipe: Connection) -> None:
-    """The process, until the pipe ends."""
+    """Run the process until the pipe ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge
     signal.signal(signal.SIGUSR1, signal.default_int_handler)  # waiter-interrupted: KeyboardInterrupt

@@ -3,10 +3,10 @@
     pool → zygote   ("fork",) and the worker's end of a pipe   ("reap", pid)
     zygote → pool   the worker's process id                    the worker's exit code
 
-One for each pool, with the environment of that moment. Not multiprocessing's fork server: that one belongs to the
-whole process, and whoever uses it first fixes what it has loaded and to which servers its children connect. Not a
-plain fork either: the judge has threads and open connections. It ends with the pool's end of the pipe, and its
-workers with it (PR_SET_PDEATHSIG).
+Each pool has one, with the environment of the moment at which it was started. multiprocessing's fork server does not
+serve here: the whole process shares it, and its first user fixes what it has loaded and to which servers its children
+connect. A plain fork does not either, because the judge has threads and open connections. The zygote ends with the
+pool's end of the pipe, and its workers with it (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from loadtest.servers.children import import_path
 
 
 class Zygote:
-    """The pool's end. For several threads."""
+    """The pool's end of the pipe. Thread-safe."""
 
     def __init__(self, env: Mapping[str, str] | None = None) -> None:
         self._pipe, theirs = Pipe()
@@ -53,7 +53,8 @@ class Zygote:
         return pid, ours
 
     def reap(self, pid: int) -> int:
-        """Wait for the end of a worker that was killed. Returns its exit code."""
+        """Wait for the end of a killed worker. Return its exit code."""
+
         with self._gate:
             self._pipe.send(("reap", pid))
             return int(self._pipe.recv())

@@ -81,7 +81,7 @@ def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
 ) -> None:
     result = results[slug]
     assert result.word == Word.INCONCLUSIVE, result.verdict.cause
-    assert "because of us (Overdue: " in result.verdict.cause
+    assert "for as long as its lease (Overdue: " in result.verdict.cause
     assert not result.verdict.fired
     assert result.books
     assert result.witness
