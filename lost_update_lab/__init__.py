@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lost_update_lab.scenarios.comparisons import explore_isolation, explore_pairs, retrying
+    from lost_update_lab.scenarios.comparisons import retrying
     from lost_update_lab.scenarios.explore import explore
     from lost_update_lab.scenarios.result import Result
     from lost_update_lab.scenarios.scenario import Mistake, Worker, worker
@@ -21,16 +21,12 @@ __all__ = [
     "Result",
     "Worker",
     "explore",
-    "explore_isolation",
-    "explore_pairs",
     "retrying",
     "worker",
 ]
 
 _WHERE = {
     "explore": "explore",
-    "explore_isolation": "comparisons",
-    "explore_pairs": "comparisons",
     "retrying": "comparisons",
     "Result": "result",
     "Mistake": "scenario",

@@ -2,55 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import update_wrapper, wraps
 from itertools import combinations_with_replacement
 from typing import Any, TypeVar
 
-from lost_update_lab.scenarios.explore import explore
-from lost_update_lab.scenarios.isolation import LEVELS
-from lost_update_lab.scenarios.result import Result
-from lost_update_lab.scenarios.scenario import Operation, Worker, worker
+from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.scenarios.operations import BREACHES
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
+from lost_update_lab.scenarios.scenario import Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
+#: the gravest first
+GRAVITY = (*BREACHES, INCONCLUSIVE, KEPT)
 
 
-def explore_pairs(operations: Iterable[Any], **transitions: Any) -> dict[tuple[str, str], Result]:
-    """Each pair of these operations, each with itself too. An operation is a callable, or `(callable, arguments …)`;
-    `transitions`: those of `explore`. → the result of each pair, by the operations' names"""
-    made = [_operation(each) for each in operations]
-    found = {}
-    for one, other in combinations_with_replacement(made, 2):
-        names = one.title, other.title
-        pair = [Worker("first", (one,)), Worker("second", (other,))]
-        found[names] = explore(pair, name=" and ".join(names), **transitions)
+def parts_of(
+    scenario: Scenario, pairs: Iterable[Any] = (), isolation: str | Sequence[str] = ""
+) -> list[Scenario]:
+    """The scenario itself, or one for each pair and each isolation level. Raises Mistake."""
+    levels = [isolation] if isinstance(isolation, str) else list(isolation)
+    paired = list(_paired(scenario, list(pairs)))
+    found = []
+    for one in paired:
+        for level in levels or [""]:
+            name = level and level_of(level).name
+            words = [one.part, name.lower().replace("_", "-") if len(levels) > 1 else ""]
+            found.append(replace(one, isolation=name, part=",".join(filter(None, words))))
     return found
+
+
+def _paired(scenario: Scenario, pairs: Sequence[Any]) -> Iterator[Scenario]:
+    if not pairs:
+        yield scenario
+        return
+    if scenario.workers:
+        raise Mistake("pairs= makes the workers itself, two for each pair: name no workers beside it")
+    operations = [_operation(each) for each in pairs]
+    names = _names(operations)
+    for one, other in combinations_with_replacement(range(len(operations)), 2):
+        called = (names[one], names[other]) if one != other else (f"{names[one]} 1", f"{names[one]} 2")
+        workers = tuple(Worker(n, (operations[i],)) for n, i in zip(called, (one, other), strict=True))
+        yield replace(scenario, workers=workers, part=f"{names[one]}+{names[other]}")
 
 
 def _operation(given: Any) -> Operation:
     call, *arguments = given if isinstance(given, tuple) else (given,)
-    (operation,) = worker("a worker", call, *arguments).operations
+    (operation,) = worker("a worker of pairs=", call, *arguments).operations
     return operation
 
 
-def explore_isolation(
-    workers: Sequence[Any], levels: Sequence[str] = LEVELS, **transitions: Any
-) -> dict[str, Result]:
-    """The same scenario with transactions that begin at each of these levels. → the result of each"""
-    return {level: explore(workers, isolation=level, name=level, **transitions) for level in levels}
+def _names(operations: Sequence[Operation]) -> list[str]:
+    """What the operations are called: each otherwise, and without a character that a shell reads."""
+    found: list[str] = []
+    for each in operations:
+        plain = re.sub(r"[^\w.]+", "-", each.title.rpartition(".")[2]).strip("-")
+        same = sum(name.partition("-")[0] == plain for name in found)
+        found.append(f"{plain}-{same + 1}" if same else plain)
+    return found
 
 
-def row(results: Mapping[Any, Result]) -> str:
-    """One line: what each came to."""
-    named = ((key if isinstance(key, str) else " × ".join(key), result) for key, result in results.items())
-    return " | ".join(f"{name}: {result.verdict}" for name, result in named)
+def chosen(parts: Sequence[Scenario], replay: str) -> tuple[Sequence[Scenario], str]:
+    """Those that are to be run, and the schedule of theirs: `v/3a@redeem+refund` is of one of them. Raises Mistake."""
+    schedule, _, part = replay.partition("@")
+    if not replay or (len(parts) == 1 and not part):
+        return parts, replay
+    if not (found := [each for each in parts if each.part == part]):
+        told = ", ".join(f"@{each.part}" for each in parts if each.part) or "no @"
+        raise Mistake(f"{replay!r} does not say which of these it is of: its end has to be {told}")
+    return found, schedule
+
+
+def together(name: str, parts: Sequence[Result]) -> Result:
+    """One result of all: the gravest one's, and the row."""
+    if len(parts) == 1:
+        return parts[0]
+    worst = min(parts, key=lambda result: GRAVITY.index(result.verdict))
+    every = sum(result.schedules for result in parts)
+    return replace(
+        worst,
+        name=name,
+        sentence=worst.sentence if worst.kept else f"{worst.part}: {worst.sentence}",
+        exhausted=all(result.exhausted for result in parts),
+        schedules=every,
+        seconds=sum(result.seconds for result in parts),
+        parts=tuple(parts),
+    )
+
+
+def retried(operation: Operation, retry: Any) -> Operation:
+    """The operation as its caller repeats it. `retry`: exceptions that make it try again, up to three times in all; or
+    a function that takes the operation and gives it wrapped."""
+    errors = retry if isinstance(retry, tuple) else (retry,)
+    if all(isinstance(each, type) and issubclass(each, Exception) for each in errors):
+        return replace(operation, call=retrying(operation.call, *errors))
+    if not callable(retry):
+        raise Mistake(
+            f"retry= takes exceptions, or a function that wraps an operation, not {retry!r}. Write "
+            "retry=SerializationFailure, or retry=tenacity.retry(stop=stop_after_attempt(3))"
+        )
+    wrapped = retry(operation.call)
+    return replace(operation, call=update_wrapper(wrapped, operation.call))
 
 
 def retrying(call: Callable[..., T], *errors: type[Exception], times: int = 3) -> Callable[..., T]:
     """The operation as its caller calls it: again, up to `times`, when it raises one of these errors."""
 
     @wraps(call)
-    def retried(*arguments: Any, **keywords: Any) -> T:
+    def again(*arguments: Any, **keywords: Any) -> T:
         for _ in range(times - 1):
             try:
                 return call(*arguments, **keywords)
@@ -58,4 +119,4 @@ def retrying(call: Callable[..., T], *errors: type[Exception], times: int = 3) -
                 continue
         return call(*arguments, **keywords)
 
-    return retried
+    return again

@@ -17,9 +17,9 @@ from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import GATE_IT
 from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, together
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
-from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine
 from lost_update_lab.scenarios.operations import BREACHES, Framework
@@ -42,8 +42,9 @@ BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
 def explore(
-    workers: Iterable[Any],
+    workers: Iterable[Any] = (),
     *,
+    pairs: Iterable[Any] = (),
     setup: Callable[[], Any] | None = None,
     invariant: Any = None,
     always: Any = None,
@@ -54,7 +55,8 @@ def explore(
     disposable: bool = False,
     budget: float = 60.0,
     slack: float = 0.1,
-    isolation: str = "",
+    isolation: str | Sequence[str] = "",
+    retry: Any = None,
     control: bool = True,
     name: str = "",
     django: bool = False,
@@ -62,18 +64,20 @@ def explore(
 ) -> Result:
     """Run every order of the workers' commands on a real PostgreSQL and Valkey, and say what it came to.
 
-    `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `setup`:
-    puts the opening state there, and commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may
-    take the workers' results. Without one the outcome must be that of some serial order. `always`: the same, asked at
-    each commit. `faults`: how many of any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
-    `failovers=`, `clock_jumps=`. `refusals`: exceptions by which an operation says that it did nothing. `database`,
-    `redis`: addresses; else those of DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are
-    those of this process's Django project, in its database. `budget`: seconds. Raises Mistake: it cannot be explored.
+    `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
+    operations instead: each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
+    commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without
+    one the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
+    any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
+    `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
+    `retry`: as the operations' caller repeats them (comparisons.py). `database`, `redis`: addresses; else those of
+    DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are those of this process's Django
+    project, in its database. `budget`: seconds for each. Raises Mistake: it cannot be explored.
     """
     number, kinds = faults_of(faults, each_fault)
     scenario = Scenario(
         name=name or _caller(),
-        workers=workers_of(workers),
+        workers=workers_of(workers) if not pairs else tuple(workers),
         setup=setup,
         invariants=invariants_of(invariant),
         always=invariants_of(always),
@@ -82,10 +86,10 @@ def explore(
         kinds=kinds,
         budget=budget,
         slack=slack,
-        isolation=isolation and level_of(isolation).name,
         control=control,
     )
-    return run(scenario, **_where(django, database, redis), disposable=disposable, replay=replaying())
+    how = {"retry": retry, "disposable": disposable, "replay": replaying()}
+    return compare(parts_of(scenario, pairs, isolation), **_where(django, database, redis), **how)
 
 
 def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
@@ -99,6 +103,25 @@ def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
 def _caller() -> str:
     frame = inspect.stack()[2]
     return "script" if frame.function == "<module>" else frame.function
+
+
+def compare(
+    parts: Sequence[Scenario], servers: Servers, *, retry: Any = None, replay: str = "", **how: Any
+) -> Result:
+    """Each of these, one after another; `replay`: one schedule of one of them. `how`: as `run` takes it."""
+    asked, schedule = chosen(parts, replay)
+    found = [run(_repeated(each, retry), servers, replay=schedule, **how) for each in asked]
+    return together(parts[0].name, found)
+
+
+def _repeated(scenario: Scenario, retry: Any) -> Scenario:
+    if retry is None:
+        return scenario
+    workers = [
+        replace(each, operations=tuple(retried(one, retry) for one in each.operations))
+        for each in scenario.workers
+    ]
+    return replace(scenario, workers=tuple(workers))
 
 
 def run(
@@ -214,6 +237,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
     return Result(
         name=scenario.name,
+        part=scenario.part,
         verdict=verdict,
         sentence=_sentence(verdict, schedule, finding.replayed),
         bounds=_bounds(scenario, searched, finding.seconds, finding.replayed),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from lost_update_lab.scenarios.comparisons import parts_of
 from lost_update_lab.scenarios.exploration import Gone
-from lost_update_lab.scenarios.explore import replaying, run
+from lost_update_lab.scenarios.explore import compare, replaying
 from lost_update_lab.scenarios.operations import Framework
 from lost_update_lab.scenarios.result import Result
 from lost_update_lab.scenarios.scenario import (
@@ -85,6 +86,9 @@ class Race:
     def explore(
         self,
         *,
+        pairs: Iterable[Any] = (),
+        isolation: str | Sequence[str] = "",
+        retry: Any = None,
         faults: int = 0,
         refusals: Sequence[type[BaseException]] = (),
         budget: float = 60.0,
@@ -93,21 +97,23 @@ class Race:
         disposable: bool = False,
         **each_fault: int,
     ) -> Result:
-        """Every order within the bounds. Raises NotKept with the smallest one that breaks something, or Mistake."""
+        """Every order within the bounds, as the function `explore` does. Raises NotKept with the smallest one that
+        breaks something, or Mistake."""
         number, kinds = faults_of(faults, each_fault)
         given = {"faults": number, "kinds": kinds, "budget": budget, "slack": slack, "control": control}
         scenario = Scenario(
             name=self.name,
-            workers=workers_of(self._workers.values()),
+            workers=tuple(self._workers.values()) if pairs else workers_of(self._workers.values()),
             setup=self._setup,
             invariants=tuple(self._invariants),
             always=tuple(self._always),
             refusals=tuple(refusals),
             **{**given, **self.overrides},
         )
-        result = run(
-            scenario,
+        result = compare(
+            parts_of(scenario, pairs, isolation),
             self._servers(),
+            retry=retry,
             disposable=disposable,
             frameworks=self._frameworks,
             patches=self._patches,

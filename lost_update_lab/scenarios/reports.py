@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
@@ -13,16 +13,26 @@ from lost_update_lab.scenarios.result import KEPT, Result
 
 def markdown(results: Iterable[Result]) -> str:
     """For a pull request: one line for each scenario, and the smallest order of each that is not kept."""
-    results = list(results)
+    results = list(_each(results))
     lines = ["| scenario | verdict | schedules | what it means |", "|---|---|---|---|"]
     lines += [
-        f"| {r.name} | **{r.verdict}** | {r.schedules} | {r.sentence.replace('|', '∣')} |" for r in results
+        f"| {_title(r)} | **{r.verdict}** | {r.schedules} | {r.sentence.replace('|', '∣')} |" for r in results
     ]
     for result in results:
         if result.verdict != KEPT:
-            lines += ["", f"<details><summary>{result.name}: {result.verdict}</summary>", "", "```"]
+            lines += ["", f"<details><summary>{_title(result)}: {result.verdict}</summary>", "", "```"]
             lines += [str(result), "```", "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def _each(results: Iterable[Result]) -> Iterator[Result]:
+    """Of a comparison its parts."""
+    for result in results:
+        yield from result.parts or (result,)
+
+
+def _title(result: Result) -> str:
+    return f"{result.name} ({result.part})" if result.part else result.name
 
 
 def page(results: Iterable[Result]) -> str:
@@ -34,13 +44,13 @@ def page(results: Iterable[Result]) -> str:
 
 def junit(results: Iterable[Result]) -> str:
     """JUnit XML: one test case for each scenario."""
-    results = list(results)
+    results = list(_each(results))
     failed = [r for r in results if r.verdict != KEPT]
     lines = ["<?xml version='1.0' encoding='utf-8'?>"]
     lines.append(f'<testsuite name="lost-update-lab" tests="{len(results)}" failures="{len(failed)}">')
     for result in results:
         lines.append(
-            f'<testcase classname="lost-update-lab" name={quoteattr(result.name)} time="{result.seconds:.3f}">'
+            f'<testcase classname="lost-update-lab" name={quoteattr(_title(result))} time="{result.seconds:.3f}">'
         )
         if result in failed:
             lines.append(

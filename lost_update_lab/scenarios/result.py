@@ -35,6 +35,9 @@ class Result:
     notes: tuple[str, ...] = ()
     #: how to see the schedule again
     again: str = ""
+    #: which part of a comparison it is (comparisons.py), and, of the comparison itself, all of them
+    part: str = ""
+    parts: tuple[Result, ...] = ()
 
     @property
     def kept(self) -> bool:
@@ -43,7 +46,8 @@ class Result:
     @property
     def id(self) -> str:
         """Repeats the smallest schedule. "": there is none."""
-        return self.schedule.id if self.schedule else ""
+        end = f"@{self.part}" if self.part else ""
+        return f"{self.schedule.id}{end}" if self.schedule else ""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "kept": self.kept, "id": self.id}
@@ -54,6 +58,7 @@ class Result:
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.verdict}: {self.sentence}"
+        yield from self._row()
         yield f"  {self.bounds}"
         if self.schedule:
             yield ""
@@ -70,3 +75,11 @@ class Result:
         if self.again:
             yield ""
             yield f"  Again: {self.again}"
+
+    def _row(self) -> Iterator[str]:
+        """What each part of a comparison came to."""
+        width = max((len(each.part) for each in self.parts), default=0)
+        for each in self.parts:
+            yield f"  {each.part:{width}}  {each.verdict:12}  {each.schedules:5} schedules  {each.id}".rstrip()
+        if self.parts:
+            yield ""

@@ -131,6 +131,8 @@ class Scenario:
     slack: float = 0.1
     isolation: str = ""
     control: bool = True
+    #: of a comparison (comparisons.py): which pair, which level
+    part: str = ""
 
     @property
     def names(self) -> dict[str, str]:

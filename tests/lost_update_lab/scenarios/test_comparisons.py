@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
 import pytest
 
-from lost_update_lab import Mistake, explore, explore_isolation, explore_pairs, retrying
-from lost_update_lab.scenarios.comparisons import row
+from lost_update_lab import Mistake, explore
+from lost_update_lab.scenarios.isolation import LEVELS
+from lost_update_lab.scenarios.reports import junit, markdown
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
 from tests.lost_update_lab.scenarios.test_explore import both
 
@@ -19,24 +21,62 @@ def servers(scenario_urls: tuple[str, str]) -> dict[str, Any]:
 
 
 def test_each_pair_and_each_with_itself(servers: dict[str, Any]) -> None:
-    found = explore_pairs([(redeem, "XMAS", 1), (redeem_locked, "XMAS", 2)], **servers)
-    assert {pair: result.verdict for pair, result in found.items()} == {
-        ("redeem", "redeem"): "violated",
-        ("redeem", "redeem_locked"): "violated",  # the one writer that takes no lock
-        ("redeem_locked", "redeem_locked"): "kept",
+    found = explore(pairs=[(redeem, "XMAS", 1), (redeem_locked, "XMAS", 2)], name="voucher", **servers)
+    assert {each.part: each.verdict for each in found.parts} == {
+        "redeem+redeem": "violated",
+        "redeem+redeem_locked": "violated",  # the one writer that takes no lock
+        "redeem_locked+redeem_locked": "kept",
     }
+    assert (found.verdict, found.exhausted) == ("violated", True)
+    assert found.id.endswith("@redeem+redeem")
+    assert re.search(
+        r"redeem\+redeem_locked +violated +\d+ schedules  v/\w+@redeem\+redeem_locked\n", str(found)
+    )
+    assert "| voucher (redeem_locked+redeem_locked) | **kept** |" in markdown([found])
+    assert junit([found]).count("<testcase") == 3
+
+
+def test_one_schedule_of_a_pair(servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [(redeem, "XMAS", 1), (redeem_locked, "XMAS", 2)]
+    monkeypatch.setenv("LOST_UPDATE_LAB_REPLAY", "v/3a@redeem+redeem")
+    found = explore(pairs=pairs, **servers)
+    assert (found.parts, found.verdict, found.schedules) == ((), "violated", 1)
+    monkeypatch.setenv("LOST_UPDATE_LAB_REPLAY", "v/3a")
+    with pytest.raises(Mistake, match=r"which of these it is of: its end has to be @redeem\+redeem, "):
+        explore(pairs=pairs, **servers)
 
 
 def test_isolation_levels(servers: dict[str, Any]) -> None:
     """READ COMMITTED loses; the stricter levels refuse the second one, which its caller has to try again."""
-    found = explore_isolation(both(redeem), **servers)
-    assert row(found) == "read committed: violated | repeatable read: refused | serializable: refused"
-    assert "SerializationFailure" in found["serializable"].sentence
+    found = explore(both(redeem), isolation=LEVELS, **servers)
+    assert {each.part: each.verdict for each in found.parts} == {
+        "read-committed": "violated",
+        "repeatable-read": "refused",
+        "serializable": "refused",
+    }
+    assert "SerializationFailure" in found.parts[2].sentence
 
 
-def test_a_caller_who_tries_again(servers: dict[str, Any]) -> None:
-    again = retrying(redeem, psycopg.errors.SerializationFailure)
-    assert explore(both(again), isolation="repeatable read", **servers).kept
+@pytest.mark.parametrize("retry", [psycopg.errors.SerializationFailure, lambda call: _twice(call)])
+def test_a_caller_who_tries_again(servers: dict[str, Any], retry: Any) -> None:
+    assert explore(both(redeem), isolation="repeatable read", retry=retry, **servers).kept
+
+
+def _twice(call: Any) -> Any:
+    def tried(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return call(*arguments, **keywords)
+        except psycopg.OperationalError:
+            return call(*arguments, **keywords)
+
+    return tried
+
+
+def test_pairs_and_workers_and_no_retry(servers: dict[str, Any]) -> None:
+    with pytest.raises(Mistake, match="pairs= makes the workers itself"):
+        explore(both(redeem), pairs=[redeem], **servers)
+    with pytest.raises(Mistake, match="retry= takes exceptions, or a function that wraps"):
+        explore(both(redeem), retry=3, **servers)
 
 
 def test_no_such_level(servers: dict[str, Any]) -> None:
