@@ -27,8 +27,8 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import (
     Mistake,
     Scenario,
-    faults_of,
     invariants_of,
+    limits_of,
     workers_of,
 )
 from lost_update_lab.scenarios.schedule import Schedule
@@ -74,19 +74,11 @@ def explore(
     DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are those of this process's Django
     project, in its database. `budget`: seconds for each. Raises Mistake: it cannot be explored.
     """
-    number, kinds = faults_of(faults, each_fault)
+    laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
+    limits = {"budget": budget, "slack": slack, "control": control, **limits_of(faults, each_fault)}
+    made = tuple(workers) if pairs else workers_of(workers)
     scenario = Scenario(
-        name=name or _caller(),
-        workers=workers_of(workers) if not pairs else tuple(workers),
-        setup=setup,
-        invariants=invariants_of(invariant),
-        always=invariants_of(always),
-        refusals=tuple(refusals),
-        faults=number,
-        kinds=kinds,
-        budget=budget,
-        slack=slack,
-        control=control,
+        name=name or _caller(), workers=made, setup=setup, refusals=tuple(refusals), **laws, **limits
     )
     how = {"retry": retry, "disposable": disposable, "replay": replaying()}
     return compare(parts_of(scenario, pairs, isolation), **_where(django, database, redis), **how)

@@ -16,8 +16,8 @@ from lost_update_lab.scenarios.scenario import (
     Mistake,
     Scenario,
     Worker,
-    faults_of,
     invariants_of,
+    limits_of,
     worker,
     workers_of,
 )
@@ -99,8 +99,7 @@ class Race:
     ) -> Result:
         """Every order within the bounds, as the function `explore` does. Raises NotKept with the smallest one that
         breaks something, or Mistake."""
-        number, kinds = faults_of(faults, each_fault)
-        given = {"faults": number, "kinds": kinds, "budget": budget, "slack": slack, "control": control}
+        given = {"budget": budget, "slack": slack, "control": control, **limits_of(faults, each_fault)}
         scenario = Scenario(
             name=self.name,
             workers=tuple(self._workers.values()) if pairs else workers_of(self._workers.values()),

@@ -162,6 +162,12 @@ def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fau
     return number, kinds or frozenset(Fault)
 
 
+def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
+    """The same, as the fields of a Scenario."""
+    number, kinds = faults_of(faults, given)
+    return {"faults": number, "kinds": kinds}
+
+
 def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:
     """One, or several: a callable, (callable, sentence), or a ready-made one. None, or 'serializable': none."""
     if given is None or given == "serializable":
