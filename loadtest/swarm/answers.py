@@ -1,4 +1,4 @@
-"""What an answer of the ledger says about the money, and an operation that only reads one."""
+"""What a reply of the ledger says about the money, and an operation that only reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadtest.swarm.bank import headers
 
 
 def outcome_of(answer: Any) -> tuple[Outcome, dict[str, Any]]:
-    """What the ledger's answer says about the money: 2xx applied, `"applied": "no"` not applied, else unknown."""
+    """Return what the ledger's reply says about the money: 2xx is applied, `"applied": "no"` is not, else unknown."""
     try:
         said = json.loads(answer.text or "")
     except ValueError:
@@ -23,7 +23,7 @@ def outcome_of(answer: Any) -> tuple[Outcome, dict[str, Any]]:
 
 
 def look(client: Any, url: str, seen: Any) -> tuple[Outcome, dict[str, Any]]:
-    """Read `url`, changing nothing. Return the outcome, and what to note: what `seen` makes of the answer, or the
+    """Read `url` and change nothing. Return the outcome, and what to record: what `seen` makes of the reply, or the
     error."""
     with client.get(url, headers=headers(), name="look", catch_response=True) as answer:
         outcome, said = outcome_of(answer)

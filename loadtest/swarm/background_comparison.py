@@ -1,8 +1,8 @@
-"""A comparison by a swarm that was asked for in the admin: what `manage.py compare` does, in a background worker.
+"""A swarm comparison that was requested in the admin. A background worker does what `manage.py compare` does.
 
-As the comparison of imports it has no process of its own: the rows say what was asked for and what is judged, and
-`advance` runs the next trial, whoever calls it. The advisory lock is the worker's session's: when the worker is
-killed it is free, and another worker runs that trial again.
+Like the comparison of imports, it has no process of its own. Its rows say what was requested and what is judged so
+far, and `advance` runs the next case, in whichever worker calls it. The advisory lock belongs to the worker's session:
+if the worker is killed, the lock is free, and another worker runs that case again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from loadtest.trials.case import Case, Judgement, skipped
 from loadtest.verdict.words import Word
 
 COMMAND = "swarm"
-#: swarms run one after the other: two at once would measure each other
+#: swarms run one after the other: two at once would distort each other's figures
 LOCK = 0x5741524D
 log = logging.getLogger(__name__)
 
 
 def begin(plan: Comparison, user: Any = None) -> models.Trial:
-    """Store what is asked for. Raises ValueError for a workload, store or setting that is wrong."""
+    """Store the request. Raises ValueError for a wrong workload, store or setting."""
     cases = list(plan.cases())
     return records.begin(
         COMMAND,
@@ -45,7 +45,7 @@ def begin(plan: Comparison, user: Any = None) -> models.Trial:
 
 
 def waiting() -> list[int]:
-    """Return the comparisons that have not ended, the eldest first."""
+    """Return the comparisons that have not ended, the oldest first."""
     unended = models.Trial.objects.filter(command=COMMAND, ended=None)
     return list(unended.order_by("started").values_list("pk", flat=True))
 
@@ -79,7 +79,7 @@ def _end(row: models.Trial) -> bool:
 
 
 def _result(row: models.Trial, plan: Comparison, case: Case) -> Judgement:
-    """Whatever goes wrong with one trial, the others get their turn, and the page says what it was."""
+    """Run one case. If anything goes wrong with it, the page says what, and the other cases still run."""
     controls = row.results.filter(strategy=CONTROL, data__store=case.store).exclude(verdict=Word.NOT_RUN)
     control = controls.first()
     try:

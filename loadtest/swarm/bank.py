@@ -12,11 +12,11 @@ NOT_FOUND = 404
 
 
 class BankError(Exception):
-    """The ledger refused, or cannot be reached. The message says what it said."""
+    """The ledger refused, or cannot be reached. The message has its reply."""
 
 
 def headers() -> dict[str, str]:
-    """Return what each request needs: JSON, and the token of API_TOKEN if the ledger asks for one."""
+    """Return the headers of each request: JSON, and the token in API_TOKEN, if there is one."""
     token = os.environ.get("API_TOKEN")
     return {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
 
@@ -31,7 +31,7 @@ class Bank:
         return self._ask("strategies")  # type: ignore[no-any-return]
 
     def open_book(self, **body: Any) -> str:
-        """Open a book; returns its id."""
+        """Open a book. Return its id."""
         return str(self._ask("books", body)["book"]["id"])
 
     def book(self, book: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Bank:
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         url = f"{self.host}/api/{path}"
         if not url.startswith(("http://", "https://")):
-            raise BankError(f"{self.host!r} is no address: give --host http://127.0.0.1:8000")
+            raise BankError(f"{self.host!r} is not an address: give --host http://127.0.0.1:8000")
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers())  # noqa: S310  (checked above)
         try:
@@ -55,7 +55,7 @@ class Bank:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             text = error.read(2000).decode(errors="replace")
-            hint = ": has the server other databases (DATABASE_URL)?" if error.code == NOT_FOUND else ""
+            hint = ": does the server use other databases (DATABASE_URL)?" if error.code == NOT_FOUND else ""
             raise BankError(f"{url} answered {error.code}: {text}{hint}") from error
         except OSError as error:
             raise BankError(f"{url} does not answer ({error}): is the server up? `make serve`") from error

@@ -1,4 +1,4 @@
-"""compare: the swarm on each strategy, one after the other, the control first."""
+"""compare: runs the swarm on each strategy, one after the other, the control first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THINK = (0.0, 0.005)
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What is compared, under which circumstances. `strategies` begins with the control."""
+    """What is compared, and under which conditions. `strategies` begins with the control."""
 
     strategies: tuple[str, ...]
     preset: str = ""
@@ -31,7 +31,7 @@ class Comparison:
     workload_options: dict[str, Any] = field(default_factory=dict)
     accounts: int = 1
     store: str = "postgres"
-    #: a strategy that cannot keep its accounts on `store` goes to the first one that it can, beside a control there
+    #: if a strategy cannot keep its accounts on `store`, use its own first store, with a control on that store too
     own_store: bool = True
     users: int = 20
     seconds: float | None = 5.0
@@ -43,18 +43,18 @@ class Comparison:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def store_of(self, strategy: str) -> str:
-        """Return where the accounts of `strategy` are kept."""
+        """Return the store that keeps the accounts of `strategy`."""
         stores = find(strategy).stores
         return self.store if self.store in stores or not self.own_store else stores[0]
 
     @property
     def set_based(self) -> bool:
-        """Is the set-based import compared too? It is, beside all strategies of the card."""
+        """Whether the set-based import is compared too: if all strategies of the card are."""
         imports = workloads.WORKLOADS[self.workload].imports_files
         return imports and self.store == "postgres" and set(CARD) <= set(self.strategies)
 
     def cases(self) -> Iterator[Case]:
-        """Yield a case for each strategy; before the first one on another store, the control's there."""
+        """Yield a case for each strategy. Before the first case on another store, yield the control's there."""
         controlled = {self.store_of(self.strategies[0])}
         for strategy in self.strategies:
             store = self.store_of(strategy)
@@ -85,9 +85,9 @@ def compare(
     keep: Path | None = None,
     tick: Callable[[str, float], None] = lambda strategy, fraction: None,
 ) -> Iterator[Judgement]:
-    """Yield each strategy's result as it comes. Without `host` a web server of our own is started and ended.
+    """Yield each strategy's result as soon as it is known. Without `host`, start and end a web server for the run.
 
-    `keep`: folder for the clients' histories. `tick(strategy, fraction)` is told how far it is.
+    `keep`: folder for the clients' histories. `tick(strategy, fraction)` is called with the progress.
     """
     controls: dict[str, Word] = {}
     web: WebServer | None = None
@@ -96,7 +96,7 @@ def compare(
             if lacking := missing(case.strategy, case.store):
                 yield skipped(case, *lacking)
                 continue
-            if web is None and host is None:  # only now: perhaps nothing can be run here
+            if web is None and host is None:  # not earlier: perhaps no trial can run here
                 web = stack.enter_context(WebServer())
             swarm = _swarm(plan, case, web, host=host, keep=keep, tick=tick)
             result = run(case, _callers(case, swarm), controls.get(case.store))
@@ -106,7 +106,7 @@ def compare(
 
 
 def once(plan: Comparison, case: Case, control: Word | None) -> Judgement:
-    """Run one trial of the plan on a web server of its own. `control`: the verdict of the control on that store."""
+    """Run one case of the plan on its own web server. `control`: the verdict of the control on that store."""
     if lacking := missing(case.strategy, case.store):
         return skipped(case, *lacking)
     with WebServer() as web:

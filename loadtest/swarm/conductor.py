@@ -1,11 +1,11 @@
-"""The master's side of a run: open a fresh book, let the users go together, reconcile when all are done.
+"""The master's side of a run: it opens a new book, starts all users together, and reconciles when all are done.
 
     users    warm up … ready ┐                 ┌ post, post, post … done ┐
     master   open the book   └ all ready → go! ┘                         └ all done → reconcile → exit code
 
-Users end by themselves (`--run-time` counts from the "go", not from the spawning), so that nothing is in flight
-when the books are read. Locust's own messages carry the words, so it is the same with one process, with
-`--processes`, and with `--master`/`--worker` on many machines.
+Users end by themselves (`--run-time` counts from the "go", not from the spawning), so nothing is in flight when the
+books are read. Locust's own messages carry the words, so this works the same way with one process, with `--processes`,
+and with `--master`/`--worker` on many machines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATIENCE = 45.0
 
 
 class Conductor:
-    """One for each Locust environment that does not only work for a master."""
+    """One for each Locust environment, except those that only work for a master."""
 
     def __init__(self, environment: Any, run_time: float | None) -> None:
         self.environment, self.run_time = environment, run_time
@@ -44,7 +44,7 @@ class Conductor:
         return Bank(self.environment.host)
 
     def await_workers(self, wanted: int, patience: float = 5.0) -> None:
-        """Locust looks for its workers once a second; this looks more often, so that it finds them there."""
+        """Wait for the workers. Locust checks only once a second; this checks more often."""
         with gevent.Timeout(patience, False):
             while len(self.environment.runner.clients.ready) < wanted:
                 gevent.sleep(0.02)
@@ -52,16 +52,16 @@ class Conductor:
     # -- before -----------------------------------------------------------------------------------------------
 
     def test_start(self, **_: Any) -> None:
-        """Open the books; their ids reach the workers with the options that Locust sends them."""
+        """Open the books. Their ids reach the workers with the options that Locust sends them."""
         options = self.environment.parsed_options
         self.books, self.totals, self.looked = {}, Counter(), None
         self.ready = self.done = 0
         self.gone = self.judged = False
-        options.opened_book = options.opened_warm_up = ""  # those of the test before
+        options.opened_book = options.opened_warm_up = ""  # forget those of the previous test
         try:
             options.opened_book = options.book or self._open(options, workload_of(options).openings())
             options.opened_warm_up = options.warm_up_book or self._open(options, None)
-        except Exception as error:  # noqa: BLE001  (Locust would log it, and wait for ever)
+        except Exception as error:  # noqa: BLE001  (Locust would log it and wait for ever)
             self._give_up(error)
         else:
             gevent.spawn_later(PATIENCE, self._go_anyway, options.opened_book)
@@ -111,27 +111,27 @@ class Conductor:
         self.environment.runner.send_message("lab_go", {"seconds": self.run_time})
         if options.look:
             gevent.spawn_later(options.look, self._look, options.look)
-        if self.run_time:  # users that hang past their deadline are not waited for
+        if self.run_time:  # do not wait for users that hang past their deadline
             patience = 2 * options.deadline + PATIENCE
             gevent.spawn_later(self.run_time + patience, self._finish, options.opened_book)
 
     def _look(self, seconds: float) -> None:
-        """Look at the balance after a fixed time, as the article did."""
+        """Read the balance after a fixed time, as the article did."""
         try:
             balance = self.bank.balance(self.environment.parsed_options.opened_book)
         except BankError as error:
-            log.warning("no look at the balance: %s", error)
+            log.warning("The balance cannot be read: %s", error)
             return
         unfinished = (self.environment.runner.target_user_count or 0) - self.done
         self.looked = {
             "after_s": seconds,
             "balance": balance,
             "finished": self.done,
-            "unfinished": unfinished,  # users; their work is not lost, only not done yet
+            "unfinished": unfinished,  # users; their work is not lost, it is just not done yet
         }
 
     def on_done(self, msg: Any, **_: Any) -> None:
-        """A user is done. When all are: the end."""
+        """A user is done. When all are: finish."""
         self.totals.update(msg.data["totals"])
         self.done += 1
         if msg.data["by_itself"] and self.done >= (self.environment.runner.target_user_count or 0):
@@ -150,7 +150,7 @@ class Conductor:
     # -- after ------------------------------------------------------------------------------------------------
 
     def test_stop(self, **_: Any) -> None:
-        """Reconcile once a run. With Ctrl-C in the web UI Locust fires `quitting` before this: both lead here."""
+        """Reconcile, once for each run. After Ctrl-C in the web UI Locust fires `quitting` first: both lead here."""
         if self.judged:
             return
         self.judged = True
@@ -171,13 +171,13 @@ class Conductor:
             report = {"book": options.opened_book, "looked": self.looked, "totals": dict(self.totals)}
             half = Path(options.history, REPORT + ".tmp")
             half.write_text(json.dumps(report))
-            half.replace(half.with_suffix(""))  # whoever sees it sees all of it
+            half.replace(half.with_suffix(""))  # atomic: a reader sees the whole file or none
 
     def _exit_with(self, code: int) -> None:
-        """Several tests may run from one web page: lost money once is lost money at the exit."""
+        """Set the exit code. Several tests may run from one web page: if any lost money, the exit code says so."""
         if self.environment.process_exit_code != LOST:
             self.environment.process_exit_code = code
 
     def rows(self) -> list[tuple[str, Any]]:
-        """Return what the tab of the web page shows."""
+        """Return the rows of the web page's tab."""
         return rows(self.books, self.totals)

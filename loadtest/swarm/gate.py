@@ -1,4 +1,4 @@
-"""The start barrier in each process of users: no user posts before the master's message, then all do at once."""
+"""The start barrier in each process of users: no user posts before the master's message, then all start at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gevent.event
 
 
 class Gate:
-    """This process's view of the start: opened by the master's word, which says for how many `seconds`."""
+    """This process's view of the start. The master's message opens it, and says for how many `seconds`."""
 
     def __init__(self) -> None:
         self.close()

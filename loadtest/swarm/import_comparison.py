@@ -1,8 +1,7 @@
-"""A comparison: import the same files under one strategy after the other, the control first, and judge each.
+"""A comparison of imports: it imports the same files under each strategy in turn, the control first, and judges each.
 
-Beside all strategies of the card, the set-based import comes last: the answer to many lines at once. A subject is
-a strategy or that way. The comparison has no process of its own. What is done stands in the rows (`Trial.options`
-says what was asked for, and which import belongs to which subject). A worker's periodic task calls `advance`.
+It has no process of its own. Its rows hold its state: `Trial.options` says what was requested, and which import belongs
+to which strategy. `advance` takes the next step. A worker's periodic task calls it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What is asked for. `settings`: those of the books, in seconds; `openings`: the accounts of each book."""
+    """What was requested. `settings`: those of the books, in seconds. `openings`: the accounts of each book."""
 
     files: tuple[Upload, ...]
     openings: tuple[Opening, ...] = ()
@@ -53,7 +52,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportCase(Case):
-    """A trial whose book was opened when its import was started."""
+    """A case whose book was opened when its import started."""
 
     book: Book
 
@@ -62,7 +61,7 @@ class ImportCase(Case):
 
 
 def begin(asked_for: Comparison, user: Any = None) -> models.Trial:
-    """Store what is asked for and start the control's import. Raises ValueError when no line can be imported."""
+    """Store the request and start the control's import. Raises ValueError if no line can be imported."""
     workload = ImportFiles(asked_for.files, asked_for.openings, asked_for.opening)
     if not workload.lines:
         raise nothing_to_import(asked_for.files)
@@ -107,7 +106,7 @@ def advance(row_id: int) -> bool:
 
 
 def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
-    """Start the import of the next strategy that can be tried here. True: there is none left, or nobody wants it."""
+    """Start the import of the next strategy that can be tried here. True: none is left, or the user has stopped it."""
     options = row.options
     done = {*options["imports"], *_judged(row)}
     for subject in (each for each in options["strategies"] if each not in done and not row.stopped):
@@ -134,12 +133,12 @@ def _start_next(row: models.Trial, workload: ImportFiles) -> bool:
 
 
 def _judged(row: models.Trial) -> set[str]:
-    """They are judged in the order in which they were asked for, one result each."""
+    """Cases are judged in the order in which they were requested, with one result each."""
     return set(row.options["strategies"][: row.results.count()])
 
 
 def _judge(row: models.Trial, subject: str, finished: ImportRun) -> None:
-    """Whatever goes wrong with one case, the others get their turn, and the page says what it was."""
+    """Judge one case. If anything goes wrong with it, the page says what, and the other cases still run."""
     case = _case(row, subject, _workload(row))
     try:
         with transaction.atomic():
@@ -159,19 +158,19 @@ def _result(row: models.Trial, subject: str, case: Case, finished: ImportRun) ->
         ),
         Word(control.verdict) if control else None,
     )
-    # counted from the import's start: `run` saw only its end
+    # counted from the start of the import, of which `run` saw only the end
     return replace(result, deadlocks=deadlocks(row.store) - row.options["deadlocks"][subject])
 
 
 def _doubts(run: ImportRun) -> Iterator[Doubt]:
-    """One that somebody stopped may have stood still, or merely been slow."""
+    """An import that a user stopped may have stalled, or may just have been slow."""
     if run.stopped:
         left = ImportLine.objects.filter(batch__run=run, state=ImportLine.State.STOPPED).count()
-        yield Doubt(f"its import was stopped with {left} lines left", "let it run to its end")
+        yield Doubt(f"its import was stopped with {left} lines left", "let it run to the end")
 
 
 def history_of(book: Book) -> History:
-    """Return what the import's workers saw, as the swarm's clients write theirs down."""
+    """Return what the import's workers saw, in the form in which the swarm's clients record their calls."""
     calls = [
         Call(
             each.key,

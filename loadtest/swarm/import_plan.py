@@ -1,4 +1,4 @@
-"""The workload of sellers' files: their lines, posted by the import's workers while the scheduled scan runs."""
+"""The workload of sellers' files: the import's workers post their lines while the scheduled scan runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadtest.workloads import Legs, Opening, Workload
 
 
 class ImportFiles(Workload):
-    """`openings`: the accounts of the fresh books; by default those that the files name."""
+    """`openings`: the accounts of the new books, by default those that the files name."""
 
     slug = "imports"
     title = "Batch imports and the scheduled scan"
@@ -30,6 +30,6 @@ class ImportFiles(Workload):
         return self._openings
 
     def posting(self, chance: random.Random) -> Legs:
-        """Return one of the files' lines: for callers other than the import's workers."""
+        """Return one of the files' lines, for callers other than the import's workers."""
         line = chance.choice(self.lines)
         return ((line.account, line.amount),)

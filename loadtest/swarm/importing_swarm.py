@@ -23,24 +23,24 @@ from loadtest.workloads.imports import Imports
 
 WORKERS = 2  # processes
 LANES = 4
-#: seconds after the swarm's end in which an import has to be done
+#: seconds after the swarm's end within which the import must finish
 PATIENCE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportingSwarm:
-    """The import starts when the first caller of `swarm` is under way."""
+    """The import starts once the first caller of `swarm` is posting."""
 
     swarm: Swarm
 
     def __call__(self, case: Case, book: Book) -> Witness:
-        """Raises TypeError for another workload."""
+        """Raises TypeError for any other workload."""
         if not isinstance(case.workload, Imports):
             raise TypeError(f"the workload {case.workload.slug} has no files")
         uploads = [Upload(name, content) for name, content in case.workload.files().items()]
         started: list[ImportRun] = []
         with ExitStack() as stack:
-            stack.callback(_abandon, book)  # whatever comes: no later worker shall take up what is left
+            stack.callback(_abandon, book)  # whatever happens, no later worker may continue this import
             workers = [
                 stack.enter_context(BackgroundWorker(number=number)) for number in range(1, WORKERS + 1)
             ]
@@ -58,7 +58,7 @@ class ImportingSwarm:
             done = bool(started) and _finished(started[0])
             for worker in workers:
                 _end(worker, politely=done)
-            # the workers are dead: nobody writes to the book any more
+            # the workers have ended: nothing writes to the book any more
             imported = history_of(book)
         calls = sorted([*seen.history.calls, *imported.calls], key=lambda call: call.started)
         return replace(
@@ -76,11 +76,11 @@ def _abandon(book: Book) -> None:
 
 
 def _end(worker: BackgroundWorker, *, politely: bool) -> None:
-    """One that hangs on a lock does not end politely: what it was at stays unanswered in the rows."""
+    """End a worker. One that hangs on a lock is killed; its current line stays unanswered in the rows."""
     if not politely:
         worker.kill()
         return
-    with suppress(ServerError):  # it is killed then
+    with suppress(ServerError):  # it did not stop, and has been killed
         worker.stop()
 
 
@@ -97,7 +97,7 @@ def _finished(run: ImportRun) -> bool:
 
 def _doubts(started: list[ImportRun], done: bool, imported: History) -> list[Doubt]:
     if not started:
-        return [Doubt("the import never began: no caller was seen under way", "more time for the swarm")]
+        return [Doubt("the import never began: no caller was seen to post", "more time for the swarm")]
     if not done:
         return [Doubt(f"the import had not finished {PATIENCE:g} s after the swarm", "fewer lines")]
     if not imported.counts()["ok"]:

@@ -1,12 +1,12 @@
-"""The swarm: users that post to one book over HTTP. Works as any Locust user expects:
+"""The swarm: users that post to one book over HTTP. Works like any Locust file:
 
     locust -f loadtest/swarm/locustfile.py --host http://127.0.0.1:8000            (web UI on port 8089)
     locust -f loadtest/swarm/locustfile.py --host … --headless -u 20 -t 10s --strategy setnx --processes 2
 
-Each test opens a fresh book and reconciles it at the end; the exit code is 1 when money was lost or created.
-Every operation has a new Idempotency-Key. An operation whose outcome is unknown (no answer, 5xx) is noted as
-`info` and **not** asked again: a retry would hide from the judge what a real time-out leaves open.
-HTTP only: nothing here knows Django.
+Each test opens a new book and reconciles it at the end. The exit code is 1 if money was lost or created. Every
+operation has a new Idempotency-Key. An operation whose outcome is unknown (no answer, 5xx) is recorded as `info` and is
+**not** repeated: a retry would hide from the judge what a real time-out leaves open. HTTP only: nothing here uses
+Django.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ GATE = Gate()
 
 @events.init.add_listener
 def set_up(environment: Any, runner: Any, **_: Any) -> None:
-    """Wire the two sides, whichever of them this process has."""
+    """Set up the master's side, the users' side, or both, depending on this process."""
     options = environment.parsed_options
     environment.host = environment.host or DEFAULT_HOST
-    # Users finish what they began. Not longer: a worker takes no new test for as long as this.
+    # Users finish what they began. Not longer, because until then a worker accepts no new test.
     environment.stop_timeout = environment.stop_timeout or STOP_TIMEOUT
     Teller.network_timeout = Teller.connection_timeout = options.deadline
     if not isinstance(runner, WorkerRunner):
         run_time = options.seconds or None
         if (
             options.headless and options.run_time
-        ):  # ours counts from the "go"; Locust's would count from the start of spawning
+        ):  # ours counts from the "go"; Locust's would count from the start of the spawning
             run_time, options.run_time = options.run_time, None
         conductor = Conductor(environment, run_time)
         runner.register_message("lab_ready", conductor.on_ready)
@@ -78,7 +78,7 @@ def set_up(environment: Any, runner: Any, **_: Any) -> None:
 
 
 class Teller(FastHttpUser):
-    """One user: its own keys, its own dice, one posting after the other."""
+    """One user: its own keys, its own random numbers, one posting after the other."""
 
     wait_time = constant(0)
     _numbers = count(1)
@@ -86,7 +86,7 @@ class Teller(FastHttpUser):
     def on_start(self) -> None:
         options = self.environment.parsed_options
         if not options.opened_book:
-            raise GreenletExit  # ends it as StopUser does, of which Locust shows a traceback here, for each user
+            raise GreenletExit  # like StopUser, for which Locust would print a traceback here, for each user
         number = next(self._numbers)
         self.name = f"{socket.gethostname()}:{os.getpid()}:user-{number}"
         self.run_id = uuid.uuid4().hex[:12]
@@ -103,10 +103,10 @@ class Teller(FastHttpUser):
         self.environment.runner.send_message("lab_ready", {"users": 1})
         if options.start == "together":
             GATE.opened.wait()
-        self.started = monotonic()  # each counts its own time: who was late to get ready is not cut short
+        self.started = monotonic()  # each user counts its own time, so that a late one is not cut short
 
     def warm_up(self, book: str) -> None:
-        """Open this user's connection, and one of the server's to its databases, on a book of no account."""
+        """Open this user's connection, and one of the server's connections to its databases, on a scratch book."""
         url = f"/api/books/{book}/postings"
         body = {"account": f"A{self.dice.randint(1, WARM_UP_ACCOUNTS):04d}", "amount": 1}
         with self.client.post(
@@ -118,8 +118,8 @@ class Teller(FastHttpUser):
         return {**headers(), "Idempotency-Key": f"{self.run_id}-{key}"}
 
     def is_done(self) -> bool:
-        """After its `--iterations`; or when its time is over and it has done `--at-least` so many operations,
-        for which it gets the time of one deadline more."""
+        """Whether the user is done: after `--iterations` operations; or when its time is over and it has done
+        `--at-least` operations, for which it gets up to one deadline more."""
         options = self.environment.parsed_options
         if options.iterations and self.done >= options.iterations:
             return True
@@ -128,7 +128,7 @@ class Teller(FastHttpUser):
 
     @task
     def post(self) -> None:
-        """One posting: noted before it leaves, and again when its outcome is known."""
+        """Make one posting. Record it before it is sent, and again when its outcome is known."""
         if self.is_done():
             self.by_itself = True
             raise StopUser
@@ -145,7 +145,7 @@ class Teller(FastHttpUser):
             return
         if self.journal:
             self.journal.invoke(key, legs, self.name)
-        self.totals["info"] += 1  # until we know better
+        self.totals["info"] += 1  # unknown until there is an answer
         outcome, said = self.ask(legs, sent)
         self.totals["info"] -= 1
         self.totals[outcome.value] += 1
@@ -155,13 +155,13 @@ class Teller(FastHttpUser):
             self.journal.complete(key, outcome, **said)
 
     def await_due(self) -> None:
-        """Most operations are due at once; a scheduler's are not."""
+        """Wait until the operation is due. Most are due at once; a scheduler's are not."""
         early = self.started + self.workload.due() - monotonic()
         if early > 0:
             gevent.sleep(early)
 
     def look(self, key: str) -> None:
-        """Read, change nothing, and note what was seen."""
+        """Read, change nothing, and record what was seen."""
         what = self.workload.look(self.dice)
         if self.journal:
             self.journal.invoke(key, (), self.name, look=what)
@@ -170,7 +170,7 @@ class Teller(FastHttpUser):
             self.journal.complete(key, outcome, **said)
 
     def ask(self, legs: Any, sent: dict[str, str]) -> tuple[Outcome, dict[str, Any]]:
-        """Send the posting; returns its outcome, and what else there is to note."""
+        """Send the posting. Return its outcome, and what else to record."""
         lines = [{"account": account, "amount": amount} for account, amount in legs]
         body = lines[0] if len(lines) == 1 else {"lines": lines}
         with self.client.post(

@@ -1,6 +1,6 @@
-"""The swarm's own command-line arguments, which are fields of Locust's web page too.
+"""The swarm's own command-line arguments, which are also fields of Locust's web page.
 
-`choices` on the parser itself (not in a group) is what makes a drop-down of an argument.
+An argument becomes a drop-down if it has `choices` on the parser itself (not in a group).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from loadtest.workloads import WORKLOADS, Workload
 from loadtest.workloads import find as find_workload
 
 DEFAULT_HOST = "http://127.0.0.1:8000"
-#: accounts of the book for warming up: enough that users seldom meet there
+#: accounts of the warm-up book: so many that users seldom meet there
 WARM_UP_ACCOUNTS = 1000
-#: what the master tells at the end, in the folder of `--history`
+#: the master's report at the end, in the folder of `--history`
 REPORT = "swarm.json"
 
 
 def add_arguments(parser: Any) -> None:
     """Declare the arguments. Those with `include_in_web_ui=False` are for programs, not for people."""
     parser.set_defaults(num_users=20, spawn_rate=20)  # one user alone loses nothing
-    # its page starts load without a login; by default it listens on every interface
+    # Locust's page starts load without a login, and would by default listen on every interface
     parser.set_defaults(web_host="127.0.0.1")
     strategies = offered(sys.argv[1:])
     default = "naive-lock" if "naive-lock" in strategies else strategies[0]
@@ -60,10 +60,10 @@ def add_arguments(parser: Any) -> None:
         ("--book", str, ""),  # use this open book instead of a fresh one, and …
         ("--warm-up-book", str, ""),  # … this one before the start
         ("--history", str, ""),  # folder of the history
-        ("--seconds", float, 0.0),  # as --run-time, in fractions too
-        ("--at-least", int, 1),  # operations of each user, also when the time is over
-        ("--look", float, 0.0),  # look at the balance so many seconds after the start
-        ("--deadline", float, 30.0),  # seconds after which an answer is not waited for any longer
+        ("--seconds", float, 0.0),  # like --run-time, but may be a fraction
+        ("--at-least", int, 1),  # operations of each user, even when the time is over
+        ("--look", float, 0.0),  # read the balance this many seconds after the start
+        ("--deadline", float, 30.0),  # seconds to wait for an answer
     ):
         parser.add_argument(
             name, type=kind, default=default_value, include_in_web_ui=False, help=argparse.SUPPRESS
@@ -71,13 +71,13 @@ def add_arguments(parser: Any) -> None:
 
 
 def offered(argv: list[str]) -> tuple[str, ...]:
-    """Return the strategies of the ledger that `--host` names, or the card's six if none answers."""
+    """Return the strategies of the ledger at `--host`, or the card's six if it does not answer."""
     known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     known.add_argument("-H", "--host", default=os.environ.get("LOCUST_HOST", DEFAULT_HOST))
     known.add_argument("--worker", action="store_true")
     known.add_argument("--book", default="")
     given, _ = known.parse_known_args(argv)
-    if given.worker or given.book:  # a worker is told by its master; an open book has its strategy
+    if given.worker or given.book:  # a worker gets it from its master; an open book has its strategy
         return CARD
     try:
         return tuple(each["strategy"] for each in Bank(given.host, timeout=2).strategies()) or CARD
@@ -92,7 +92,7 @@ def workload_of(options: Any) -> Workload:
 
 
 def settings_of(options: Any) -> dict[str, Any]:
-    """Return the settings of the book. Raises ValueError that says how to write a duration."""
+    """Return the settings of the book. Raises ValueError, which says how to write a duration."""
     settings: dict[str, Any] = {"think": list(span(options.think))}
     if options.poll:
         settings["poll"] = duration(options.poll)

@@ -1,8 +1,8 @@
-"""Locust's web page, extended: the tab with the lost amount, and a guard before /swarm.
+"""Extends Locust's web page: a tab with the lost amount, and a guard in front of /swarm.
 
-/swarm takes whatever it is sent, from any page that the browser has open, also while a test runs: it would change
-the options under the running users without a new start. So: 403 for another site's page (it could have the API's
-token sent to a host of its own), 409 during a test, and 400 for what no field of the page offers.
+/swarm accepts anything, from any page that is open in the browser, even while a test runs. It would then change the
+options under the running users without a new start. So the guard answers 403 to another site's page (which could have
+the API's token sent to its own host), 409 during a test, and 400 to values that no field of the page offers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def extend(environment: Any, conductor: Conductor) -> None:
 
 
 def guard(environment: Any) -> Any:
-    """Refuse a /swarm that would spoil the running test, or that asks for what there is not."""
+    """Refuse a /swarm that would spoil the running test, or that asks for something unknown."""
     if request.path.rstrip("/") != "/swarm" or request.method != "POST":
         return None
     if urlsplit(request.headers.get("Origin", request.host_url)).netloc != request.host:
@@ -72,10 +72,10 @@ def guard(environment: Any) -> Any:
     if state in (STATE_STOPPING, STATE_CLEANUP):
         return _no(409, "the last test is still stopping: try again in a moment")
     if state not in (STATE_INIT, STATE_STOPPED):
-        return _no(409, "a test is running: stop it first, a second one would change it under its users")
+        return _no(409, "a test is running: stop it first, because a second one would change its options")
     offered = ui_extra_args_dict()
     if hidden := request.form.keys() & vars(environment.parsed_options).keys() - FIELDS - offered.keys():
-        return _no(400, f"no field of this page: {', '.join(sorted(hidden))}")
+        return _no(400, f"not a field of this page: {', '.join(sorted(hidden))}")
     for name, field in offered.items():
         wrong = field.get("choices") and name in request.form and request.form[name] not in field["choices"]
         if wrong:

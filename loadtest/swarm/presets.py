@@ -1,5 +1,6 @@
-"""Ready-made circumstances for `manage.py compare --preset NAME`. An option given beside it wins,
-except a workload: what a preset says of one is not true of another."""
+"""Ready-made conditions for `manage.py compare --preset NAME`. An option that is given as well takes precedence, except
+a workload: what a preset says about one workload does not hold for another.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from typing import Any
 
 #: name → (what it is, the options that it sets)
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    # The article keeps the balance in Redis: between its GET and its SET there is next to nothing. On a database
-    # row the window is a transaction wide, and the same ten workers lose nearly always: another experiment.
+    # The article keeps the balance in Redis, with hardly any time between its GET and its SET. On a database row the
+    # window is as wide as a transaction, and the same ten workers nearly always lose: that is another experiment.
     "article": (
         "the experiment of the hot-account article (A9) as published: the balance in Redis, 10 workers, +1 each, "
         "a random 1–100 ms before the read, the balance also read after 1 s; it rarely loses, "
-        "and is then inconclusive",
+        "and a run without a loss is inconclusive",
         {
             "workload": "deposits",
             "store": "redis",
@@ -37,9 +38,9 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             "settings": {"before": [0.0, 0.0], "think": [0.001, 0.1]},
         },
     ),
-    # That the control and get-then-set lose is no matter of luck: the 16 users leave one barrier together, each
-    # does at least 5 postings however slow the machine is, and a waiting user looks again after 10 ms, so they
-    # meet hundreds of times. The article's 500 ms lose too, but give a run of 2 s only some dozens of chances.
+    # The control and get-then-set do not lose by luck. The 16 users leave one barrier together, each makes at least 5
+    # postings however slow the machine is, and a waiting user polls again after 10 ms, so they meet hundreds of times.
+    # The article's poll of 500 ms loses too, but gives a run of 2 s only a few dozen chances.
     "demo": (
         "2 s each, 16 users on one account, a waiting lock tries again after 10 ms",
         {"users": 16, "seconds": 2.0, "at_least": 5, "settings": {"poll": 0.01}},

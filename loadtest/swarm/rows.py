@@ -9,7 +9,7 @@ from typing import Any
 def rows(books: Mapping[str, Any], totals: Mapping[str, int]) -> list[tuple[str, Any]]:
     """Return (name, value) pairs.
 
-    `books`: the strategy and the ledger's answer to `reconcile`, or `{"error": …}`, or nothing while no test has
+    `books`: the strategy and the ledger's answer to `reconcile`, or `{"error": …}`, or nothing until a test has
     ended. `totals`: what the users counted.
     """
     if not books or "error" in books:

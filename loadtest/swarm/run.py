@@ -31,7 +31,7 @@ from lost_update_lab.embedded.ports import free_port
 from lost_update_lab.embedded.reaper import REAPER
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
-#: Locust's start, the warm-up and its end, on a busy machine
+#: seconds for Locust's start, the warm-up and Locust's end, on a busy machine
 OVERHEAD = 90.0
 
 
@@ -39,8 +39,8 @@ OVERHEAD = 90.0
 class Swarm:
     """`users` callers in `processes` processes, for `seconds` or for `iterations` operations each.
 
-    `web`: the web server, recycled after the run so that nothing is in flight when the books are read; None:
-    somebody else's at `host`. `tick(fraction)` is told how far the run is.
+    `web`: the web server, which is recycled after the run so that nothing is in flight when the books are read. None:
+    the user's own server at `host`. `tick(fraction)` is called with the progress.
     """
 
     host: str
@@ -57,12 +57,12 @@ class Swarm:
     tick: Callable[[float], None] = lambda fraction: None
 
     def __call__(self, case: Case, book: Book) -> Witness:
-        """Raises BankError when the server does not answer, or keeps its books on other databases than ours."""
+        """Raises BankError if the server does not answer, or keeps its books in other databases than this process."""
         Bank(self.host).book(str(book.pk))
         with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
             REAPER.remove(temporary)
-            name = f"{case.strategy.replace(':', '.')}-{book.pk}"  # never two cases' histories in one folder
-            folder = (self.keep or Path(temporary)).absolute() / name  # Locust begins in another folder
+            name = f"{case.strategy.replace(':', '.')}-{book.pk}"  # each case's history has its own folder
+            folder = (self.keep or Path(temporary)).absolute() / name  # Locust runs in another folder
             folder.mkdir(parents=True)
             code = self._locust(case, book, folder)
             self._settle()
@@ -76,7 +76,7 @@ class Swarm:
             )
 
     def _locust(self, case: Case, book: Book, folder: Path) -> int | None:
-        """Run Locust; returns its exit code, None if it was ended by us."""
+        """Run Locust. Return its exit code, or None if this method ended it."""
         warm_up = open_book(
             book.strategy,
             ((f"A{number:04d}", 0, None) for number in range(1, WARM_UP_ACCOUNTS + 1)),
@@ -102,7 +102,7 @@ class Swarm:
                 _end(process)
 
     def _command(self, case: Case, book: Book, warm_up: Book, folder: Path) -> list[str]:
-        port = free_port()  # Locust's own default would join two runs side by side into one
+        port = free_port()  # with Locust's default port, two runs side by side would join into one
         options: dict[str, Any] = {
             "master-bind-host": "127.0.0.1",
             "master-bind-port": port,
@@ -128,8 +128,8 @@ class Swarm:
         return [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--only-summary", *flags]
 
     def _wait(self, process: subprocess.Popen[bytes], report: Path) -> int | None:
-        """Until the master has told all it knows: every user is done then, and its journal is closed. Locust's
-        own end would take a second more. Returns its exit code if it ended by itself."""
+        """Wait for the master's report: by then every user is done and its journal closed. Locust's own end would take
+        a second longer. Return its exit code if it ended by itself."""
         begun = time.monotonic()
         usual = (self.seconds or 1.0) + 2.0
         while not report.exists() and time.monotonic() - begun < usual + 2 * self.deadline + OVERHEAD:
@@ -140,7 +140,7 @@ class Swarm:
         return None
 
     def _settle(self) -> None:
-        """No request in flight: everybody was answered, or the processes that worked on it are dead."""
+        """Make sure that no request is in flight: each was answered, or the process that served it has ended."""
         if self.web is not None:
             self.web.recycle()
 
@@ -148,11 +148,11 @@ class Swarm:
         doubts = []
         if not (folder / REPORT).exists():
             tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])
-            doubts.append(Doubt(f"the swarm ended early (code {code}): {tail}", "look at what Locust said"))
+            doubts.append(Doubt(f"the swarm ended early (code {code}): {tail}", "read what Locust printed"))
         if self.web is None and seen.counts()["unanswered"]:
             doubts.append(
                 Doubt(
-                    "requests may still be in flight on a server that is not ours",
+                    "requests may still be in flight on a server that this command did not start",
                     "run without --host, or wait and run `manage.py reconcile`",
                 )
             )
@@ -160,14 +160,14 @@ class Swarm:
 
 
 def _told(folder: Path) -> dict[str, Any]:
-    """What the swarm's master noted besides: the look at the balance after a fixed time."""
+    """Return what else the swarm's master recorded: the balance after a fixed time."""
     report = folder / REPORT
     looked = json.loads(report.read_text())["looked"] if report.exists() else None
     return {"looked": looked} if looked else {}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Whatever is left of Locust's processes."""
+    """End whatever is left of Locust's processes."""
     REAPER.forget(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a trial needs and this machine lacks: shown as `not-run` with a reason, never silently skipped."""
+"""What a case needs and this machine lacks: reported as `not-run` with a reason, never silently skipped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadtest.servers import zookeeper
 from loadtest.trials.dependencies import asked
 from lost_update_lab.embedded import mariadb
 
-#: what a trial may need → (its name, is it there?, can it be started here?, where a real one's address is given)
+#: server → (its name, is it there?, why it cannot be started here, the setting for a real one's address)
 SERVERS: dict[str, tuple[str, Callable[[], bool], Callable[[], str | None], str]] = {
     "zookeeper": (
         "ZooKeeper",
@@ -26,8 +26,8 @@ START = "`python manage.py servers up --all`"
 
 
 def missing(strategy: str, store: str, *, private: bool = False) -> tuple[str, str] | None:
-    """Return (reason, remedy) when `strategy` cannot be tried on `store` here, else None. `private`: the run
-    starts its own servers and uses no other, so a server's address would not help.
+    """Return (reason, remedy) if `strategy` cannot be tried on `store` here, else None. `private`: the run starts its
+    own servers and uses no others, so a server's address would not help.
 
     Raises LookupError or ValueError for unknown names.
     """
@@ -43,7 +43,7 @@ def missing(strategy: str, store: str, *, private: bool = False) -> tuple[str, s
 
 
 def absent(server: str, *, private: bool = False) -> tuple[str, str] | None:
-    """Return (reason, remedy) when there is no such server, else None."""
+    """Return (reason, remedy) if there is no such server, else None."""
     name, there, lacks, address = SERVERS[server]
     if there():
         return None
@@ -51,5 +51,5 @@ def absent(server: str, *, private: bool = False) -> tuple[str, str] | None:
         elsewhere = "" if private else f", then {START}; or set {address}"
         return f"no {name}: {install}", f"apt-get {install}{elsewhere}"
     if private:
-        return f"no {name}: it is installed and was not started for this run", "run it again"
-    return f"no {name}: it is installed and does not run", f"{START}; or set {address}"
+        return f"no {name}: it is installed, but was not started for this run", "run it again"
+    return f"no {name}: it is installed, but is not running", f"{START}; or set {address}"

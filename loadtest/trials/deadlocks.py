@@ -1,4 +1,4 @@
-"""How many deadlocks the database has broken so far. A trial's share is the difference of two readings."""
+"""How many deadlocks the database has broken so far. A trial's share is the difference between two readings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SQL = {
 
 
 def deadlocks(store: str) -> int:
-    """Return the count of the database that keeps `store`; 0 for a store that knows no deadlocks.
+    """Return the count of the database that keeps `store`, or 0 for a store that has no deadlocks.
 
-    PostgreSQL's sessions report with a delay, or when they end: read it after the web server was recycled.
+    PostgreSQL's sessions report with a delay, or when they end: read the count after the web server was recycled.
     """
     if store not in ALIASES:
         return 0

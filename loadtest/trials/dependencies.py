@@ -1,4 +1,4 @@
-"""What a strategy depends on: read from its class and its lock's signature, so it is known of strangers' locks too."""
+"""What a strategy depends on, read from its class and its lock's signature, so that it works for a user's lock too."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ CLIENTS = {"redis", "redis_nodes", "cache"}
 
 
 def factory_of(strategy: str) -> object | None:
-    """Return what makes the locks of `strategy`; None if it takes none of `locks/`."""
+    """Return what creates the locks of `strategy`, or None if it takes no such lock."""
     return getattr(find(strategy), "factory", None)
 
 
 def parameters(strategy: str) -> Mapping[str, inspect.Parameter]:
-    """Return what its lock is made of: {keyword: how it is declared}."""
+    """Return the parameters of what creates its lock: {keyword: how it is declared}."""
     factory = factory_of(strategy)
     return inspect.signature(factory).parameters if factory else {}  # type: ignore[arg-type]
 
 
 def asks_valkey(strategy: str) -> bool:
-    """Does it ask a Valkey server, for its lock, its queue or its balance?"""
+    """Whether it uses a Valkey server, for its lock, its queue or its balance."""
     found = find(strategy)
     if found.stores == ("redis",):
         return True
@@ -41,20 +41,20 @@ def store_of(strategy: str) -> str:
 
 
 def no_valkey(strategy: str, store: str) -> str | None:
-    return None if store == "redis" or asks_valkey(strategy) else "it asks no Valkey server"
+    return None if store == "redis" or asks_valkey(strategy) else "it uses no Valkey server"
 
 
 def asks_a_majority(strategy: str) -> bool:
-    """Does its lock ask several servers that know nothing of each other?"""
+    """Whether its lock asks several servers that are independent of each other."""
     asks = asked(strategy)
     return "redis_nodes" in asks and "redis" not in asks
 
 
 def no_sentinel(strategy: str) -> str | None:
     if asks_a_majority(strategy):
-        return "its nodes are independent of each other: none follows another"
+        return "its nodes are independent of each other: none replicates another"
     return (
-        "Django's cache is configured with one address here: it follows no sentinel"
+        "Django's cache is configured with one address here, so it follows no sentinel"
         if "cache" in asked(strategy)
         else None
     )
@@ -65,21 +65,21 @@ def no_postgres(store: str) -> str | None:
 
 
 def no_zookeeper(strategy: str) -> str | None:
-    return None if "zookeeper" in asked(strategy) else "it asks no ZooKeeper"
+    return None if "zookeeper" in asked(strategy) else "it uses no ZooKeeper"
 
 
 def asks_a_server(strategy: str) -> bool:
-    """Does its lock lie on a server beside the balances?"""
+    """Whether its lock is on another server than the balances."""
     return asks_valkey(strategy) or "zookeeper" in asked(strategy)
 
 
 def keeps_alive(strategy: str) -> bool:
-    """Does something prolong its lock while the business runs: a renewal thread, a session's heartbeats?"""
+    """Whether something extends its lock while the business runs: a renewal thread, or a session's heartbeats."""
     return bool(getattr(factory_of(strategy), "renews", False)) or "zookeeper" in asked(strategy)
 
 
 def asked(strategy: str) -> set[str]:
-    """Return what its lock asks for by keyword."""
+    """Return the keywords by which its lock asks for what it needs."""
     return set(parameters(strategy))
 
 
@@ -90,4 +90,4 @@ def no_lock(strategy: str) -> str | None:
 def no_renewal(strategy: str) -> str | None:
     if getattr(factory_of(strategy), "renews", False):
         return None
-    return "no thread of its own renews a lease"
+    return "it has no thread that renews a lease"

@@ -1,4 +1,4 @@
-"""Where a result was measured: versions, cores, commit. Goes into every JSON."""
+"""Where a result was measured: versions, cores, commit. Every JSON file includes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection, connections
 from ledger.resources import redis_client
 from loadtest.trials.machine import machine
 
-#: seconds for a server that a run may have and may do without
+#: seconds to wait for a server that is optional
 PATIENCE = 2.0
 
 
@@ -29,8 +29,8 @@ def environment() -> dict[str, Any]:
 
 
 def _optional() -> Iterator[tuple[str, str]]:
-    """Yield those of MariaDB and ZooKeeper, if there are any. One that does not answer is no reason not to run what
-    needs it not: a trial that does says so."""
+    """Yield the versions of MariaDB and ZooKeeper, if there are any. If one does not answer, the cases that do not need
+    it still run. A case that needs it says so."""
     if "mariadb" in settings.DATABASES:
         try:
             with connections["mariadb"].cursor() as cursor:
@@ -43,7 +43,7 @@ def _optional() -> Iterator[tuple[str, str]]:
 
 
 def zookeeper_version(hosts: str) -> str:
-    """Return the version of the first of `hosts` (as kazoo has them) that says it, or ""."""
+    """Return the version of the first of `hosts` (as kazoo takes them) that reports one, or ""."""
     for each in hosts.partition("/")[0].split(","):
         host, _, port = each.strip().rpartition(":")
         try:

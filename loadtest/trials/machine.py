@@ -1,4 +1,4 @@
-"""On what something was measured: versions of Python and packages, cores, commit. Asks no server."""
+"""The machine of a measurement: versions of Python and packages, cores, commit. Asks no server."""
 
 from __future__ import annotations
 

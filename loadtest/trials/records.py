@@ -20,7 +20,7 @@ from loadtest.trials.environment import environment
 def begin(
     command: str, *, workload: str, store: str, adversary: str = "none", **options: Any
 ) -> models.Trial:
-    """Open the row of a command's run. Raises ValueError when the user `started_by` has too many unended ones."""
+    """Open the row of a command's run. Raises ValueError if the user `started_by` has too many that have not ended."""
     with transaction.atomic():
         if user := options.get("started_by"):
             _has_room(user)
@@ -37,17 +37,17 @@ def begin(
 def _has_room(user: int) -> None:
     get_user_model().objects.select_for_update().get(
         pk=user
-    )  # two requests at once count one after the other
+    )  # a row lock, so that two requests at once count one after the other
     unended = models.Trial.objects.filter(ended=None, options__started_by=user).count()
     if unended >= settings.TRIALS_AT_ONCE:
         raise ValueError(
-            f"{unended} comparisons of yours have not ended: wait for one of them, "
-            f"{settings.TRIALS_AT_ONCE} may be under way at once (TRIALS_AT_ONCE)"
+            f"{unended} of your comparisons have not ended: wait for one of them. "
+            f"{settings.TRIALS_AT_ONCE} may run at once (TRIALS_AT_ONCE)"
         )
 
 
 def record(row: models.Trial, result: Judgement) -> dict[str, Any]:
-    """Store one result; returns its object."""
+    """Store one result. Return its JSON object."""
     data = result.as_json()
     models.Result.objects.create(
         trial=row, strategy=result.case.strategy, verdict=str(result.word), book=result.book, data=data
@@ -56,16 +56,16 @@ def record(row: models.Trial, result: Judgement) -> dict[str, Any]:
 
 
 def finish(row: models.Trial, results: list[dict[str, Any]], path: Path) -> dict[str, Any]:
-    """Close the row and write its file, whole or not at all. Returns what the file holds."""
+    """Write the run's file, whole or not at all, and close the row. Return the file's content."""
     report = report_of(row, results)
     write(report, path)
-    close(row)  # after the file: the database may be why it was cut short
+    close(row)  # after the file, because the database may be the reason why the run was cut short
     return report
 
 
 def report_of(row: models.Trial, results: list[dict[str, Any]], *, stopped: bool = False) -> dict[str, Any]:
-    """Return what the file of a command holds that ends now. `stopped`: before all was run; what is missing is among
-    the results, `not-run` because of STOPPED."""
+    """Return the content of the file of a command that ends now. `stopped`: before everything ran; what is missing is
+    among the results as `not-run`, because of STOPPED."""
     return {
         "command": row.command,
         "started": row.started.isoformat(),
@@ -78,7 +78,7 @@ def report_of(row: models.Trial, results: list[dict[str, Any]], *, stopped: bool
 
 
 def close(row: models.Trial) -> None:
-    """The command's run has ended."""
+    """Record that the command's run has ended."""
     row.ended = timezone.now()
     row.save(update_fields=["ended"])
 

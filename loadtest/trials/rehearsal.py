@@ -1,9 +1,9 @@
-"""A rehearsal: one caller takes and releases a stranger's lock once, before a run of minutes is spent on it.
+"""A rehearsal: one caller takes and releases a user's lock once, before a run of minutes is spent on it.
 
     one caller:  lock("book:A0001") → acquired → released      a lock that fails here fails in every trial
 
-In a trial such a lock ends as "no operation was acknowledged", behind HTTP and thousands of errors. Here its own
-message is at hand. A lock that only waits (longer than PATIENCE) is not an error: the trial has a word for it.
+In a trial such a lock would end as "no operation was acknowledged", behind HTTP and thousands of errors. Here its own
+message is at hand. A lock that just waits (longer than PATIENCE) is not an error: the trial has a word for it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class NotTaken(Exception):
 
 
 def rehearse(case: Case) -> str:
-    """Take and release the lock of `trial` once, on a scratch book, with the trial's settings. Return a warning if the
-    release fails (it spoils no committed posting), else "". Does nothing for the lab's own strategies, and for what
-    cannot be tried here. Raises NotTaken."""
+    """Take and release the lock of `case` once, on a scratch book, with the settings of the case. Return a warning if
+    the release fails (which spoils no committed posting), else "". Does nothing for the lab's own strategies, or for a
+    case that cannot be tried here. Raises NotTaken."""
     if ":" not in case.strategy or missing(case.strategy, case.store):
         return ""
     book = open_book(
@@ -52,7 +52,7 @@ def rehearse(case: Case) -> str:
             if not isinstance(lock, AbstractContextManager):
                 raise TypeError(f"a {type(lock).__name__} has no __exit__")
             warnings.append(subject.leave([lock], None))
-        except BaseException as error:  # noqa: BLE001  (a stranger's lock may raise anything, SystemExit too)
+        except BaseException as error:  # noqa: BLE001  (a user's lock may raise anything, even SystemExit)
             raised.append(error)
         finally:
             connections.close_all()
@@ -67,7 +67,7 @@ def rehearse(case: Case) -> str:
             "context manager: docs/tour/10-your-own-lock.md says what each of these is."
         ) from error
     return (
-        f"{case.strategy}: its release fails, even of one caller alone: {warnings[0]}"
+        f"{case.strategy}: its release fails, even for one caller alone: {warnings[0]}"
         if any(warnings)
         else ""
     )

@@ -1,4 +1,4 @@
-"""Every workload. One a file; pure Python."""
+"""Every workload: one file for each, in pure Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPLORED: dict[str, Turns] = {slug: each.turns for slug, each in WORKLOADS.items
 
 
 def find(slug: str, accounts: int = 1, /, **options: Any) -> Workload:
-    """Return the workload `slug`. Raises ValueError that lists the known ones, or names the wrong option."""
+    """Return the workload `slug`. Raises ValueError, which lists the known workloads or names the wrong option."""
     if slug not in WORKLOADS:
         raise ValueError(f"no workload {slug!r}. Known: {', '.join(WORKLOADS)}")
     if unknown := sorted(options.keys() - WORKLOADS[slug].options.keys()):

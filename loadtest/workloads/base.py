@@ -1,13 +1,13 @@
-"""The contract of a workload: what the clients do. Pure Python: the swarm uses it, and knows no Django.
+"""The contract of a workload: what the clients do. Pure Python, because the swarm uses it without Django.
 
 A client asks `posting` for its next operation:
 
-    legs   a posting: (account, amount) of each account that it changes
-    ()     a look: it reads what `look` names and notes what `seen` makes of the answer; it changes nothing
+    legs   a posting: (account, amount) for each account that it changes
+    ()     a look: it reads what `look` names and records what `seen` makes of the answer; it changes nothing
     None   there is nothing left to do
 
-What must hold at the end beyond the books (loadtest/verdict/laws.py) is the workload's own: `breaches` and `doubts` are
-asked with all calls of all clients.
+A workload may have a law beyond the books (loadtest/verdict/laws.py). `breaches` and `doubts` check it, given all calls
+of all clients.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Legs = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What the two or three workers of an exploration do: one posting each, the same in every schedule. `legs(index)`:
-    the posting of worker number `index`."""
+    """What an exploration's two or three workers do: one posting each, the same in every schedule. `legs(index)` is the
+    posting of worker number `index`."""
 
     openings: tuple[Opening, ...]
     legs: Callable[[int], Legs]
@@ -55,20 +55,20 @@ class Workload(ABC):
     title: ClassVar[str]
     #: what must hold at the end, in one sentence
     law: ClassVar[str]
-    #: its own options, each in a few words: for docs/reference.md
+    #: its own options, each described in a few words (for docs/reference.md)
     options: ClassVar[Mapping[str, str]] = {}
-    #: is "busy" an answer as good as any (somebody else is doing it), and not a service denied?
+    #: is "busy" a proper answer (another client is already doing it), and not a denial of service?
     busy_is_an_answer: ClassVar[bool] = False
 
-    #: what the explorer's workers do; None: `explore` does not offer it
+    #: what the explorer's workers do; None: `explore` does not offer this workload
     turns: ClassVar[Turns | None] = None
-    #: are files imported meanwhile, by background workers?
+    #: do background workers import files meanwhile?
     imports_files: ClassVar[bool] = False
-    #: client processes that it needs at least
+    #: the fewest client processes that it needs
     processes: ClassVar[int] = 1
 
     def __init__(self, accounts: int = 1) -> None:
-        """`accounts`: 1 is the hot spot, more spread the callers. Raises ValueError."""
+        """`accounts`: 1 makes a hot spot, more spread the callers. Raises ValueError."""
         if not 1 <= accounts <= MOST_ACCOUNTS:
             raise ValueError(f"accounts: 1 to {MOST_ACCOUNTS}, not {accounts}")
         self.accounts = accounts
@@ -83,14 +83,14 @@ class Workload(ABC):
 
     @abstractmethod
     def openings(self) -> list[Opening]:
-        """Return the accounts of a fresh book."""
+        """Return the accounts of a new book."""
 
     @abstractmethod
     def posting(self, chance: random.Random) -> Legs | None:
         """Return the next operation of one client."""
 
     def due(self) -> float:
-        """Return when the operation that `posting` gave last is due: seconds after this client's start."""
+        """Return when the last operation from `posting` is due, in seconds after this client's start."""
         return 0.0
 
     def look(self, chance: random.Random) -> str:
@@ -98,7 +98,7 @@ class Workload(ABC):
         raise NotImplementedError
 
     def seen(self, answer: Mapping[str, Any]) -> int:
-        """Return the number that a look notes of the ledger's answer."""
+        """Return the number that a look records from the ledger's answer."""
         raise NotImplementedError
 
     def breaches(self, calls: Sequence[Call]) -> list[Breach]:
@@ -106,7 +106,7 @@ class Workload(ABC):
         return []
 
     def doubts(self, calls: Sequence[Call]) -> list[Doubt]:
-        """Return why these calls could not have broken it."""
+        """Return why these calls could not have broken the law."""
         return []
 
 

@@ -1,6 +1,6 @@
-"""deposits: every client pays in, as fast as it can, on one hot account or spread over many.
+"""deposits: every client deposits as fast as it can, on one hot account or spread over many.
 
-Law: what was acknowledged is in the balance. The amounts are random, so that a loss has an amount of its own.
+Law: every acknowledged amount is in the balance. The amounts are random, so that each loss has its own amount.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Deposits(Workload):
     options = {"most": "the largest deposit, minor units (10000)"}
 
     def __init__(self, accounts: int = 1, most: int = 10_000) -> None:
-        """`most`: the largest deposit, minor units; 1 pays in +1 each time."""
+        """`most`: the largest deposit in minor units. With 1, every deposit is +1."""
         super().__init__(accounts)
         self.most = whole("most", most, 1)
 

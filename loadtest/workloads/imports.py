@@ -1,14 +1,14 @@
-"""imports: several sellers' files at once, the scheduled scan, and the API's callers: the scene of A1.
+"""imports: several sellers' files at once, the scheduled scan, and the API's callers: the scenario of A1.
 
-Law: that of the deposits, for all three. A payment that an import's worker overwrote is as gone as any other.
+Law: that of the deposits, for all three. A payment that an import's worker overwrote is as lost as any other.
 
     import worker   read A1 → 100 ………………………………… write 250     (acme's line)
     scheduled scan           read A1 → 100 ……… write 99             (a fee: overwritten)
     API caller                        read A1 → 100 ………… write 130    …
 
-The files are imported by background workers (ledger/imports), who are other processes than the web's: a lock inside
-one process, or one that only the API takes, protects nothing. `compare` starts them, and the import when the first
-caller is under way. In Locust's own page this is the API's share alone: the files come from the admin.
+Background workers (ledger/imports) import the files, in other processes than the web server's. So a lock inside one
+process, or one that only the API takes, protects nothing. `compare` starts the workers, and starts the import once the
+first caller is posting. In Locust's own page this workload is the API's share alone: the files come from the admin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ledger.imports.samples import sample_files
 from loadtest.workloads.base import whole
 from loadtest.workloads.deposits import Deposits
 
-#: of each file, and there are four
+#: in each of the four files
 MOST_LINES = 10_000
 
 

@@ -1,14 +1,14 @@
-"""read-mostly: a few write, many read. Where optimistic locking pays.
+"""read-mostly: a few clients write, many read. This is where optimistic locking pays.
 
-Law: the books; and nobody sees an account go back: a reader that saw version 7 never sees version 6 later.
+Law: the books; and no client sees an account go back: a reader that saw version 7 never sees version 6 later.
 
     A: read (version 6)
     B: read (version 6), write version 7, … further writes up to version 9
     C: sees version 9
     A: write version 7                                  C looks again and sees version 7: three writes are gone
 
-A version check costs nothing while nobody writes in between, and a reader never waits. A pessimistic lock costs
-each writer its round trips, whether somebody else is there or not. `reads` is the share of looks: compare
+A version check costs nothing while no other client writes in between, and a reader never waits. A pessimistic lock
+costs each writer its round trips, even without any contention. `reads` is the share of looks: compare
 `optimistic-version` with `select-for-update` at 0.5, 0.9 and 0.99.
 """
 

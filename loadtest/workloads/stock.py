@@ -1,28 +1,28 @@
-"""stock: everybody wants a piece, and there are fewer pieces than callers. How 14 of 10 prizes are given away.
+"""stock: every caller wants a piece, and there are fewer pieces than callers. How 14 of 10 prizes are given away.
 
-Law: no stock below zero: not in any entry, and not by adding up what was promised to the buyers. "Out of stock" is
-a `fail`, and right. A breach is `oversold`.
+Law: the stock is never below zero, neither in an entry nor in the sum of what was promised to the buyers. "Out of
+stock" is a `fail`, and correct. A breach is `oversold`.
 
-There are two routes to 14 of 10 prizes. The article shows the figure and not which one it took:
+There are two routes to 14 of 10 prizes. The article gives the figure, but not the route:
 
-1. Check, then decrement. The decrement itself is atomic, so the books balance; but both checked before.
+1. Check, then decrement. The decrement itself is atomic, so the books balance; but both checked before it.
 
     stock 1   A: SELECT stock → 1, enough
               B: SELECT stock → 1, enough
               A: UPDATE stock = stock − 1 → 0        B: UPDATE stock = stock − 1 → −1
 
-   The strategy `check-then-decrement` is that. Where the write is not atomic either (`no-lock`), the stock says 0
-   at the end, and the pieces that were promised twice are lost updates: `lost`, and `oversold` beside it.
+   This is the strategy `check-then-decrement`. If the write is not atomic either (`no-lock`), the stock is 0 at the
+   end, and the pieces that were promised twice are lost updates: `lost`, and also `oversold`.
 
-2. Acknowledged decrements are forgotten. The counter in Redis is atomic (`redis-atomic`, DECR) and nobody is let in
-   too many, until the server restarts from an older snapshot, or a replica takes over that had not yet heard of the
-   last decrements: the pieces are on the shelf again, and are sold again. No lock helps; `lost`, for what was
-   acknowledged is off the chain, and `oversold` when the sum of the promises exceeds the stock.
+2. Acknowledged decrements are forgotten. The counter in Redis is atomic (`redis-atomic`, DECR) and never lets in too
+   many buyers. But then the server restarts from an older snapshot, or a replica takes over that has not received the
+   last decrements: those pieces are in stock again, and are sold again. No lock helps. It is `lost`, because
+   acknowledged operations are off the chain, and `oversold` once the sum of the promises exceeds the stock.
 
-tests/loadtest/trials/test_fourteen_prizes.py gives 14 of 10 away by either route.
+tests/loadtest/trials/test_fourteen_prizes.py gives away 14 of 10 by either route.
 
-A delivery now and then (`deliveries`) keeps the stock near zero, so that the floor is tried all the time and not
-once; 0 is the article's ten prizes.
+Occasional deliveries (`deliveries`) keep the stock near zero, so that the floor is tested all the time and not just
+once. 0 deliveries give the article's ten prizes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_DELIVERED = 5
 
 
 class Stock(Workload):
-    """Each order takes one piece; a delivery brings 1 to 5."""
+    """Each order takes one piece. A delivery brings 1 to 5."""
 
     slug = "stock"
     title = "Stock deduction"
@@ -51,7 +51,7 @@ class Stock(Workload):
     }
 
     def __init__(self, accounts: int = 1, stock: int = 10, deliveries: float = 0.1) -> None:
-        """`stock`: pieces at the opening. `deliveries`: share of the operations that bring some."""
+        """`stock`: pieces at the opening. `deliveries`: share of the operations that bring pieces."""
         super().__init__(accounts)
         self.stock = whole("stock", stock, 0)
         self.deliveries = share("deliveries", deliveries)
@@ -68,7 +68,7 @@ class Stock(Workload):
             return []
         return [
             Doubt(
-                "nobody was told that it is out of stock: the floor was never tried",
+                "no caller was told that it is out of stock: the floor was never tried",
                 "more users, or less stock",
             )
         ]

@@ -119,7 +119,7 @@ def test_replicated_an_unconfirmed_extension_is_none(arena: Arena) -> None:
         until = holder.lock._valid_until
         enough, holder.lock.confirm = holder.lock.confirm, 200
         holder.lock.replicas = 2  # there is one
-        with pytest.raises(LockUnavailable, match="the lease is what it was"):
+        with pytest.raises(LockUnavailable, match="the lease is unchanged"):
             holder.lock.extend()
         assert holder.lock._valid_until == until
         holder.lock.replicas, holder.lock.confirm = 1, enough

@@ -23,7 +23,7 @@ def test_one_more_comparison_than_allowed_is_refused_until_one_has_ended(setting
     for address, form in ((URL, FORM), (COMPARE, upload())):
         answer = client.post(address, form)
         assert answer.status_code == 200
-        assert "2 comparisons of yours have not ended" in answer.content.decode()
+        assert "2 of your comparisons have not ended" in answer.content.decode()
     assert (Trial.objects.count(), Book.objects.count()) == before
     assert user("loadtest.add_trial").post(URL, FORM).status_code == 302  # each user has their own
     Trial.objects.filter(pk=first.pk).update(ended=first.started)

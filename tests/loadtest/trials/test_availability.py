@@ -33,7 +33,7 @@ def test_who_is_not_installed_is_to_be_installed(mariadb) -> None:
 def test_who_is_installed_is_to_be_started(mariadb) -> None:
     mariadb(there=False, lacks=None)
     assert missing(REPEATABLE, "mariadb") == (
-        "no MariaDB: it is installed and does not run",
+        "no MariaDB: it is installed, but is not running",
         "`python manage.py servers up --all`; or set MARIADB_URL",
     )
 

@@ -51,7 +51,7 @@ def test_a_release_that_fails_is_told_before_the_run(
     spec = f"{HERE}:failing_release"
     with pytest.raises(SystemExit):
         call_command("compare", output=tmp_path, host=ledger, lock=[spec], users=2, seconds=0.2)
-    told = f"{spec}: its release fails, even of one caller alone: RuntimeError: boom in release\n"
+    told = f"{spec}: its release fails, even for one caller alone: RuntimeError: boom in release\n"
     assert capfd.readouterr().err.startswith(told)
 
 

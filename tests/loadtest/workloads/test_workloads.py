@@ -62,7 +62,7 @@ def test_every_look_sees_the_total() -> None:
     assert "1 of 2 looks" in breach.sentence
     assert "290" in breach.sentence
     assert not workload.doubts([look(300)])
-    assert "nobody looked" in workload.doubts([])[0].cause
+    assert "no reader looked" in workload.doubts([])[0].cause
 
 
 def test_an_account_never_goes_back() -> None:
