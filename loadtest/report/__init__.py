@@ -1,1 +1,1 @@
-"""One self-contained page out of whatever evidence there is: no request leaves it."""
+"""One self-contained page from all available evidence. It sends no requests."""

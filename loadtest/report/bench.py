@@ -1,4 +1,4 @@
-"""What bench.json says on the page: each goal with what was measured, and how cost grows."""
+"""The page's part of bench.json: each goal with its measured value, and how cost grows."""
 
 from __future__ import annotations
 

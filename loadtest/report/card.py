@@ -1,11 +1,11 @@
-"""One lock before every court: what a swarm, every order of its commands, and every hazard came to, and the answer.
+"""The card of one lock: the results of a swarm, of every order of its commands and of every hazard, and the answer.
 
     compare.json ─┐
     explore.json ─┼─→ a row for each hazard, an answer in one sentence, the smallest schedule that loses
     faults.json ──┘
 
-The answer is about money, not about claims: a lock that says itself that it does not survive a pause is honest, and
-still not to be trusted with money alone.
+The answer is about money, not about claims: a lock that does not claim to survive a pause is honest, but it cannot be
+trusted with money alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from loadtest.report.terminal import STYLE
 from loadtest.verdict.words import Word, gravest
 from locks.hazards import Hazard
 
-#: the commands whose files are read, in the order in which they are asked: who fails at once is told at once
+#: the commands whose files are read, in the order in which they run: a lock that fails early is reported early
 COURTS = ("compare", "explore", "faults")
-AGAIN = "That is no answer: give the explorer more time (--budget), or run the hazard again."
+AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
 @dataclass(frozen=True)
 class Row:
-    """One hazard. The words of both courts; "": that court does not know it, or it cannot touch the lock."""
+    """One hazard, with the words of both commands. "": unknown to the command, or it cannot touch the lock."""
 
     hazard: str
     claimed: bool
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def word(self) -> Word | None:
-        """The gravest of the two; None if neither said anything."""
+        """Return the graver word of the two, or None if there is none."""
         said = [Word(word) for word in (self.explored, self.done) if word]
         return gravest(said)
 
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of one lock. `smallest`: the explorer's counterexample, if there is one."""
+    """What is known about one lock. `smallest`: the explorer's counterexample, if there is one."""
 
     strategy: str
     rows: Sequence[Row]
@@ -68,11 +68,11 @@ class Card:
 
     @property
     def stuck(self) -> bool:
-        """Does it stand still though nothing fails? Then it does so under each hazard too."""
+        """Does it stall without any fault? Then it also does so under each hazard."""
         return Hazard.CONTENTION in self.under(Word.STALLED)
 
     def answer(self) -> list[str]:
-        """Return the answer, and what belongs to it: a sentence each."""
+        """Return the answer and its details, one sentence each."""
         told = [self._verdict()]
         idle = self.under(Word.STALLED, Word.REFUSED)
         if idle and not self.stuck:
@@ -89,10 +89,10 @@ class Card:
 
     def _verdict(self) -> str:
         if Hazard.CONTENTION in self.losing:
-            return "No. Two callers at once are enough: it loses money and nothing has to fail."
+            return "No. Two concurrent callers are enough: it loses money without any fault."
         if self.stuck:
             also = f" And it loses money under {_listed(self.losing)}." if self.losing else ""
-            return f"No. It stalls although nothing fails: does each holder release it?{also}"
+            return f"No. It stalls without any fault: does each holder release it?{also}"
         if self.losing:
             return (
                 f"Not alone. It loses money under {_listed(self.losing)}. Let the store have the last word: "
@@ -102,11 +102,11 @@ class Card:
         if not found or all(row.word is Word.INCONCLUSIVE for row in found):
             return "Unknown: nothing was decided."
         search = f"{self.search['schedules']:,} schedules" if self.search.get("schedules") else "0 schedules"
-        whole = ", all there are within the bounds" if self.search.get("exhausted") else ""
+        whole = ", all that exist within the bounds" if self.search.get("exhausted") else ""
         return f"It lost no money in {search}{whole}, and {len(found)} hazards."
 
     def schedule(self) -> list[str]:
-        """Return the smallest schedule that breaks it, in sentences; none if none was found."""
+        """Return the smallest schedule that breaks it, in sentences, or [] if none was found."""
         told = brief(self.smallest) if self.smallest else []
         return [each.replace("**", "").replace("`", "") for each in told]
 
@@ -129,7 +129,7 @@ class Card:
 
 
 def card(strategy: str, reports: Mapping[str, Mapping[str, Any]]) -> Card:
-    """Return the card of `strategy`, from what the three commands wrote: {"compare": …, "explore": …, "faults": …}."""
+    """Return the card of `strategy` from the files of the three commands: {"compare": …, "explore": …, "faults": …}."""
     swarm = _of(reports["compare"], strategy)[0]
     search = _of(reports["explore"], strategy)[0]
     load = {name: swarm.get(name) for name in ("verdict", "ops_per_s", "latency_ms", "lost_amount")}
@@ -140,7 +140,7 @@ def card(strategy: str, reports: Mapping[str, Mapping[str, Any]]) -> Card:
 def report_of(
     strategies: Sequence[str], reports: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what `trust.json` holds. `options`: what was asked for beside the strategies."""
+    """Return the contents of `trust.json`. `options`: the options of the command, without the strategies."""
     first, last = reports[COURTS[0]], reports[COURTS[-1]]
     return {
         "command": "trust",
@@ -167,10 +167,10 @@ def _rows(
 
 
 def _of(report: Mapping[str, Any], strategy: str) -> list[Mapping[str, Any]]:
-    """Return its results there. Raises ValueError if there is none: the run was stopped before it."""
+    """Return the strategy's results in `report`. Raises ValueError if there are none: the run was stopped before."""
     found = [each for each in report["results"] if each["strategy"] == strategy]
     if not found:
-        raise ValueError(f"{report['command']} has nothing on {strategy}")
+        raise ValueError(f"{report['command']} has no result for {strategy}")
     return found
 
 
@@ -179,7 +179,7 @@ def _listed(hazards: Sequence[str]) -> str:
 
 
 def table(card: Card) -> Table:
-    """Return a row for each hazard that touches the lock: what it claims, what was found; `!` contradicts the claim."""
+    """Return a row for each hazard that touches the lock: the claim and the findings. `!` contradicts the claim."""
     drawn = Table(title=escape(f"Can I trust {card.strategy} with money?"), title_justify="left")
     for heading in ("hazard", "claimed", "explorer", "faults"):
         drawn.add_column(heading, no_wrap=True)
@@ -190,7 +190,7 @@ def table(card: Card) -> Table:
 
 
 def sentences(card: Card) -> Iterator[str]:
-    """Yield the answer, and the smallest schedule that takes money, or time, from it."""
+    """Yield the answer, and the smallest schedule that loses money or stalls."""
     yield from card.answer()
     if rate := card.load["ops_per_s"]:
         yield f"Under a swarm: {rate:,.0f} postings/s, p99 {card.load['latency_ms']['p99']:,.0f} ms."

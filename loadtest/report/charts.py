@@ -1,4 +1,4 @@
-"""The charts, as SVG that needs no script: pygal draws, the page carries it inline."""
+"""The charts, as SVG without scripts. pygal draws them, and the page contains them inline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pygal.style import Style
 
 from loadtest.report.labels import labels
 
-#: validated pair: blue for what should be, orange for what is
+#: a validated pair of colours: one for the expected balance, one for the final one
 STYLE = Style(
     background="transparent",
     plot_background="transparent",
@@ -30,17 +30,17 @@ STYLE = Style(
     guide_stroke_color="#e3e2dd",
     major_guide_stroke_color="#e3e2dd",
 )
-#: pixels that a character of a value takes
+#: width of a character of a value, in pixels
 CHARACTER = 8
-GAP = 6  # pixels between a bar and a value behind it
+GAP = 6  # pixels between a bar and a value beside it
 EDGE = 12  # pixels above the first row and below the last, at most
 LOSING, KEEPING = "#d03b3b", "#2470c8"
-#: characters of a label; a longer one leaves no room for the bars
+#: the most characters of a label; a longer one leaves no room for the bars
 LABEL = 40
 
 
 class _Bars(pygal.HorizontalBar):
-    """pygal leaves 2 % of the height free above the first row and below the last: a blank band where rows are many."""
+    """Bars without pygal's vertical margin of 2 % of the height, which is a wide blank band in a chart of many rows."""
 
     def _set_view(self) -> None:
         self._box.margin = min(self._box.margin, EDGE / self.height)
@@ -55,7 +55,7 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
         no_prefix=False,
         print_values=True,
         margin=8,
-        margin_right=28,  # half of the last number of the axis
+        margin_right=28,  # half the width of the axis' last number
         spacing=12,
         legend_at_bottom=True,
         show_y_guides=False,
@@ -66,8 +66,10 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
 
 
 def ticks(most: float, least: float = 0) -> list[float]:
-    """Return 0 and the round values from `least` to `most` that the axis names: three to six on the longer side of 0.
-    pygal's own choice of them leaves 0 alone where the largest value is just above a power of ten."""
+    """Return 0 and round values from `least` to `most` as labels of the axis: three to six on the longer side of 0.
+
+    pygal itself labels nothing but 0 if the largest value is just above a power of ten.
+    """
     longer = max(most, -least)
     if longer <= 0:
         return [0]
@@ -78,8 +80,8 @@ def ticks(most: float, least: float = 0) -> list[float]:
 
 
 def markup(chart: pygal.HorizontalBar, about: str) -> str:
-    """Return the drawing, called `about`, without what pygal adds for its tooltips: a script, and ids that would come
-    twice on a page with two charts."""
+    """Return the drawing with the title `about`, without pygal's additions for tooltips: a script, and ids that two
+    charts on one page would share."""
     root = chart.render_tree()
     root.set("role", "img")
     title = next(each for each in root if str(each.tag).endswith("title"))
@@ -91,13 +93,13 @@ def markup(chart: pygal.HorizontalBar, about: str) -> str:
             parent.attrib.pop("id", None)
     bars = [each for each in root.iter() if str(each.get("class")).startswith("rect reactive")]
     values = [each for each in root.iter() if each.get("class") == "value" and str(each.tag).endswith("text")]
-    for bar, value in zip(bars, values, strict=True):  # both a series after the other
+    for bar, value in zip(bars, values, strict=True):  # both lists are ordered by series
         _place(bar, value)
     return ET.tostring(root, encoding="unicode")
 
 
 def _place(bar: ET.Element, value: ET.Element) -> None:
-    """pygal writes a value white on the middle of its bar. Where the bar is too short for it: dark, and behind it."""
+    """Move a value that does not fit on its bar beside it, in dark. pygal writes it white on the middle of the bar."""
     length = float(bar.get("width") or 0)
     if length < CHARACTER * len(value.text or ""):
         value.set("x", str(float(bar.get("x") or 0) + length + GAP))
@@ -110,7 +112,7 @@ def final_against_expected(results: list[dict[str, Any]]) -> str:
     rows = [r for r in results if r.get("expected") is not None]
     if not rows:
         return ""
-    rows.reverse()  # pygal draws the first at the bottom
+    rows.reverse()  # pygal draws the first row at the bottom
     chart = _chart(height=90 + 62 * len(rows), width=760, value_formatter=lambda value: f"{value:,.0f}")
     chart.x_labels = _short(rows)
     balances = [row[name] for row in rows for name in ("expected", "final")]
@@ -141,13 +143,13 @@ def throughput(results: list[dict[str, Any]]) -> str:
 
 
 def _bar(row: dict[str, Any], name: str, form: str) -> dict[str, Any]:
-    """One value; of who loses money it is red, and says so too: colour alone tells it to some only."""
+    """Return one value. If the strategy loses money it is red, and says so: some readers cannot see the colour."""
     if not row["lost_amount"]:
         return {"value": row[name], "color": KEEPING}
     return {"value": row[name], "color": LOSING, "formatter": lambda value: f"{form.format(value)}, loses"}
 
 
 def _short(rows: list[dict[str, Any]]) -> list[str]:
-    """The labels, with the middle of a long one left out: a stranger's lock has its module before its name."""
+    """Return the labels. A long one loses its middle: a third-party lock has its module before its name."""
     half = LABEL // 2
     return [each if len(each) <= LABEL else f"{each[: half - 1]}…{each[-half:]}" for each in labels(rows)]

@@ -1,4 +1,4 @@
-"""The command line that repeats a run, from what its file or its row in the admin says was asked for.
+"""The command line that repeats a run, from the options in its file or in its row in the admin.
 
 {"strategies": ["no-lock", "mylocks:mine"], "users": 16} → python manage.py compare --lock mylocks:mine --users 16
 """
@@ -16,17 +16,17 @@ from loadtest.swarm.compare import Comparison
 from loadtest.swarm.presets import PRESETS
 from loadtest.workloads import WORKLOADS
 
-#: options of `explore` → what they are without being asked for
+#: options of `explore` → their defaults
 EXPLORE = {"workers": 2, "faults": 1, "work": 0, "slack": 100, "workload": "deposits", "budget": 300.0}
 
 
-#: of `trust`
+#: options of `trust` → their defaults
 TRUST = {"seconds": 5.0, "budget": 60.0}
 
 
 def of_report(report: Mapping[str, Any], name: str) -> str:
-    """Return the line for an evidence file of the command `name`. One of which nothing is known was asked for as it
-    is without options."""
+    """Return the line for an evidence file of the command `name`. A file without recorded options gets a line without
+    options."""
     options = report.get("options", {})
     if name == "compare" and "plan" in options:
         return of_plan(options["plan"], options.get("workloads", ()))
@@ -42,7 +42,7 @@ def of_report(report: Mapping[str, Any], name: str) -> str:
 
 
 def of_plan(plan: Mapping[str, Any], workloads: Sequence[str] = ()) -> str:
-    """Return the line for a comparison by a swarm, whoever asked for it. `workloads`: if it was one of several."""
+    """Return the line for a comparison by a swarm. `workloads`: the workloads, if there were several."""
     preset = PRESETS[plan["preset"]][1] if plan["preset"] else {}
     usual = {**_defaults(), **preset}
     words = ["--preset", plan["preset"]] if preset else []
@@ -84,7 +84,7 @@ def _settings(chosen: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[s
 
 def _faults(plan: Mapping[str, Any]) -> Iterator[str]:
     from loadtest.faults.hazards import (
-        HAZARDS,  # every hazard: only who asks for a line of `faults` needs them
+        HAZARDS,  # imports every hazard: only a line of `faults` needs them
     )
 
     if tuple(plan["strategies"]) == CARD:
@@ -107,7 +107,7 @@ def _trust(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _strategies(asked: Iterable[str], usual: Iterable[str]) -> Iterator[str]:
-    """Yield the options for those `asked`; the control comes by itself, and `usual` without being asked for."""
+    """Yield the options for the strategies `asked`. The control runs anyway, and `usual` are the defaults."""
     named = list(dict.fromkeys(asked))
     if set(named) == set(usual):
         return
@@ -116,7 +116,7 @@ def _strategies(asked: Iterable[str], usual: Iterable[str]) -> Iterator[str]:
 
 
 def _changed(options: Iterable[tuple[str, Any, Any]]) -> Iterator[str]:
-    """Yield each option (name, value, what it is usually) that is not as usual."""
+    """Yield each option (name, value, default) whose value is not the default."""
     for name, value, usual in options:
         if value != usual:
             yield from (f"--{name}", f"{value:g}" if isinstance(value, float) else str(value))

@@ -1,4 +1,4 @@
-"""What a command prints when it has measured: tables and sentences, or the results as JSON."""
+"""The output of a measuring command: tables and sentences, or the results as JSON."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from django.core.management import BaseCommand
 from rich.console import Console
 from rich.markup import escape
 
-#: a file or a pipe has no width of its own, unless the environment gives it one (COLUMNS)
+#: the width of a file or a pipe, unless the environment sets one (COLUMNS)
 WIDTH = 120
 
 
 def console(out: Any, width: int = WIDTH) -> Console:
-    """Return rich's console on `out`, a stream or the stdout of a Django command."""
-    drawn = Console(file=getattr(out, "_out", out), emoji=False)  # mine:lock is a name
+    """Return a rich console for `out`, a stream or the stdout of a Django command."""
+    drawn = Console(file=getattr(out, "_out", out), emoji=False)  # :lock: in a name is not an emoji
     if not drawn.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         drawn.width = width
     return drawn
 
 
 def tell(command: BaseCommand, whole: Any, files: Iterable[str]) -> None:
-    """Print the results as JSON; where they were written goes to the other stream."""
+    """Print the results as JSON. The names of the written files go to stderr."""
     command.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False))
     for sentence in files:
         command.stderr.write(sentence)
 
 
 def show(on: Console, tables: Iterable[Any], sentences: Iterable[str]) -> None:
-    """Print the tables, and a line for each sentence (never broken, so that it can be searched)."""
+    """Print the tables, and one line for each sentence, never wrapped, so that it can be searched."""
     for table in tables:
         on.print(table)
     for sentence in sentences:

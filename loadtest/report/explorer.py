@@ -1,4 +1,4 @@
-"""The explorer's part of the report: claim × finding, each counterexample drawn, each with a page to step through."""
+"""The explorer's part of the report: claims and findings, and for each counterexample a drawing and a page of steps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lost_update_lab.telling.picture import rows, seconds, workers
 
 #: the folder of the pages, beside index.html
 FOLDER, SCRIPT = "explore", "step.js"
-#: by which a page of ours is known
+#: how to recognise a page of this module
 MARK = f'<script src="{SCRIPT}"'
 
 
 def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what index.html shows of explore.json."""
+    """Return the part of explore.json that index.html shows."""
     if not report:
         return None
     drawn = [
@@ -64,7 +64,7 @@ def _cell(result: Mapping[str, Any], hazard: str, anchors: Mapping[tuple[str, st
 
 
 def examples(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield each counterexample with its `strategy`, `hazard`, the `id` of its place, `replay` and its `page`."""
+    """Yield each counterexample with its `strategy`, `hazard`, `replay` id, `page`, and the `id` of its drawing."""
     for result in report["results"]:
         for hazard, example in result["counterexamples"].items():
             name = re.sub(r"[^\w.-]+", "-", f"{result['strategy']}-{hazard}")
@@ -81,8 +81,10 @@ def examples(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def write_pages(folder: Path, report: Mapping[str, Any] | None) -> list[Path]:
-    """Write a page for each counterexample under `folder`, and the script that they share. Returns the pages. Those of
-    earlier runs go, because nothing leads to them any more; nobody else's file does."""
+    """Write a page for each counterexample under `folder`, and the script that they share. Returns the pages.
+
+    Pages of earlier runs are deleted, because nothing links to them any more. Other files are left alone.
+    """
     written = []
     for example in examples(report) if report else ():
         path = folder / example["page"]
@@ -99,7 +101,7 @@ def write_pages(folder: Path, report: Mapping[str, Any] | None) -> list[Path]:
 
 
 def page(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page of one counterexample shows: its steps, each with what the servers held after it."""
+    """Return the contents of a counterexample's page: its steps, each with the state of the servers after it."""
     names, opening = workers(example["steps"]), example["opening"]
     longest: dict[str, int] = {}
     for step in example["steps"]:
@@ -129,7 +131,7 @@ def page(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _state(state: Mapping[str, Any] | None, longest: Mapping[str, int]) -> dict[str, Any] | None:
-    """What the servers held, with how long each key could live at most."""
+    """Return the state of the servers, with the longest lifetime of each key."""
     if state is None:
         return None
     keys = [

@@ -1,4 +1,4 @@
-"""Claim × finding, for the terminal."""
+"""The table of claims and findings for the terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHORT = {
 }
 
 
-#: what the terminal has no room for
+#: short forms for the terminal
 ABBREVIATED = {"inconclusive": "?"}
 
 
@@ -40,13 +40,13 @@ SIGNS = {
     "?": "inconclusive",
     "·": "not touched",
     "–": "not tried",
-    "decided": "every claim is; what is not claimed was left at its first loss",
+    "decided": "every claim is decided; the other hazards were left at their first loss",
 }
 
 
 def tables(results: Sequence[Mapping[str, Any]], width: int) -> list[RenderableType]:
-    """Return what to print, none of it wider than `width`: a word in each cell if there is room, else a letter under
-    the hazard's number."""
+    """Return what to print, at most `width` wide: a word in each cell if there is room, otherwise a letter under the
+    hazard's number."""
     heads = [SHORT[str(hazard)] for hazard in HAZARD_OF.values()]
     drawn = _table(results, heads, lambda word: ABBREVIATED.get(word, word))
     if width_of(drawn) <= width:
@@ -63,7 +63,7 @@ def _explained(signs: Mapping[str, str], width: int) -> str:
 
 
 def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Callable[[str], str]) -> Table:
-    """One row for each strategy. A cell: what was found; `!`: the strategy claims otherwise."""
+    """Return a table with one row for each strategy. A cell is the finding; `!` contradicts the claim."""
     drawn = blank(2)
     drawn.add_column("strategy", min_width=12, overflow="fold")
     drawn.add_column("verdict", no_wrap=True)
@@ -82,7 +82,7 @@ def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Ca
 
 
 def ended(result: Mapping[str, Any]) -> str:
-    """How its search ended; "": there was none."""
+    """Return how its search ended, or "" if there was none."""
     if result["exhausted"]:
         return "exhausted"
     if result["cut_short"]:
@@ -91,7 +91,7 @@ def ended(result: Mapping[str, Any]) -> str:
 
 
 def so_far(result: Mapping[str, Any]) -> str:
-    """The verdict, and that it is only the gravest one yet where the search was cut short: a graver one may be left."""
+    """Return the verdict, with "so far" if the search was cut short: a graver one may remain."""
     decided = result["verdict"] != Word.INCONCLUSIVE
     return str(result["verdict"]) + (" so far" if result.get("cut_short") and decided else "")
 
@@ -106,12 +106,12 @@ def _cell(result: Mapping[str, Any], hazard: str, short: Callable[[str], str]) -
 
 
 def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:
-    """Does it claim to withstand this, and does not? A doubt breaks no claim."""
+    """Does it claim to withstand the hazard but fail to? `inconclusive` breaks no claim."""
     return agrees(hazard in result["claims"], Word(result["under"][hazard])) is False
 
 
 def how_again(example: Mapping[str, Any], gates: Sequence[str] = ()) -> str:
-    """The command that repeats a counterexample; or that there is none."""
+    """Return the command that repeats a counterexample, or why there is none."""
     if name := example["id"]:
         options = [word for gate in gates for word in ("--gate", gate)]
         return f"again: {again('explore', '--replay', name, *options, stranger=':' in name)}"
@@ -119,7 +119,7 @@ def how_again(example: Mapping[str, Any], gates: Sequence[str] = ()) -> str:
 
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each result that needs one, and the id of each counterexample."""
+    """Return a sentence for each result that needs one, and the command for each counterexample."""
     results, told = list(results), []
     for result in results:
         name = result["strategy"]
@@ -142,13 +142,13 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
         elif unclaimed := _unclaimed(result):
             claims = ", ".join(result["claims"]) or "nothing"
             told.append(
-                f"{name}: {unclaimed}. It claims to withstand {claims}, so this contradicts no claim and the exit code "
-                f"does not tell of it; with --require {','.join(_broken_under(result))} it is 1."
+                f"{name}: {unclaimed}. It claims to withstand {claims}, so this contradicts no claim and does not "
+                f"change the exit code; with --require {','.join(_broken_under(result))} it is 1."
             )
     short = [_undecided(each) for each in results if so_far(each) != each["verdict"]]
     if short:
         told.append(
-            f"Cut short, so a graver schedule may be left: {'; '.join(short)}. More time: --budget SECONDS."
+            f"Cut short, so a graver schedule may remain: {'; '.join(short)}. More time: --budget SECONDS."
         )
     return told
 
@@ -158,7 +158,7 @@ def _broken_under(result: Mapping[str, Any]) -> list[str]:
 
 
 def _unclaimed(result: Mapping[str, Any]) -> str:
-    """Of a stranger's lock, which may have said nothing because nobody asked: what breaks it, beside its claims."""
+    """Return what breaks a third-party lock beyond its claims. Its author may not have been asked for any claims."""
     if ":" not in result["strategy"]:
         return ""
     found: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def _unclaimed(result: Mapping[str, Any]) -> str:
 
 
 def not_kept(results: Iterable[Mapping[str, Any]], required: Collection[str]) -> list[str]:
-    """A sentence for each result that --require fails by."""
+    """Return a sentence for each result that fails --require."""
     found = [(each, missing(each, required)) for each in results]
     return [
         f"{result['strategy']}: required, and not kept: "

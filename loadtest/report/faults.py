@@ -1,4 +1,4 @@
-"""The matrix of hazards: strategies × hazards, a word in each cell, for the page; and the remarks about it."""
+"""The matrix of hazards for the page (strategies × hazards, a word in each cell), and the remarks about it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[st
 
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each cell that contradicts its claim or decides nothing; and for each in which a
-    stranger's lock fails, which claims nothing but what its author wrote: that is what its author came for."""
+    """Return a sentence for each cell that contradicts its claim or decides nothing.
+
+    A third-party lock gets one for each failure, claimed or not: that is what its author came for.
+    """
     told = []
     for each in results:
         where = f"{each['strategy']} × {each['hazard']}"
         if each["agrees"] is False:
-            told.append(f"{where}: claims to withstand it, and is {each['verdict']}: {each['cause']}")
+            told.append(f"{where}: claims to withstand it, but is {each['verdict']}: {each['cause']}")
         elif each["verdict"] == "inconclusive":
             told.append(f"{where}: inconclusive: {each['cause']}. Remedy: {each['remedy']}.")
         elif ":" in each["strategy"] and each["verdict"] not in ("kept", "not-run"):
@@ -35,7 +37,7 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what the page shows of faults.json: the matrix, and the evidence of each cell."""
+    """Return the part of faults.json that the page shows: the matrix, and the evidence of each cell."""
     if not report:
         return None
     results = [
@@ -51,7 +53,7 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _drawn(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the loss of a cell that is shown, and its drawing with the fault in it; nothing if nothing was lost."""
+    """Return the shown loss of a cell, and its drawing with the fault. {} if nothing was lost."""
     if not (name := cell.get("shown_loss")):
         return {}
     drawing = timeline.svg(put_right(cell, name), moments(cell))

@@ -1,5 +1,5 @@
-"""The matrix of hazards for the terminal: a word in each cell where there is room for it, else one letter as in
-docs/faults.md, under the hazard's number there.
+"""The matrix of hazards for the terminal: a word in each cell if there is room, otherwise one letter under the hazard's
+number, both as in docs/faults.md.
 
  strategy              1  2  3        what fits side by side; the other hazards stand in further blocks below
  ──────────────────────────────
@@ -26,11 +26,11 @@ from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.words import LETTERS
 
 TITLE = "What happens to the money"
-#: cells of words: what they say in short
+#: short forms of words
 SHORT = {"inconclusive": "?", "not-run": "·"}
-#: characters of a heading's line and of the gap between cells of words: where there is room, and where there is not
+#: characters of a heading's line and of the gap between cells of words, for wide and for narrow tables
 ROOMY, NARROW = (11, 2), (7, 1)
-#: characters of a cell of letters, of the gap between them, and of the narrowest column of names
+#: characters of a cell with a letter, of the gap between such cells, and of the narrowest column of names
 LETTER, GAP, NAME = 2, 1, 20
 AGAINST, NOT_REACHED = "!", "–"
 CLAIMED = LETTERS["kept"].upper()
@@ -40,13 +40,13 @@ Lines = Mapping[str, Mapping[str, Cell | None]]
 
 
 def tables(results: Sequence[Cell], width: int) -> list[RenderableType]:
-    """Return what to print, none of it wider than `width`: what the cells say, and the matrix."""
+    """Return what to print, at most `width` wide: the meanings of the cells, and the matrix."""
     by_strategy, hazards = rows(results), list(dict.fromkeys(each["hazard"] for each in results))
     by_hazard = {
         hazard: {name: cells.get(hazard) for name, cells in by_strategy.items()} for hazard in hazards
     }
     both = [("strategy", by_strategy, hazards), ("hazard", by_hazard, list(by_strategy))]
-    both.sort(key=lambda each: len(each[2]))  # the longer side stands down
+    both.sort(key=lambda each: len(each[2]))  # the longer side runs down the page
     for (heading, gap), (first, lines, columns) in product((ROOMY, NARROW), both):
         drawn = _words(first, lines, columns, heading, gap)
         if width_of(drawn) <= width:
@@ -66,7 +66,7 @@ def _words(first: str, lines: Lines, columns: Sequence[str], heading: int, gap: 
 
 
 def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[RenderableType]:
-    """As few blocks of hazards as have room, of the same size; which hazards these are, below each."""
+    """Yield as few blocks of hazards as possible, of equal size, each with the names of its hazards below it."""
     cell = LETTER + GAP
     names = min(max(map(len, lines)), max(NAME, width - 8 * cell))
     abreast = max(1, (width - names) // cell)
@@ -113,12 +113,12 @@ def _as_claimed(cell: Cell) -> bool:
 def _styled(cell: Cell | None, text: str) -> str:
     style = STYLE[cell["verdict"]] if cell else ""
     if text == LETTERS["kept"]:
-        style = style.removeprefix("bold ")  # nobody had claimed it
+        style = style.removeprefix("bold ")  # kept, but not claimed
     return f"[{style}]{text}[/]" if style else text
 
 
 def _said(results: Sequence[Cell]) -> dict[str, str]:
-    """Return sign → what it says, of those that occur."""
+    """Return sign → meaning, for the signs that occur."""
     reached = [each for each in results if not was_stopped(each)]
     found = {each["verdict"] for each in reached if not _as_claimed(each)}
     said = {CLAIMED: "kept, as claimed"} if any(map(_as_claimed, reached)) else {}
@@ -126,7 +126,7 @@ def _said(results: Sequence[Cell]) -> dict[str, str]:
     kept_first = sorted(LETTERS, key=lambda word: word != "kept")
     said |= {LETTERS[word]: told.get(word, word) for word in kept_first if word in found}
     if any(each["agrees"] is False for each in reached):
-        said[AGAINST] = "against the claim"
+        said[AGAINST] = "contradicts the claim"
     if len(reached) < len(results):
         said[NOT_REACHED] = "stopped before"
     return said

@@ -1,7 +1,7 @@
-"""What a measuring command leaves in its folder: its evidence, and index.html, which is made anew with it.
+"""The output files of a measuring command: its evidence, and a new index.html.
 
-measured → compare.json, whole or not at all → index.html from all evidence of the folder
-nothing was run → neither: what an earlier run found stays
+measured → compare.json, whole or not at all → index.html from all evidence in the folder
+nothing was run → neither: the files of an earlier run stay
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from loadtest.verdict.words import Word
 
 
 def measured(report: Mapping[str, Any]) -> bool:
-    """Was anything run at all? What was `not-run` says nothing."""
+    """Was anything run at all? `not-run` is no measurement."""
     return any(each["verdict"] != Word.NOT_RUN for each in report["results"])
 
 
 def keep(report: dict[str, Any], file: Path) -> list[str]:
-    """Write the evidence to `file`, and the page beside it. Returns a sentence for each."""
+    """Write the evidence to `file` and the page beside it. Returns a sentence for each."""
     if not measured(report):
         stays = f"{file} stays as it was" if file.exists() else f"there is no {file}"
         return [f"Not written, because nothing was run: {stays}"]
@@ -30,7 +30,7 @@ def keep(report: dict[str, Any], file: Path) -> list[str]:
 
 
 def renew(folder: Path) -> list[str]:
-    """Write the page anew. Returns a sentence: where it is, or what it cannot be made from; the evidence stays."""
+    """Write a new page. Returns a sentence: the path, or why there is no page. The evidence stays in either case."""
     try:
         return [f"Written: {write(folder)}"]
     except NoEvidence as error:

@@ -1,4 +1,4 @@
-"""How cost grows, as drawings: postings a second over accounts and over callers, reconcile over entries."""
+"""Drawings of how cost grows: postings per second over accounts and callers, reconcile over entries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COLOURS = ("#2a78d6", "#d07a1f", "#6b6a65", "#2f8f5b")
 
 
 class Drawing(NamedTuple):
-    name: str  # of its file, without the ending
+    name: str  # of its file, without the suffix
     about: str
     svg: str
 
 
 def drawings(rows: Sequence[Row]) -> Iterator[Drawing]:
-    """Yield each drawing that `rows` have points for."""
-    rows = [row for row in rows if "reason" not in row]  # who failed has no point
+    """Yield each drawing for which `rows` has points."""
+    rows = [row for row in rows if "reason" not in row]  # a failed strategy has no point
     for along, label in (("accounts", "accounts, 8 callers"), ("callers", "callers on one account")):
         series: dict[str, Points] = {}
         for row in rows:
@@ -48,7 +48,8 @@ def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
 
 
 def _draw(series: Mapping[str, Points], x: str, y: str, about: str) -> str:
-    """The steps along the horizontal axis are evenly spaced: they grow by factors. The vertical axis is logarithmic."""
+    """Draw the series. The steps on the horizontal axis grow by factors and are evenly spaced. The vertical axis is
+    logarithmic."""
     style = STYLE.__class__(**{**STYLE.to_dict(), "colors": COLOURS})
     steps = sorted({point[0] for points in series.values() for point in points})
     chart = pygal.Line(

@@ -1,4 +1,4 @@
-"""What a result is called in tables and charts: its strategy, and what else tells it from the others."""
+"""The name of a result in tables and charts: its strategy, and whatever distinguishes it from the other results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def labels(results: Sequence[Any], by: Sequence[str] = ("way", "store", "workload")) -> list[str]:
-    """Return a name for each result: with its way to import, its store and its workload (`by`) when the results have
-    several. A control that ran on two stores must not look like one that ran twice."""
+    """Return a name for each result. It contains the way to import, the store and the workload (`by`) if the results
+    have several. A control that ran on two stores must not look like one that ran twice."""
     names = ["strategy"]
     for name in by:
         if len({result.get(name) for result in results} - {None}) > (name != "way"):

@@ -1,7 +1,7 @@
-"""A counterexample drawn: a lane for each worker, time going down, what changed on the servers beside it.
+"""Draw a counterexample: a lane for each worker, time going down, and the changes on the servers beside the lanes.
 
-A lane's line is whole while its worker may act, dashed while it stands still, dotted while it waits in a server,
-and ends with its death. It is thick while a key on the lock's server is the worker's.
+A lane's line is solid while its worker may act, dashed while it is paused, dotted while it waits in a server, and ends
+with the worker's death. It is thick while the worker owns a key on the lock's server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIFE = {STANDS: "life stands", WAITS: "life waits", DEAD: "", "": "life"}
 
 
 def svg(example: Mapping[str, Any]) -> str:
-    """Return the drawing of a counterexample as explore.json has it."""
+    """Return the drawing of a counterexample from explore.json."""
     told, names = rows(example["steps"], example["opening"]), workers(example["steps"])
     width = TIME + LANE * len(names) + SERVERS
     root = ET.Element("svg", {"role": "img", "class": "schedule", "width": str(width)})
@@ -50,7 +50,7 @@ def _heads(root: ET.Element, names: Sequence[str], opening: Mapping[str, Any] | 
 
 
 def _row(root: ET.Element, row: Row, y: int, names: Sequence[str], before: Mapping[str, Any] | None) -> int:
-    """Draw one row. → its height."""
+    """Draw one row and return its height."""
     step, servers = row.step, TIME + LANE * len(names) + 12
     effects = [line for text in row.effects for line in _wrapped(text, SERVER_CHARS)]
     lines = _wrapped(cell(row), LANE_CHARS if step["worker"] else SERVER_CHARS)
@@ -78,12 +78,12 @@ def _row(root: ET.Element, row: Row, y: int, names: Sequence[str], before: Mappi
 
 
 def _holds(state: Mapping[str, Any] | None, name: str) -> bool:
-    """Is a key that worker's? Counters outlive their holders: they are nobody's."""
+    """Does the worker own a key? Counters do not count, because they outlive their holders."""
     return any(key["by"] == name and "fence" not in key["key"] for key in (state or {}).get("keys", ()))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The reply, which comes last, is never what is left out."""
+    """Wrap the text. If it is too long, its middle is left out, never the reply at its end."""
     lines = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 2], "  …", lines[-1]]
 

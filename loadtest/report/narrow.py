@@ -1,4 +1,4 @@
-"""What a table needs to be read on a narrow terminal: no frame, lines that break between their parts, its own width."""
+"""Tables for narrow terminals: without a frame, wrapped between the parts of a line, of a known width."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.table import Table
 
 
 def blank(gap: int) -> Table:
-    """`gap`: characters between two columns; the box draws one of them."""
+    """Return an empty table. `gap`: characters between two columns; the box draws one of them."""
     return Table(box=box.SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), show_edge=False, pad_edge=False)
 
 
 def filled(parts: Sequence[str], between: str, width: int) -> str:
-    """Lines of `width`, none of which breaks a part."""
+    """Return lines of at most `width`, wrapped only between the parts."""
     whole = between.join(each.replace(" ", "\0") for each in parts)
     return fill(whole, width, break_on_hyphens=False, break_long_words=False).replace("\0", " ")
 

@@ -1,4 +1,4 @@
-"""index.html: what the evidence files of one folder say, on one page that can be mailed."""
+"""index.html: the evidence files of one folder, on one page that can be mailed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loadtest.report.terminal import verdicts
 from loadtest.verdict.words import explained
 from locks.hazards import Hazard
 
-#: evidence file → the command that makes it
+#: evidence file → the command that writes it
 EVIDENCE = {
     "trust": "python manage.py trust",
     "compare": "python manage.py compare",
@@ -30,12 +30,12 @@ EVIDENCE = {
     "explore": "python manage.py explore",
     "bench": "python manage.py bench",
 }
-#: evidence file → what each of its results has beside a strategy
+#: evidence file → the field that each of its results has beside a strategy
 SAYS = {"trust": "rows", "compare": "verdict", "faults": "verdict", "explore": "verdict"}
 
 
 class NoEvidence(Exception):
-    """The folder has no evidence file that can be read."""
+    """The folder has no readable evidence file."""
 
 
 def load(folder: Path) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def of_the_lab(report: Any, says: str | None) -> bool:
-    """Has it the form of an evidence file? Somebody else's compare.json may lie in the folder too."""
+    """Does it have the form of an evidence file? The folder may contain another program's compare.json."""
     results = report.get("results") if isinstance(report, dict) else None
     if not isinstance(results, list):
         return False
@@ -66,7 +66,7 @@ def of_the_lab(report: Any, says: str | None) -> bool:
 
 
 def write(folder: Path) -> Path:
-    """Write `folder`/index.html, the pages that it leads to, and return its path. Raises NoEvidence."""
+    """Write `folder`/index.html and the pages that it links to, and return its path. Raises NoEvidence."""
     path, evidence = folder / "index.html", load(folder)
     path.write_text(render_to_string("loadtest/report.html", context(evidence)))
     explorer.write_pages(folder, evidence.get("explore"))
@@ -74,7 +74,7 @@ def write(folder: Path) -> Path:
 
 
 def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what the template shows."""
+    """Return the context of the template."""
     compare = evidence.get("compare", {})
     results = compare.get("results", [])
     named = dict.fromkeys(
@@ -98,13 +98,13 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def own_words(slug: str) -> dict[str, Any]:
-    """Return what a strategy says of itself, with the page that its file begins with."""
+    """Return the sentences of a strategy, and its textbook page."""
     found = known()[slug]
     return {**sentences(found), "textbook": textbook(found)}
 
 
 def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is shown of each workload: its results, and two charts of them."""
+    """Return the part of each workload: its results, and two charts of them."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         groups.setdefault(result.get("workload", ""), []).append(result)
@@ -125,13 +125,13 @@ def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def left_out(results: list[dict[str, Any]]) -> str:
-    """Return why nothing of a workload was run, if it is one reason; else ""."""
+    """Return why nothing of a workload was run, if there is one common reason, or ""."""
     reasons = {each.get("reason", "") if each["verdict"] == "not-run" else "" for each in results}
     return reasons.pop() if len(reasons) == 1 else ""
 
 
 def compared(results: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return strategies × workloads when there are several workloads, else None: the verdict of each."""
+    """Return the verdicts, strategies × workloads, or None if there is only one workload."""
     names = list(dict.fromkeys(result.get("workload", "") for result in results))
     if len(names) < 2:
         return None
@@ -150,7 +150,7 @@ def drawing(result: dict[str, Any]) -> str:
 
 
 def claim(withstands: list[str]) -> str:
-    """Return a strategy's claim in words: long ones by what they leave out."""
+    """Return a strategy's claim in words. A long one is described by its exceptions."""
     missing = sorted(set(Hazard) - set(withstands))
     if len(withstands) > len(missing):
         return f"all but {', '.join(missing)}" if missing else "every hazard"

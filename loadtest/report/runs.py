@@ -1,4 +1,4 @@
-"""Where each evidence file comes from, in words: which command, when, whether to its end, on what machine."""
+"""The origin of each evidence file, in words: the command, the time, the machine, and whether it was stopped."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-#: names of the environment → as the page has them; others are shown as they are
+#: names in the environment → names on the page; others are shown unchanged
 NAMES = {"changed": "uncommitted changes"}
 
 
 def run_of(command: str, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page says of one file: `command`, `started` ("" if it has none), `stopped`, `facts`."""
+    """Return the page's data on one file: `command`, `started` ("" if unknown), `stopped`, `facts`."""
     return {
         "command": command,
         "started": _moment(report.get("started")),

@@ -1,4 +1,4 @@
-"""What the lab says of a strategy where it is met: its sentences, its claim, and the page that its file begins with."""
+"""The text about a strategy: its sentences, its claim, and its textbook page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SENTENCES = ("slug", "title", "guarantees", "breaks_when", "round_trips", "sourc
 
 
 def sentences(found: type[Strategy]) -> dict[str, Any]:
-    """Return what a strategy says of itself. (A template would call the class itself.)"""
+    """Return the sentences of a strategy. (A template would call the class itself.)"""
     return {name: getattr(found, name) for name in SENTENCES}
 
 
 def textbook(found: type[Strategy]) -> str:
-    """Return its textbook page: the docstring of its file (the lock's, when the strategy was made of a lock)."""
+    """Return its textbook page: the docstring of its file, or of the lock's file if it was made from a lock."""
     return sys.modules[found.__module__].__doc__ or ""
 
 

@@ -1,4 +1,4 @@
-"""The table of results for the terminal, from the objects of a JSON file."""
+"""The table of results for the terminal, from the results in a JSON file."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ COLUMNS = {
     "p99 ms": ("latency_ms", "p99"),
     "retries": ("retries",),
 }
-#: what a terminal of 80 columns has no room for
+#: columns that do not fit on a terminal of 80 columns
 WIDE_ONLY = {"p95 ms", "p99 ms", "retries"}
 WIDE = 118
-#: so many are named in one sentence
+#: how many names a sentence lists
 NAMED = 20
 
 
 def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
-    """Return one row for each result: what should be there, what is, and at which price."""
+    """Return a table with one row for each result: the expected balance, the final one, and the cost."""
     drawn = Table(title="Which lock can I trust with money?", title_justify="left")
     drawn.add_column("strategy", min_width=18, overflow="fold")  # a module:callable may be longer
     drawn.add_column("verdict", no_wrap=True)
@@ -57,7 +57,7 @@ def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
 
 
 def matrix(results: Sequence[Mapping[str, Any]]) -> Table:
-    """Return strategies × workloads: the verdict of each."""
+    """Return a table of verdicts: strategies × workloads."""
     workloads = list(dict.fromkeys(result["workload"] for result in results))
     drawn = Table(title="Which lock can I trust with money?", title_justify="left")
     drawn.add_column("strategy", min_width=18, overflow="fold")
@@ -78,8 +78,8 @@ def verdicts(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences for results that need one: where a claim fails, and why nothing was found out, once for all
-    of a workload and store of which it is true."""
+    """Return sentences for the results that need one: which claim fails, and why there is no verdict. A reason that
+    several strategies of a workload and store share appears once."""
     failing, unknown = list[str](), dict[tuple[str, str], list[str]]()
     for name, result in zip(labels(results), results, strict=True):
         if was_stopped(result):
@@ -90,19 +90,19 @@ def remarks(results: Sequence[Mapping[str, Any]]) -> list[str]:
             slug = result["strategy"]
             unknown.setdefault((name.removeprefix(slug), sentence), []).append(slug)
         elif result["agrees"] is False:
-            failing.append(f"{name} claims to withstand this, and does not: {result['cause']}")
+            failing.append(f"{name} claims to withstand this, but does not: {result['cause']}")
     return [*failing, *(f"{_some(slugs)}{where}: {told}" for (where, told), slugs in unknown.items())]
 
 
 def further(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what to ask next of those that kept the money in each trial that told; nothing of the others."""
+    """Return the next commands for the strategies that kept the money in each trial with a verdict."""
     words: dict[str, set[str]] = {}
     for each in results:
         words.setdefault(each["strategy"], set()).add(each["verdict"])
     kept = [slug for slug, found in words.items() if "kept" in found <= {"kept", "inconclusive", "not-run"}]
     if not kept:
         return []
-    if len(kept) > NAMED:  # without a name they ask all that the lab has
+    if len(kept) > NAMED:  # without a name, the commands run all strategies of the lab
         kept = [slug for slug in kept if ":" in slug]
     named = "".join(f" {'--lock' if ':' in slug else '--strategy'} {slug}" for slug in kept)
     whom = ", of what kept" if kept else ""
@@ -114,12 +114,12 @@ def further(results: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def was_stopped(result: Mapping[str, Any]) -> bool:
-    """Is it missing because the run was stopped? `stopped` tells of all of those at once."""
+    """Is it missing because the run was stopped? `stopped` has one sentence for all of these."""
     return result.get("reason") == STOPPED
 
 
 def stopped(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the sentence about what a stopped run did not come to; none if it came to its end."""
+    """Return a sentence on what a stopped run left out, or [] if the run finished."""
     left = [
         " × ".join(each[key] for key in ("strategy", "hazard") if key in each)
         for each in results

@@ -1,1 +1,1 @@
-"""Pages of docs/ that are made from results."""
+"""Pages of docs/ that are generated from results."""

@@ -1,9 +1,9 @@
 """docs/counterexamples.md: for each strategy the smallest schedule that breaks it, or how far the explorer looked.
 
 `manage.py counterexamples report/explore.json` merges a run into docs/data/counterexamples.json, and writes the page
-from that, between two marks. A strategy that nobody explored is shown as not measured. `--check` executes every
-schedule of the page again, on real servers. A test says when the page is not what the data and the code make of it,
-when an id is one of something else, or when a schedule contradicts a claim.
+from it, between two marks. A strategy that was never explored is shown as not measured. `--check` executes every
+schedule of the page again, on real servers. A test fails if the page is stale, if an id belongs to something else, or
+if a schedule contradicts a claim.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ oversells) and `optimistic-value` (ABA); both claim nothing.
 """
 _COMMAND = "python manage.py explore --replay "
 
-#: what the page needs of a result of explore.json
+#: the part of a result of explore.json that the page needs
 Entry = Mapping[str, Any]
 
 
 class Shown(NamedTuple):
-    """A schedule of the page. `faults`: the hazards that it takes; `told`: its sentences, if any."""
+    """A schedule of the page. `faults`: the hazards that it needs. `told`: its sentences, if any."""
 
     strategy: str
     word: str
@@ -54,13 +54,13 @@ class Shown(NamedTuple):
 
 
 def merged(runs: measured.Runs, report: Mapping[str, Any]) -> measured.Runs:
-    """Return `runs` with the results of one more explore.json. A stranger's lock has no place in the page."""
+    """Return `runs` with the results of one more explore.json. Third-party locks are not on the page."""
     found = {each["strategy"]: entry(each) for each in report["results"] if each["strategy"] in STRATEGIES}
     return measured.merged(measured.kept_only(runs, STRATEGIES), report["environment"], found)
 
 
 def entry(result: Mapping[str, Any]) -> Entry:
-    """Return what the page needs of a result of explore.json."""
+    """Return the part of a result of explore.json that the page needs."""
     if result["verdict"] == Word.NOT_RUN:
         return {"verdict": str(Word.NOT_RUN), "reason": result["reason"], "counterexamples": []}
     under = result["under"]
@@ -80,8 +80,10 @@ def entry(result: Mapping[str, Any]) -> Entry:
 
 
 def _bounds(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs from the usual bounds, which the page's head tells."""
-    usual = json.loads(json.dumps(Job(strategy="").as_json()))  # a tuple comes back from the file as a list
+    """Return the bounds that differ from the default ones."""
+    usual = json.loads(
+        json.dumps(Job(strategy="").as_json())
+    )  # a tuple is a list after a round trip through JSON
     given = {
         name: result.get(name, value) for name, value in usual.items() if name not in ("budget", "until")
     }
@@ -89,7 +91,7 @@ def _bounds(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Its counterexamples that came out the same ten times, that of its verdict first: it is told in sentences."""
+    """Return its counterexamples that were reproduced ten times. The first one, that of its verdict, has sentences."""
     found = [each for each in result["counterexamples"].values() if each["id"]]
     found.sort(key=lambda each: Word(each["verdict"]).gravity)
     return [
@@ -108,7 +110,7 @@ def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def section(runs: measured.Runs) -> str:
-    """Return what stands between the marks."""
+    """Return the text between the marks."""
     found = measured.everything(runs)
     results = {slug: found[slug] for slug in STRATEGIES if slug in found}
     broken = {slug: each for slug, each in results.items() if each["counterexamples"]}
@@ -137,7 +139,7 @@ def _about(runs: measured.Runs) -> str:
 
 
 def _index(broken: Mapping[str, Entry]) -> Iterator[str]:
-    """One line for each word and what it takes, gravest and without a fault first."""
+    """Yield one line for each word and the faults that it needs, gravest and without faults first."""
     groups: dict[tuple[int, bool, str], list[str]] = {}
     for slug, each in broken.items():
         example = each["counterexamples"][0]
@@ -203,7 +205,7 @@ def _page(slug: str) -> str:
 
 
 def shown(runs: measured.Runs) -> list[Shown]:
-    """Return the schedules of the page, those of one strategy together."""
+    """Return the schedules of the page, grouped by strategy."""
     found = measured.everything(runs)
     return [
         Shown(
@@ -220,8 +222,7 @@ def shown(runs: measured.Runs) -> list[Shown]:
 
 
 def complaints(page: str, runs: measured.Runs) -> list[str]:
-    """Return where the page is not what the data and the code make of it, and where the data contradict the code.
-    Nothing: it fits."""
+    """Return what is wrong: the page is stale, or the data contradict the code. [] if all is well."""
     told = [f"{slug}: no such strategy" for slug in measured.everything(runs) if slug not in STRATEGIES]
     told += [wrong for each in shown(runs) for wrong in _wrong(each)]
     if not told and measured.placed(page, BEGIN, END, section(runs)) != page:
@@ -246,7 +247,7 @@ def _wrong(each: Shown) -> Iterator[str]:
 
 
 def shortest(schedules: Iterable[Shown], most: int | None) -> list[Shown]:
-    """Return the `most` schedules with the fewest steps, each of another strategy; without `most`, all."""
+    """Return the `most` shortest schedules, one per strategy at most. Without `most`: all schedules."""
     if most is None:
         return list(schedules)
     first: dict[str, Shown] = {}
@@ -256,7 +257,7 @@ def shortest(schedules: Iterable[Shown], most: int | None) -> list[Shown]:
 
 
 def replayed(schedules: Sequence[Shown], lanes: int) -> Iterator[tuple[Shown, str]]:
-    """Execute each schedule again on servers of its own. Yield it as it comes, with "", or what is otherwise now."""
+    """Execute each schedule again on servers of its own. Yield each one with "", or with what has changed."""
     of = {Job.of_replay_id(each.id): each for each in schedules}
     for job, answer in Campaign(list(of), lanes).replays():
         yield of[job], _otherwise(of[job], answer)
@@ -265,13 +266,13 @@ def replayed(schedules: Sequence[Shown], lanes: int) -> Iterator[tuple[Shown, st
 def _otherwise(schedule: Shown, answer: Mapping[str, Any]) -> str:
     if not answer["reproduced"]:
         why = f"{answer['verdict']}: {answer.get('cause', '')}".rstrip(": ")
-        return f"does not come to {schedule.word} again, but to {why}"
+        return f"ends as {why}, not as {schedule.word}"
     if answer["counterexample"]["opening"] is None:
-        return "is another schedule when it is executed once more, to be looked at"
+        return "is a different schedule when it is executed again with its states shown"
     told = brief(answer["counterexample"])
     new = [sentence for sentence in told if sentence not in schedule.told]
     return (
-        f"is told otherwise now: {' '.join(new) or told}"
+        f"now has other sentences: {' '.join(new) or told}"
         if schedule.told and (*told,) != schedule.told
         else ""
     )

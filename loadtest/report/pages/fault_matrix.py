@@ -1,8 +1,8 @@
 """The table in docs/faults.md: every strategy × every hazard, the claim and the evidence in one letter.
 
-`manage.py fault_matrix report/faults.json` merges a run into docs/data/faults.json, and writes the table from that,
-between two marks in the page. A cell that nobody measured is shown as not measured. A test says when the page is not
-what the data and the code make of it, or when a claim contradicts its evidence.
+`manage.py fault_matrix report/faults.json` merges a run into docs/data/faults.json, and writes the table from it,
+between two marks in the page. A cell without data is shown as not measured. A test fails if the page is stale, or if a
+claim contradicts its evidence.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from loadtest.verdict.words import LETTERS, Word
 PATH = BASE_DIR / "docs" / "faults.md"
 DATA = measured.FOLDER / "faults.json"
 BEGIN, END = "<!-- fault_matrix: begin -->", "<!-- fault_matrix: end -->"
-#: kept as claimed; without the claim it is "k"
+#: kept, as claimed; without the claim it is "k"
 CLAIMED = "**K**"
 MISSING = "–"
 
-#: "strategy hazard" → what came of it
+#: "strategy hazard" → verdict
 Words = Mapping[str, str]
 
 
 def merged(runs: measured.Runs, report: Mapping[str, Any]) -> measured.Runs:
-    """Return `runs` with the cells of one more faults.json. What lacked a server was not measured, and a stranger's
-    lock has no row."""
+    """Return `runs` with the cells of one more faults.json. A cell that lacked a server was not measured, and
+    third-party locks have no row."""
     known = wanted()
     found = {
         key: each["verdict"]
@@ -48,7 +48,7 @@ def wanted() -> dict[str, tuple[str, str]]:
 
 
 def section(runs: measured.Runs) -> str:
-    """Return what stands between the marks."""
+    """Return the text between the marks."""
     words = measured.everything(runs)
     about = (
         "Made by `python manage.py fault_matrix FILE…` from what `python manage.py faults` wrote\n"
@@ -58,7 +58,7 @@ def section(runs: measured.Runs) -> str:
 
 
 def letter(words: Words, strategy: str, hazard: str) -> str:
-    """Return the cell: `!` behind it when the claim says otherwise. What is claimed now, not when it was measured."""
+    """Return the cell, with `!` if it contradicts the claim. The current claim counts, not the one when measured."""
     if (found := words.get(f"{strategy} {hazard}")) is None:
         return MISSING
     word, claimed = Word(found), claimed_now(strategy, hazard)
@@ -89,7 +89,8 @@ def matrix(words: Words) -> Iterator[str]:
 
 
 def summary(words: Words) -> Iterator[str]:
-    """How many of each kind came through, of those that the hazard touched. Without those that lose anyway."""
+    """Yield for each hazard how many of each kind survived it, of those it touches. Strategies that always lose are
+    left out."""
     sound = [each for each in STRATEGIES if claims(find(each).withstands)]
     yield "| hazard | " + " | ".join(GROUPS) + " |"
     yield "|---|" + "---|" * len(GROUPS)
@@ -99,7 +100,7 @@ def summary(words: Words) -> Iterator[str]:
 
 
 def counted(found: Sequence[str | None]) -> str:
-    """How many kept the balance, of those that were touched."""
+    """Return how many kept the balance, of those that were touched."""
     touched = [word for word in found if word not in (None, Word.NOT_RUN)]
     counted = f"{sum(word == Word.KEPT for word in touched)} of {len(touched)}" if touched else ""
     missing = found.count(None)
@@ -109,8 +110,7 @@ def counted(found: Sequence[str | None]) -> str:
 
 
 def complaints(page: str, runs: measured.Runs) -> list[str]:
-    """Return where the page is not what the data and the code make of it, and where a claim contradicts its evidence.
-    Nothing: it fits."""
+    """Return what is wrong: the page is stale, or a claim contradicts its evidence. [] if all is well."""
     known, words = wanted(), measured.everything(runs)
     told = [f"{key}: no such strategy or hazard" for key in words if key not in known]
     told += [

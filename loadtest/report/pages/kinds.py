@@ -1,4 +1,4 @@
-"""Kinds of strategies, for the question whether a lock beside the database can be trusted: who has the last word?"""
+"""Kinds of strategies, by what has the last word: can a lock beside the database be trusted?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUPS = (VALKEY, ZOOKEEPER, ELSEWHERE, TABLE, FENCED, DATABASE, QUEUED)
 
 
 def group_of(strategy: str) -> str:
-    """Return its kind, read from what the strategy states and from what its lock asks for."""
+    """Return its kind, derived from the strategy's properties and from the resources of its lock."""
     if not find(strategy).protects:
         return NOTHING
     if find(strategy).checks_number:

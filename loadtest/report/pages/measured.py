@@ -1,9 +1,8 @@
-"""What was measured, kept beside the pages that show it (docs/data/*.json): a new run replaces what it measured again,
-and leaves the rest.
+"""The measured data behind the pages (docs/data/*.json). A new run replaces what it measured again and keeps the rest.
 
     {commit: {"cores": 2, "measured": {"token pause": "lost", …}}, …}
 
-A key is measured once: by the run that counts.
+Each key occurs once: in the run that counts.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from ledger.addresses import BASE_DIR
 FOLDER = BASE_DIR / "docs" / "data"
 NOT_MEASURED = "not measured"
 
-#: commit → the machine's cores, and what was measured there
+#: commit → the machine's cores, and the data measured there
 Runs = dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> Runs:
-    """Return what was measured before; nothing when there is no file."""
+    """Return the data of earlier runs, or {} if there is no file."""
     runs: Runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return runs
 
@@ -35,7 +34,7 @@ def save(path: Path, runs: Runs) -> None:
 
 
 def merged(runs: Runs, environment: Mapping[str, Any], found: Mapping[str, Any]) -> Runs:
-    """Return `runs` with what a run on `environment` found; where it was measured before, the new finding counts."""
+    """Return `runs` with the findings of a run on `environment`. They replace earlier findings."""
     commit = str(environment["commit"])[:12]
     rest = {
         name: {**run, "measured": {key: each for key, each in run["measured"].items() if key not in found}}
@@ -47,12 +46,12 @@ def merged(runs: Runs, environment: Mapping[str, Any], found: Mapping[str, Any])
 
 
 def everything(runs: Runs) -> dict[str, Any]:
-    """Return what was measured, by its key."""
+    """Return all data, by key."""
     return {key: each for run in runs.values() for key, each in run["measured"].items()}
 
 
 def kept_only(runs: Runs, known: Mapping[str, Any]) -> Runs:
-    """Return `runs` without what `known` does not have any more."""
+    """Return `runs` without the keys that `known` no longer has."""
     left = {
         name: {**run, "measured": {key: each for key, each in run["measured"].items() if key in known}}
         for name, run in runs.items()
@@ -61,7 +60,7 @@ def kept_only(runs: Runs, known: Mapping[str, Any]) -> Runs:
 
 
 def provenance(runs: Runs, what: str) -> str:
-    """Say how much of it was measured where: "2015 cells, 2 cores, commit 317e78cc7438"."""
+    """Say how much was measured where: "2015 cells, 2 cores, commit 317e78cc7438"."""
     told = [
         f"{len(run['measured'])} {what}, {run['cores']} cores, commit {commit}"
         for commit, run in sorted(runs.items(), key=lambda each: (-len(each[1]["measured"]), each[0]))

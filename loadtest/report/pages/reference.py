@@ -1,6 +1,6 @@
-"""docs/reference.md, generated from the registries: every lock and every strategy with its own words.
+"""docs/reference.md, generated from the registries: every lock and every strategy, with its own sentences.
 
-`manage.py reference` writes it; a test says when it is stale. A further table is one more function in `page`.
+`manage.py reference` writes it, and a test fails if it is stale. A further table is one more function in `page`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ measured* takes the claimed hazards in [faults.md](faults.md) that touch the ent
 under which it kept the balance.
 
 A source such as `A9` is a row of [sources.md](sources.md): what five articles published, and what
-else the lab rests on. "Ours" says that nobody published it.
+else the lab is based on. "Ours" means that it was not published before.
 """
 
 
@@ -52,7 +52,8 @@ def page() -> str:
     plain = {
         slug: strategy
         for slug, strategy in STRATEGIES.items()
-        if slug not in LOCKS or strategy.__module__ != LOCKS[slug].__module__  # else it is made of the lock
+        if slug not in LOCKS
+        or strategy.__module__ != LOCKS[slug].__module__  # otherwise it is made from the lock
     }
     parts = [
         HEAD,
@@ -80,7 +81,7 @@ def table(entries: dict[str, type[Any]]) -> str:
 
 
 def workloads() -> str:
-    """One row for each workload: what it does, its law, its options."""
+    """Return a table of the workloads: what each does, its law, its options."""
     rows = [("", "law", "options"), ("---",) * 3]
     for slug, workload in WORKLOADS.items():
         page = f"../{textbook_file(workload).relative_to(ROOT)}"
@@ -90,7 +91,7 @@ def workloads() -> str:
 
 
 def contract() -> Iterator[str]:
-    """One paragraph for each lock: the cases that it fails, and why."""
+    """Yield one paragraph for each lock: the cases that it fails, and why."""
     for slug, lock in LOCKS.items():
         broken = "".join(f"- {case}: {why}\n" for case, why in sorted(lock.fails.items()))
         yield f"**{slug}**\n\n{broken or '- none' + chr(10)}"
@@ -110,7 +111,7 @@ def _row(slug: str, entry: type[Any]) -> tuple[str, ...]:
 
 
 def evidence(entry: type[Any]) -> str:
-    """How many of its claims were measured, and came true: of a lock, those of the strategy that is made of it."""
+    """Return how many of its measured claims came true. For a lock: those of the strategy made from it."""
     words = measured.everything(measured.load(fault_matrix.DATA))
     [strategy] = [slug for slug, each in STRATEGIES.items() if each.__module__ == entry.__module__]
     claimed = [hazard for hazard in HAZARDS if fault_matrix.claimed_now(strategy, hazard)]
@@ -118,7 +119,7 @@ def evidence(entry: type[Any]) -> str:
 
 
 def hazards(claimed: Iterable[Hazard]) -> str:
-    """Say it the shorter way: the hazards claimed, or all but those that are not."""
+    """Return the claimed hazards, or "all but" the others if that is shorter."""
     withstood = [hazard for hazard in Hazard if hazard in set(claimed)]
     missing = [hazard for hazard in Hazard if hazard not in withstood]
     if not withstood:

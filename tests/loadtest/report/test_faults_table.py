@@ -58,7 +58,7 @@ def test_the_whole_matrix_has_one_letter_in_a_cell_under_its_hazards_number(widt
     legend = " ".join(lines)
     for number, hazard in enumerate(HAZARDS, 1):
         assert f"{number} {hazard}" in legend
-    for told in ("L lost", "? inconclusive", "! against the claim"):
+    for told in ("L lost", "? inconclusive", "! contradicts the claim"):
         assert told in legend
 
 

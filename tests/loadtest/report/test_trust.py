@@ -78,13 +78,13 @@ def test_what_loses_without_a_fault_is_no_lock(word: str, court: str) -> None:
         {"pause": "kept"},
         swarm=word if court == "swarm" else "kept",
     )
-    assert found.answer()[0].startswith("No. Two callers at once are enough")
+    assert found.answer()[0].startswith("No. Two concurrent callers are enough")
 
 
 def test_nothing_lost_is_said_with_what_was_tried() -> None:
     found = of({"contention": "kept"}, {"pause": "kept", "failover": "not-run"})
     assert found.answer() == [
-        "It lost no money in 1,234 schedules, all there are within the bounds, and 2 hazards."
+        "It lost no money in 1,234 schedules, all that exist within the bounds, and 2 hazards."
     ]
     assert [row.hazard for row in found.rows] == ["contention", "pause"], "what cannot touch it is no row"
 
@@ -109,7 +109,7 @@ def test_standing_still_though_nothing_fails_comes_first() -> None:
     """As a lock does whose release has a fault; its lease ends under a pause all the same."""
     found = of({"contention": "inconclusive", "pause": "lost"}, {"crash-holding": "stalled"}, swarm="stalled")
     assert found.answer() == [
-        "No. It stalls although nothing fails: does each holder release it? And it loses money under pause.",
+        "No. It stalls without any fault: does each holder release it? And it loses money under pause.",
         "It claims to withstand contention, and does not.",
     ]
 
@@ -136,7 +136,7 @@ def test_standing_still_and_a_broken_claim_are_told() -> None:
 def test_a_court_that_has_nothing_on_it_is_no_acquittal() -> None:
     known = reports({"contention": "kept"}, {"pause": "kept"})
     known["faults"]["results"] = []
-    with pytest.raises(ValueError, match="faults has nothing on mylocks:mine"):
+    with pytest.raises(ValueError, match="faults has no result for mylocks:mine"):
         card(LOCK, known)
 
 
@@ -194,7 +194,7 @@ def test_two_locks_before_all_three(folder: Path) -> None:
     assert done.returncode == 1, told  # the door claims what every lock claims
     assert f"Can I trust {LOCK} with money?" in said
     assert "Not alone. It loses money under pause" in said
-    assert "No. Two callers at once are enough" in said
+    assert "No. Two concurrent callers are enough" in said
     # by the Python and the path that work where the user stands (loadtest/commandline/again.py)
     assert re.search(
         rf"again: .*python\S* \S*manage\.py explore --replay {re.escape(DOOR)}/l/", said, re.MULTILINE
