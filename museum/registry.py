@@ -34,7 +34,9 @@ def modules() -> dict[str, str]:
     for name in sorted(each.name for each in pkgutil.iter_modules(cases.__path__)):
         matched = NAME.fullmatch(name)
         if matched is None:
-            raise ValueError(f"museum/cases/{name}.py is no case: call it case_NN_name.py")
+            raise ValueError(
+                f"museum/cases/{name}.py is not a case: name it case_NN_name, as in case_01_voucher"
+            )
         found[f"{matched[1]}-{matched[2].replace('_', '-')}"] = f"{cases.__name__}.{name}"
     return found
 
