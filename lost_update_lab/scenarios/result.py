@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from textwrap import fill
 from typing import Any
 
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.scenarios.telling import order
 
+WIDTH = 98
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
 
 
@@ -67,6 +69,8 @@ class Result:
             yield from (f"  {line}" for line in order(self.schedule))
             yield ""
             yield from (f"  {sentence}" for sentence in self.schedule.sentences)
+            for sentence in self.schedule.overwrites:
+                yield fill(f"{sentence}.", WIDTH, initial_indent="  ", subsequent_indent="  ")
         if self.cause:
             yield f"  Why: {self.cause}"
         if self.remedy:

@@ -11,7 +11,8 @@ from lost_update_lab.model.commands import Step
 from lost_update_lab.replay.schedule_id import encode, exactly, play
 from lost_update_lab.runs.place import beside
 from lost_update_lab.scenarios.lines import Line, own_line
-from lost_update_lab.scenarios.operations import BREACHES, Operations
+from lost_update_lab.scenarios.operations import BREACHES, VIOLATED, Operations
+from lost_update_lab.scenarios.overwrites import Did, overwrites
 from lost_update_lab.scenarios.wording import readable, shortened
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
@@ -50,6 +51,8 @@ class Schedule:
     faults: tuple[str, ...]
     moves: tuple[Move, ...]
     confirmed: int
+    #: who overwrote whom, in sentences
+    overwrites: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -68,18 +71,35 @@ class StepRecorder:
         self.of: World | None = None
         self.lines: list[Line | None] = []
         self.changes: list[tuple[str, ...]] = []
+        self.written: list[frozenset[str]] = []
+        self._versions: dict[str, str] = {}
         self._held: Held = {}
         self._tables: dict[Table, bool] = {}
 
     def __call__(self, run: World, step: Step) -> None:
         if run is not self.of:
-            self.of, self.lines, self.changes = run, [], []
-            self._tables, self._held = {}, {}
+            self.of, self.lines, self.changes, self.written = run, [], [], []
+            self._tables, self._held, self._versions = {}, {}, {}
         self.lines.append(own_line() if step.worker else None)
         with beside():
             before, now = self._look()
+            versions = self._versions_now()
         self.changes.append(tuple(_changes(before, now)))
-        self._held = now
+        different = {row for (row, cell), value in now.items() if before.get((row, cell)) != value}
+        gone = {row for row, _ in before} - {row for row, _ in now}
+        newer = {row for row, version in versions.items() if self._versions.get(row, version) != version}
+        self.written.append(frozenset(different | gone | newer))
+        self._held, self._versions = now, versions
+
+    def _versions_now(self) -> dict[str, str]:
+        found = {}
+        for table in self._tables:
+            rows = self.system.postgres.rows([table])[table]
+            for place, (row, version) in enumerate(
+                zip(rows, self.system.postgres.versions(table), strict=False)
+            ):
+                found[_row_name(table, place, row)] = version
+        return found
 
     def _look(self) -> tuple[Held, Held]:
         """→ what was there before this step, and what is there now, of all that was ever changed."""
@@ -99,9 +119,13 @@ class StepRecorder:
 
 def _cells(table: Table, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:
     for place, row in enumerate(rows):
-        name = ", ".join(str(row[column]) for column in table.key) if table.key else str(place)
         for column, value in row.items():
-            yield (f"{table.title}[{name}]", column), "NULL" if value is None else str(value)
+            yield (_row_name(table, place, row), column), "NULL" if value is None else str(value)
+
+
+def _row_name(table: Table, place: int, row: Mapping[str, Any]) -> str:
+    name = ", ".join(str(row[column]) for column in table.key) if table.key else str(place)
+    return f"{table.title}[{name}]"
 
 
 def _changes(before: Held, now: Held) -> Iterator[str]:
@@ -133,9 +157,19 @@ def told(
         _move(step, line, changes, names)
         for step, line, changes in zip(again.steps, recorder.lines, recorder.changes, strict=True)
     )
-    sentences = tuple(again.judgement.sentences)
-    name = schedule_id(again.word, choices)
-    return Schedule(name, again.word, sentences, tuple(map(str, again.faults)), moves, confirmed)
+    did = [
+        Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written)
+        for move, step, written in zip(moves, again.steps, recorder.written, strict=True)
+    ]
+    return Schedule(
+        schedule_id(again.word, choices),
+        again.word,
+        tuple(again.judgement.sentences),
+        tuple(map(str, again.faults)),
+        moves,
+        confirmed,
+        overwrites(did) if again.word == VIOLATED else (),
+    )
 
 
 def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:

@@ -128,6 +128,12 @@ class PostgresSnapshot:
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
 
+    def versions(self, table: Table) -> list[str]:
+        """Of each of these rows, in the same order, which transaction wrote it."""
+        query = sql.SQL("SELECT t.xmin::text FROM ONLY {} t").format(table.quoted)
+        found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
+        return [(found.get_value(row, 0) or b"").decode() for row in range(found.ntuples)]
+
     def value(self, query: str) -> str:
         """The first column of the first row. Raises LookupError with the server's words."""
         found = self.connection.pgconn.exec_(query.encode())

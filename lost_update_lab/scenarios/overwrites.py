@@ -1,0 +1,139 @@
+"""Who overwrote whom: of two workers who wrote the same rows, the later one had read before the earlier one wrote.
+
+Found in the steps of one schedule by the rows' own versions, so a write is seen also where it changes no value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+#: sentences of one schedule at most
+MOST = 2
+_WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE)\b", re.IGNORECASE)
+_READS = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_KEY_READS = frozenset(
+    {"GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "LRANGE", "LLEN", "SCARD", "ZSCORE"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """One step. `written`: the rows, and keys, that are new, gone or of another version for everybody from then on."""
+
+    who: str
+    command: str
+    reply: str
+    line: str
+    written: frozenset[str]
+
+    @property
+    def verb(self) -> str:
+        return self.command.split(maxsplit=1)[0].upper() if self.command.strip() else "command"
+
+    @property
+    def place(self) -> str:
+        return f"{self.verb}{f' at {self.line}' if self.line else ''}"
+
+    def writes(self, thing: str) -> bool:
+        """Is this the statement that writes this row or key, or one of its table?"""
+        if thing.startswith("key "):
+            return thing in self.written
+        return bool(_WRITES.match(self.command)) and _names(self.command, thing)
+
+    def reads(self, thing: str) -> bool:
+        if thing.startswith("key "):
+            words = self.command.split()
+            return bool(words) and words[0].upper() in _KEY_READS and thing.removeprefix("key ") in words[1:]
+        return bool(_READS.match(self.command)) and _names(self.command, thing)
+
+
+def _table(thing: str) -> str:
+    return thing if thing.startswith("key ") else thing.partition("[")[0]
+
+
+def _names(command: str, thing: str) -> bool:
+    return bool(re.search(rf"(?<![\w]){re.escape(_table(thing).rpartition('.')[2])}(?!\w)", command))
+
+
+def overwrites(steps: Sequence[Did]) -> tuple[str, ...]:
+    """The sentences. Empty: whoever wrote had read what was there."""
+    found: dict[tuple[str, str], str] = {}
+    for how in (_same_row, _same_table):
+        if not found:
+            for who, sentence in how(steps):
+                found.setdefault(who, sentence)
+    return tuple(found.values())[:MOST]
+
+
+def _same_row(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
+    for later, one in enumerate(steps):
+        for earlier in range(later - 1, -1, -1):
+            other = steps[earlier]
+            for row in sorted(one.written & other.written if one.who != other.who else ()):
+                statement = _statement(steps, later, row)
+                if (read := _last_read(steps, statement, one.who, row)) is not None and read < earlier:
+                    yield (one.who, other.who), _told(steps, row, read, earlier, statement)
+
+
+def _told(steps: Sequence[Did], row: str, read: int, earlier: int, statement: int) -> str:
+    mine, theirs = steps[statement], steps[_statement(steps, earlier, row)]
+    seen = f"{steps[read].line or 'before'}{f': {steps[read].reply}' if steps[read].reply else ''}"
+    if _relative(mine.command):
+        return (
+            f"{mine.who}'s {mine.place} stands on what {mine.who} had read ({seen}), and not on what {theirs.who}'s "
+            f"{theirs.place} wrote meanwhile: {row}"
+        )
+    return (
+        f"{mine.who}'s {mine.place} overwrote what {theirs.who}'s {theirs.place} wrote: {row}. {mine.who} had read it "
+        f"before ({seen})"
+    )
+
+
+def _relative(command: str) -> bool:
+    """`SET balance = balance - 40`: what is there counts."""
+    return bool(re.search(r"\bSET\b.*?\b(\w+)\s*=\s*\(?(?:\w+\.)?\1\b", command, re.IGNORECASE | re.DOTALL))
+
+
+def _same_table(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
+    """What was read is not so any more when something else is written by it: a skew, a phantom."""
+    for later, one in enumerate(steps):
+        for earlier, other in enumerate(steps):
+            tables = {_table(row) for row in other.written} if one.who != other.who and one.written else ()
+            for table in sorted(tables):
+                statement = _statement(steps, later, next(iter(sorted(one.written))))
+                read = _last_read(steps, statement, one.who, table)
+                if read is not None and read < earlier:
+                    theirs = steps[_statement(steps, earlier, table)]
+                    reply = f" ({steps[read].reply})" if steps[read].reply else ""
+                    yield (
+                        (one.who, other.who),
+                        f"{one.who} read {table} at {steps[read].line or 'first'}{reply}, before {theirs.who}'s "
+                        f"{theirs.place}, and wrote {_listed(one.written)} by that",
+                    )
+
+
+def _listed(rows: Collection[str]) -> str:
+    return ", ".join(sorted(rows)[:3]) + ", …" * (len(rows) > 3)
+
+
+def _statement(steps: Sequence[Did], visible: int, row: str) -> int:
+    """The statement whose work came to light at this step: a commit shows what was written before."""
+    who = steps[visible].who
+    for number in range(visible, -1, -1):
+        step = steps[number]
+        if step.who == who and step.writes(row):
+            return number
+        if step.who == who and number != visible and step.written:
+            break
+    return visible
+
+
+def _last_read(steps: Sequence[Did], before: int, who: str, row: str) -> int | None:
+    reads = (
+        number
+        for number in range(before - 1, -1, -1)
+        if steps[number].who == who and steps[number].reads(row)
+    )
+    return next(reads, None)
