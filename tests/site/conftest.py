@@ -34,7 +34,12 @@ def rows_of(committed_db: None) -> dict[str, object]:
         book, [Upload("a.csv", b"seller,account,amount,reference\nacme,A1,1,r1\n")], scan=False
     )
     trial = Trial.objects.create(command="import", workload="imports", store="postgres")
+    strategies = {"strategies": ["no-lock", "setnx"], "books": {}}
+    experiment = Trial.objects.create(
+        command="experiment", workload="deposits", store="postgres", options=strategies
+    )
     return {
+        "experiment": experiment.pk,
         "book": book.pk,
         "account": Account.objects.get(book=book).pk,
         "entry": Entry.objects.get(book=book).pk,

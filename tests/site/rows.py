@@ -68,7 +68,6 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/auth/user/add/": (("auth.add_user auth.change_user", 200),) * 2,  # so Django has it
     "admin/auth/user/<id>/password/": (("auth.change_user", 200),) * 2,
     # the admin's own
-    "": ((EVERYBODY, 302),) * 2,
     "admin/": ((STAFF, 200),) * 2,
     "admin/search/": ((STAFF, 200),) * 2,
     "admin/login/": ((EVERYBODY, 200), (EVERYBODY, 200)),
@@ -80,6 +79,12 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/r/<path:content_type_id>/<path:object_id>/": (HIDDEN, HIDDEN),
     "admin/^(?P<app_label>ledger|auth|procrastinate|loadtest)/$": (("ledger.view_book", 200),) * 2,
     "admin/(?P<url>.*)$": (HIDDEN, HIDDEN),
+    # for anybody, without a login
+    "": ((EVERYBODY, 200), NO_METHOD),
+    "experiments/": (NO_METHOD, (EVERYBODY, 400)),  # of no strategy: nothing is started
+    "experiments/<int:pk>/": ((EVERYBODY, 200), NO_METHOD),
+    "strategies/<slug:slug>/": ((EVERYBODY, 200), NO_METHOD),
+    "docs/<path:name>": ((EVERYBODY, 200), NO_METHOD),
     # the API knows its token, and no session
     "api/": ((EVERYBODY, 404),) * 2,
     "api/openapi.json": ((EVERYBODY, 200),) * 2,

@@ -19,6 +19,7 @@ def address(route: str, rows_of: dict[str, object]) -> str:
     route = re.sub(r"\(\?P<app_label>[^)]*\)", "ledger", route).replace("(?P<url>.*)", "nothing/")
     route = route.replace("<slug:slug>", "watchdog")
     route = route.replace("<int:run_id>", str(rows_of["importrun"]))
+    route = route.replace("<int:pk>", str(rows_of["experiment"])).replace("<path:name>", "choosing.md")
     if found and found[1] in rows_of:
         route = re.sub(r"<(path:object_id|id|int:\w+|uuid:book_id)>", str(rows_of[found[1]]), route)
     here = f"{ContentType.objects.get_for_model(Book).pk}/{rows_of['book']}/"

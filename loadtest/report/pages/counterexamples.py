@@ -91,7 +91,7 @@ def _bounds(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return its counterexamples that were reproduced ten times. The first one, that of its verdict, has sentences."""
+    """Return its counterexamples that were reproduced ten times. The page tells the first one, that of its verdict."""
     found = [each for each in result["counterexamples"].values() if each["id"]]
     found.sort(key=lambda each: Word(each["verdict"]).gravity)
     return [
@@ -100,7 +100,7 @@ def _examples(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             "verdict": each["verdict"],
             "faults": [hazard for hazard in each["faults"] if hazard != str(HAZARD_OF[None])],
             "steps": len(each["steps"]),
-            **({"told": brief(each)} if each is found[0] else {}),
+            "told": brief(each),
         }
         for each in found
     ]

@@ -1,0 +1,156 @@
+"""What was found out about each strategy under each hazard, from the runs that are committed (docs/data/*.json).
+
+faults.json           a real fault, done to real processes     ─┐
+counterexamples.json  every order of the commands of two workers ─┼─→ a field: the claim, the gravest word, the proof
+`withstands`          what the strategy claims, in its file      ─┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ledger.strategies import CONTROL, STRATEGIES
+from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.sentences import about
+from loadtest.report.pages import counterexamples, fault_matrix, measured
+from loadtest.report.pages.kinds import group_of
+from loadtest.report.strategy_page import sentences
+from loadtest.verdict.claims import agrees, claims
+from loadtest.verdict.words import LETTERS, Word, gravest
+from locks.hazards import Hazard
+
+
+@dataclass(frozen=True)
+class Done:
+    """One real fault. `variant`: what `manage.py faults --hazard` calls it."""
+
+    variant: str
+    word: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """A strategy under a hazard. `explored`: the explorer's word, ""; `schedule`: its smallest schedule."""
+
+    hazard: Hazard
+    claimed: bool
+    explored: str
+    done: Sequence[Done]
+    schedule: Mapping[str, Any] | None = None
+
+    @property
+    def word(self) -> Word | None:
+        """The gravest of all. None: nothing was found out."""
+        words = [Word(each) for each in (self.explored, *(done.word for done in self.done)) if each]
+        decided = [word for word in words if word not in (Word.NOT_RUN, Word.INCONCLUSIVE)]
+        return gravest(decided) or gravest(words)
+
+    @property
+    def letter(self) -> str:
+        return "–" if self.word is None else LETTERS[str(self.word)].upper()
+
+    @property
+    def contradicts(self) -> bool:
+        return self.word is not None and agrees(self.claimed, self.word) is False
+
+    @property
+    def told(self) -> str:
+        """The field in words, for who does not see its colour."""
+        found = {None: "not measured", Word.NOT_RUN: "cannot be touched"}.get(self.word, str(self.word))
+        return f"{self.hazard}: {found}{', as claimed' if self.claimed and self.word == Word.KEPT else ''}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy. `schedules`: how many the explorer searched, `ended`: to which end; 0, "": none."""
+
+    slug: str
+    title: str
+    kind: str
+    stores: Sequence[str]
+    fields: Mapping[Hazard, Field]
+    schedules: int = 0
+    ended: str = ""
+    own_words: Mapping[str, Any] = field(default_factory=dict)
+
+    def withstands(self, hazards: Sequence[Hazard]) -> bool:
+        """Did it keep the balance, or cannot it be touched, under contention and all of these?"""
+        good = (Word.KEPT, Word.NOT_RUN)
+        words = [self.fields[hazard].word for hazard in (Hazard.CONTENTION, *hazards)]
+        return words[0] is Word.KEPT and all(word in good for word in words)
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """Return every strategy's row, the control first. The data belong to the checkout: read once a process."""
+    done = measured.everything(measured.load(fault_matrix.DATA))
+    explored = measured.everything(measured.load(counterexamples.DATA))
+    order = sorted(STRATEGIES, key=lambda slug: slug != CONTROL)
+    return {slug: _row(slug, done, explored.get(slug, {})) for slug in order}
+
+
+def provenance() -> dict[str, str]:
+    """Return where each file's figures come from: cores and commits."""
+    return {
+        "faults": measured.provenance(measured.load(fault_matrix.DATA), "cells"),
+        "explore": measured.provenance(measured.load(counterexamples.DATA), "strategies"),
+    }
+
+
+def hazards() -> list[tuple[Hazard, str]]:
+    """Return each hazard and what happens."""
+    return [(hazard, about(hazard)) for hazard in Hazard]
+
+
+def _row(slug: str, done: Mapping[str, str], searched: Mapping[str, Any]) -> Row:
+    found = STRATEGIES[slug]
+    return Row(
+        slug=slug,
+        title=found.title,
+        kind=group_of(slug),
+        stores=found.stores,
+        fields={hazard: _field(slug, hazard, done, searched) for hazard in Hazard},
+        schedules=searched.get("schedules", 0),
+        ended=searched.get("ended", ""),
+        own_words=sentences(found),
+    )
+
+
+def _field(slug: str, hazard: Hazard, done: Mapping[str, str], searched: Mapping[str, Any]) -> Field:
+    return Field(
+        hazard=hazard,
+        claimed=claims(STRATEGIES[slug].withstands, [hazard]),
+        explored=_explored(hazard, searched),
+        done=tuple(_variants(slug, hazard, done)),
+        schedule=_schedule(hazard, searched),
+    )
+
+
+def _variants(slug: str, hazard: Hazard, done: Mapping[str, str]) -> Iterator[Done]:
+    for variant, adversary in HAZARDS.items():
+        if adversary.word is hazard and (word := done.get(f"{slug} {variant}")):
+            yield Done(variant, word)
+
+
+def _schedule(hazard: Hazard, searched: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    wanted = [] if hazard is Hazard.CONTENTION else [str(hazard)]
+    examples: list[Mapping[str, Any]] = searched.get("counterexamples", [])
+    return next((each for each in examples if each["faults"] == wanted), None)
+
+
+def _explored(hazard: Hazard, searched: Mapping[str, Any]) -> str:
+    """The explorer's word on this hazard alone. There is a schedule of its own only where the hazard makes it worse:
+    what loses without any fault loses under it too."""
+    if not searched or searched["verdict"] == Word.NOT_RUN:
+        return ""
+    if found := _schedule(hazard, searched):
+        return str(found["verdict"])
+    if str(hazard) in searched.get("not_applicable", ()):
+        return str(Word.NOT_RUN)
+    if without := _schedule(Hazard.CONTENTION, searched):
+        return str(without["verdict"]) if str(hazard) in searched.get("fired", ()) else ""
+    kept = searched["verdict"] == Word.KEPT and (hazard is Hazard.CONTENTION or hazard in searched["fired"])
+    return str(Word.KEPT) if kept or str(hazard) in searched.get("kept_under", ()) else ""

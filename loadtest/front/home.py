@@ -1,0 +1,110 @@
+"""The front page, the experiment that it starts, and the evidence on one strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.http import require_POST, require_safe
+
+from ledger.strategies import CARD, STRATEGIES
+from loadtest import models
+from loadtest.front import advice, documents, evidence, experiment
+from loadtest.front.filters import Filters
+from loadtest.report.pages.kinds import GROUPS
+from loadtest.report.strategy_page import textbook
+from loadtest.verdict.words import LETTERS, SAYS
+
+#: picked at first: it keeps, and everybody can write it
+USUAL = "select-for-update"
+
+
+@require_safe
+@ensure_csrf_cookie
+def home(request: HttpRequest) -> HttpResponse:
+    """One page: the experiment, the matrix, the questions."""
+    filters = Filters.of(request.GET)
+    row = _row(request.GET.get("run"))
+    return render(
+        request,
+        "front/home.html",
+        {
+            **_picked(row, request.GET.get("problem", "")),
+            "filters": filters,
+            "rows": filters.chosen(evidence.rows().values()),
+            "total": len(evidence.rows()),
+            "kinds": GROUPS,
+            "hazards": evidence.hazards(),
+            "letters": {letter.upper(): (word, SAYS[word][1]) for word, letter in LETTERS.items()},
+            "provenance": evidence.provenance(),
+            "questions": [(each, request.GET.get(each.name)) for each in advice.QUESTIONS],
+            "advice": advice.advised(request.GET.dict()),
+            "documents": documents.offered(),
+        },
+    )
+
+
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """Start the experiment; on to where it is shown. 400 and 429 say why there is none."""
+    try:
+        row = experiment.begin(request.POST.get("strategy", ""))
+    except (ValueError, experiment.NotNow) as error:
+        status = 400 if isinstance(error, ValueError) else 429
+        page = {**_picked(None, str(error)), "alone": not _in_place(request)}
+        return render(request, "front/experiment_page.html", page, status=status)
+    if _in_place(request):
+        return render(request, "front/experiment.html", _picked(row, ""))
+    return redirect(f"{reverse('front')}?run={row.pk}#experiment")
+
+
+@require_safe
+def shown(request: HttpRequest, pk: int) -> HttpResponse:
+    """The experiment as it stands now: the part of the page that the script exchanges."""
+    row = get_object_or_404(models.Trial, pk=pk, command=experiment.COMMAND)
+    return render(request, "front/experiment.html", _picked(row, ""))
+
+
+@require_safe
+def strategy(request: HttpRequest, slug: str) -> HttpResponse:
+    """The evidence on one strategy: each hazard, the claim, what was done, the smallest schedule."""
+    row = evidence.rows().get(slug)
+    if row is None:
+        raise Http404(f"no strategy {slug}")
+    fields = [_evidence_on(row.fields[hazard], about) for hazard, about in evidence.hazards()]
+    page = {"row": row, "fields": fields, "textbook": textbook(STRATEGIES[slug])}
+    return render(request, "front/strategy.html", page)
+
+
+def _evidence_on(field: evidence.Field, about: str) -> dict[str, Any]:
+    told = field.schedule["told"] if field.schedule else ()
+    return {"field": field, "about": about, "told": [documents.in_line(each) for each in told]}
+
+
+def _row(asked: str | None) -> models.Trial | None:
+    known = models.Trial.objects.filter(command=experiment.COMMAND)
+    return known.filter(pk=int(asked)).first() if asked and asked.isascii() and asked.isdigit() else None
+
+
+def _picked(row: models.Trial | None, problem: str) -> dict[str, Any]:
+    """What the part of the page about the experiment shows. Without a run: ten empty cells on each side."""
+    offered = experiment.offered()
+    run = experiment.seen(row) if row else None
+    slug = run["sides"][1]["slug"] if run else USUAL
+    return {
+        "run": run,
+        "empty": range(1, experiment.WORKERS + 1),
+        "workers": experiment.WORKERS,
+        "problem": problem,
+        "picked": slug,
+        "first": [(each, STRATEGIES[each].title) for each in offered if each in CARD or each == USUAL],
+        "further": [(each, STRATEGIES[each].title) for each in offered if each not in (*CARD, USUAL)],
+    }
+
+
+def _in_place(request: HttpRequest) -> bool:
+    """Does the page's own script ask, which exchanges only this part?"""
+    return request.headers.get("X-Requested-With") == "fetch"

@@ -1,0 +1,13 @@
+"""The addresses that need no login. ledger/urls.py includes them by name: the ledger knows nothing of load tests."""
+
+from django.urls import path
+
+from loadtest.front import documents, home
+
+urlpatterns = [
+    path("", home.home, name="front"),
+    path("experiments/", home.start, name="front_experiments"),
+    path("experiments/<int:pk>/", home.shown, name="front_experiment"),
+    path("strategies/<slug:slug>/", home.strategy, name="front_strategy"),
+    path("docs/<path:name>", documents.document, name="front_document"),
+]

@@ -1,0 +1,94 @@
+"""The matrix of the front page says what the committed runs say; the filters and the four questions go by it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from ledger.strategies import STRATEGIES
+from loadtest.front import advice, evidence
+from loadtest.front.evidence import Done, Field
+from loadtest.front.filters import Filters
+from loadtest.verdict.words import Word
+from locks.hazards import Hazard
+
+
+def test_every_strategy_has_a_row_and_every_hazard_a_field() -> None:
+    rows = evidence.rows()
+    assert rows.keys() == STRATEGIES.keys()
+    assert next(iter(rows)) == "no-lock"
+    assert all(list(row.fields) == list(Hazard) for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("slug", "hazard", "word"),
+    [
+        ("no-lock", Hazard.CONTENTION, Word.LOST),
+        ("no-lock", Hazard.CRASH, Word.LOST),  # what loses without a fault loses with one
+        ("token", Hazard.CONTENTION, Word.KEPT),
+        ("token", Hazard.PAUSE, Word.LOST),
+        ("setnx", Hazard.CRASH, Word.STALLED),
+        ("fenced", Hazard.PAUSE, Word.KEPT),
+        ("select-for-update", Hazard.FAILOVER, Word.NOT_RUN),
+        ("single-writer", Hazard.CONTENTION, None),  # out of the explorer's reach
+    ],
+)
+def test_a_field_has_the_gravest_word(slug: str, hazard: Hazard, word: Word | None) -> None:
+    assert evidence.rows()[slug].fields[hazard].word == word
+
+
+def test_of_several_words_the_gravest_that_decides_counts() -> None:
+    def of(explored: str, *done: str) -> Word | None:
+        return Field(Hazard.PAUSE, False, explored, [Done("pause", word) for word in done]).word
+
+    assert of("kept", "lost") == Word.LOST
+    assert of("kept", "inconclusive", "not-run") == Word.KEPT
+    assert of("", "inconclusive", "not-run") == Word.INCONCLUSIVE
+    assert of("") is None
+
+
+def test_no_field_contradicts_a_claim_and_one_that_did_would_say_so() -> None:
+    fields = [field for row in evidence.rows().values() for field in row.fields.values()]
+    assert not [field for field in fields if field.contradicts]
+    assert Field(Hazard.PAUSE, True, "lost", ()).contradicts
+
+
+def test_every_schedule_is_told_in_sentences() -> None:
+    schedules = [f.schedule for row in evidence.rows().values() for f in row.fields.values() if f.schedule]
+    assert len(schedules) > 100
+    assert all(each["told"] and each["id"] for each in schedules)
+
+
+def test_the_filters_choose_and_what_is_no_choice_chooses_nothing() -> None:
+    rows = evidence.rows().values()
+    chosen = {r.slug for r in Filters.of({"f_withstands": "crash-pause"}).chosen(rows)}
+    assert {"fenced", "select-for-update"} <= chosen
+    assert not {"token", "setnx", "no-lock"} & chosen
+    on_maria = Filters.of({"f_store": "mariadb", "f_text": "innodb"}).chosen(rows)
+    assert {row.slug for row in on_maria} == {"repeatable-read-innodb", "repeatable-read-innodb-snapshot"}
+    assert len(Filters.of({"f_kind": "<x>", "f_store": "y", "f_withstands": "z"}).chosen(rows)) == len(rows)
+
+
+def test_every_answer_leads_to_a_recommendation_that_the_evidence_bears_or_to_none() -> None:
+    answers = [list(each.answers) for each in advice.QUESTIONS]
+    for given in product(*answers):
+        found = advice.advised(dict(zip((q.name for q in advice.QUESTIONS), given, strict=True)))
+        assert found is not None
+        for row in [found.row, *found.others] if found.row else ():
+            assert given[1] in row.stores
+            assert all(row.fields[h].word in (Word.KEPT, Word.NOT_RUN) for h in found.hazards)
+        assert found.row or found.passed
+
+
+def test_who_needs_a_pause_survived_is_told_why_a_lease_alone_is_passed_over() -> None:
+    found = advice.advised({"work": "outside", "store": "postgres", "callers": "few", "survive": "pause"})
+    assert found is not None
+    assert found.row is not None
+    assert found.row.slug == "fenced"
+    assert {each.row.slug: each.why for each in found.passed}["token"] == "lost under pause"
+
+
+def test_an_answer_that_is_missing_or_none_of_the_offered_recommends_nothing() -> None:
+    assert advice.advised({}) is None
+    assert advice.advised({"work": "?", "store": "postgres", "callers": "few", "survive": "pause"}) is None
