@@ -1,7 +1,7 @@
-"""Every lock that the field's articles teach, the right ones and the broken ones. One lock a file.
+"""Every lock that the field's articles teach, the correct ones and the broken ones. One file for each lock.
 
-A lock is any callable that takes a name and returns a context manager; it asks by keyword for what it needs
-(`redis`, `sql`, `zookeeper`) and for the settings it understands (`lease`, `poll`, … in seconds).
+A lock is any callable that takes a name and returns a context manager. By keyword it asks for what it needs (`redis`,
+`sql`, `zookeeper`) and for the settings that it understands (`lease`, `poll`, … in seconds).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ ENTRY_POINTS = "lost_update_lab.locks"
 def find(spec: str) -> LockFactory:
     """Return the lock called `spec`: a slug of LOCKS, an installed entry point, or `module:callable`.
 
-    Raises LookupError: with the known names when there is none, with the reason when it cannot be loaded.
+    Raises LookupError, with the known names if there is no such lock, or with the reason if it cannot be loaded.
     """
     if spec in LOCKS:
         return LOCKS[spec]
@@ -90,7 +90,7 @@ def find(spec: str) -> LockFactory:
         raise LookupError(f"no lock {spec!r}. Known: {', '.join(sorted(LOCKS))}; or give module:callable")
     try:
         found: Any = next(iter(points)).load() if points else _loaded(*spec.split(":", 1))
-    except (Exception, SystemExit) as error:  # a stranger's module may raise anything, or be a script
+    except (Exception, SystemExit) as error:  # a user's module may raise anything, or be a script
         raise LookupError(f"cannot load the lock {spec!r}: {type(error).__name__}: {error}") from error
     return _callable(found, spec)
 
@@ -110,7 +110,7 @@ def _callable(found: Any, spec: str) -> LockFactory:
 
 
 def build(factory: LockFactory, name: str, /, **offered: Any) -> AbstractContextManager[Any]:
-    """Call `factory(name, …)` with those of the `offered` resources and settings that its signature names."""
+    """Call `factory(name, …)` with those `offered` resources and settings that its signature names."""
     parameters = inspect.signature(factory).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         wanted = offered

@@ -1,5 +1,5 @@
--- Takes the lock and its fencing number in one step. A client that did not hear the reply, and sends it again, finds
--- itself the holder, with a new lease and a new number: nobody has heard the first one.
+-- Takes the lock and its fencing number in one step. A client that did not get the reply, and sends this again, holds
+-- the lock with a new lease and a new number: nobody has seen the first number.
 -- KEYS[1]  the lock
 -- KEYS[2]  the fencing counter: never expires, never goes down
 -- ARGV[1]  the token

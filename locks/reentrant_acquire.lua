@@ -1,4 +1,4 @@
--- Enters the lock if it is free or already this owner's, and counts the entry.
+-- Enters the lock if it is free or this owner already has it, and counts the entry.
 -- KEYS[1]  the lock: a hash, owner → count of entries
 -- ARGV[1]  the owner
 -- ARGV[2]  the lease in milliseconds

@@ -1,5 +1,5 @@
--- Meant to start the lease anew for the owner, as first published: the condition is inverted, and in Lua 0 is
--- true, so `not 0` and `not 1` are both false. It never renews.
+-- Meant to restart the owner's lease, as first published. But the condition is inverted, and 0 is true in Lua, so both
+-- `not 0` and `not 1` are false. It never renews.
 -- KEYS[1]  the lock: a hash, owner → count of entries
 -- ARGV[1]  the owner
 -- ARGV[2]  the lease in milliseconds

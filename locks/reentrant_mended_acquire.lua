@@ -1,5 +1,5 @@
--- Enters the lock if it is this owner's, for the first time also if it is free: who was inside and finds it free has
--- lost it. The count is set, not incremented: a command that is sent twice counts once.
+-- Enters the lock if this owner has it. A first entry also succeeds if the lock is free; on a later entry a free lock
+-- means that the owner has lost it. The count is set, not incremented, so a command that is sent twice counts once.
 -- KEYS[1]  the lock: a hash, owner → count of entries
 -- ARGV[1]  the owner
 -- ARGV[2]  the lease in milliseconds

@@ -1,4 +1,4 @@
--- Starts the lease anew for the owner.
+-- Restarts the owner's lease.
 -- KEYS[1]  the lock: a hash, owner → count of entries
 -- ARGV[1]  the owner
 -- ARGV[2]  the lease in milliseconds

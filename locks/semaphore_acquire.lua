@@ -1,5 +1,5 @@
 -- Takes one of the permits, after dropping those whose lease is over. The time is the server's. A client that did not
--- hear the reply, and sends it again, finds its permit, with a new lease.
+-- get the reply, and sends this again, keeps its permit with a new lease.
 -- KEYS[1]  the semaphore: a sorted set, owner's token → end of its lease (server time, ms)
 -- ARGV[1]  the token
 -- ARGV[2]  the lease in milliseconds
@@ -12,6 +12,6 @@ if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >
     return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
--- another owner's lease may be longer: its permit must not go with this one's
+-- another owner's lease may be longer: its permit must not expire with this one
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 return 1

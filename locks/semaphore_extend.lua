@@ -1,4 +1,4 @@
--- Starts the lease of one permit anew, if it is not over.
+-- Restarts the lease of one permit, unless it is over.
 -- KEYS[1]  the semaphore: a sorted set, owner's token → end of its lease (server time, ms)
 -- ARGV[1]  the token
 -- ARGV[2]  the lease in milliseconds; 0 gives the permit back
@@ -13,6 +13,6 @@ if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then
     return 0
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
--- another owner's lease may be longer: its permit must not go with this one's
+-- another owner's lease may be longer: its permit must not expire with this one
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 return 1

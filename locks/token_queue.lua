@@ -1,10 +1,10 @@
--- A token lock with a queue: the one who leaves hands the lock to the first living waiter and wakes just that one.
+-- A token lock with a queue: a holder that leaves hands the lock to the first live waiter, and wakes only that one.
 -- KEYS[1]  the lock: the holder's token, with the lease
--- KEYS[2]  the queue: a list of waiters' tokens, the first comes first
--- KEYS[3]  who waits still: a sorted set, token → until when it counts as living (server time, ms)
+-- KEYS[2]  the queue: a list of the waiters' tokens, in the order of arrival
+-- KEYS[3]  the live waiters: a sorted set, token → until when it counts as alive (server time, ms)
 -- ARGV[1]  enter · leave (release, or give up waiting)
 -- ARGV[2]  the token
--- ARGV[3]  the lease in milliseconds; also how long a waiter counts as living after it last asked
+-- ARGV[3]  the lease in milliseconds; also how long a waiter counts as alive after it last asked
 -- ARGV[4]  prefix of the wake lists, one for each waiter
 -- reply    enter: 1: inside · 0: queued     leave: 1: it was the holder · 0: it was not
 local lock, queue, living = KEYS[1], KEYS[2], KEYS[3]
@@ -17,7 +17,7 @@ local function forget(waiter)
     redis.call('ZREM', living, waiter)
 end
 
--- Gives the free lock to the first waiter that lives; drops the dead ones before it. Returns that waiter, or nil.
+-- Gives the free lock to the first live waiter, and drops the dead ones ahead of it. Returns that waiter, or nil.
 local function hand_over()
     while true do
         local first = redis.call('LINDEX', queue, 0)
@@ -26,7 +26,7 @@ local function hand_over()
         end
         local lives_until = tonumber(redis.call('ZSCORE', living, first) or 0)
         forget(first)
-        if lives_until > now then -- about two thirds of its own lease, if it sleeps; it takes a whole one as it wakes
+        if lives_until > now then -- about two thirds of its own lease, if it sleeps; once awake it takes a whole one
             redis.call('SET', lock, first, 'PX', lives_until - now)
             redis.call('RPUSH', wake .. first, 1)
             redis.call('PEXPIRE', wake .. first, lives_until - now)
@@ -41,7 +41,7 @@ if ARGV[1] == 'leave' then
     if holder ~= token then
         return 0
     end
-    redis.call('DEL', lock, wake .. token) -- handed over, perhaps, to one that did not come to be woken
+    redis.call('DEL', lock, wake .. token) -- the lock may have been handed to a waiter that never woke
     hand_over()
     return 1
 end

@@ -1,19 +1,21 @@
--- Takes the lock, or a place in its queue. Follows on take.lua.
+-- Takes the lock, or a place in its queue. Continues take.lua.
 -- KEYS     see queue.lua
--- ARGV[1]  'first': the first question with this token · 'quiet': the same, sent after CLIENT REPLY SKIP: a number
---          comes as a message, as after a hand-over, or not at all, so that who has to queue is not woken to hear it
---          'again': any later one. A holder finds itself the holder, with a new lease; a waiter keeps its place and
---          is heard of · 'try': takes no place
+-- ARGV[1]  'first': the first question with this token
+--          'quiet': the same, sent after CLIENT REPLY SKIP. A number comes as a message, as after a hand-over, or not
+--          at all, so that a caller that has to queue is not woken just to hear it
+--          'again': any later question. A holder learns that it holds the lock, with a new lease. A waiter keeps its
+--          place and counts as heard of
+--          'try': takes no place
 -- ARGV[2]  the lease in milliseconds
 -- ARGV[3]  the token
 -- reply    the fencing number: the lock is taken
---          below 0: queued (busy, for 'try'); without the minus, the ms that the holder's lease has left
+--          below 0: queued (for 'try': busy). Its absolute value is the ms that are left of the holder's lease
 local function now_ms()
     local time = redis.call('TIME')
     return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Who was handed the lock is still noted as heard of: cheaper to forget now and then than at each hand-over.
+-- A token that was handed the lock is still recorded as heard of: pruning now and then is cheaper than at hand-overs.
 local function prune()
     if redis.call('HLEN', KEYS[4]) <= 2 * redis.call('LLEN', KEYS[3]) + 64 then
         return
@@ -40,9 +42,9 @@ local function join()
     end
 end
 
--- A lease ran out while others wait: the holder died, so others may have died with it. The lock goes to the
--- first waiter that was heard of lately. Who was not is missed from now on; who is missed for its whole lease
--- leaves the queue.
+-- A lease ran out while others wait: the holder died, and others may have died with it. The lock goes to the first
+-- waiter that was heard of lately. A waiter that was not counts as missed from now on. A waiter that is missed for its
+-- whole lease leaves the queue.
 local function recover()
     local now, heir = now_ms(), nil
     for _, token in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do

@@ -1,9 +1,9 @@
--- The usual ways, first of all, so that the server need not build what only the rarer ones use.
+-- The usual cases come first, so that the server does not build functions that only the rarer cases use.
 -- KEYS, ARGV, reply: see queue.lua and acquire.lua
 local mode, lease, me = ARGV[1], ARGV[2], ARGV[3]
-local FOREVER = 1000000000 -- the lease of a stranger that has none
+local FOREVER = 1000000000 -- stands for the lease of a foreign value that has none
 
--- The holder has to know that somebody waits; a stranger's value is left alone.
+-- Tells the holder that a caller waits. A foreign value is left alone.
 local function mark(holder)
     if string.find(holder, '^%x+:%d+:%d+$') then
         redis.call('APPEND', KEYS[1], '+')
@@ -11,7 +11,7 @@ local function mark(holder)
 end
 
 local holder = redis.call('SET', KEYS[1], me, 'NX', 'GET', 'PX', lease)
-if holder and (mode == 'quiet' or mode == 'first') then -- another's: its token comes for the first time
+if holder and (mode == 'quiet' or mode == 'first') then -- another holds it, and this token is new
     redis.call('RPUSH', KEYS[3], me)
     if string.sub(holder, -1) ~= '+' then
         mark(holder)
