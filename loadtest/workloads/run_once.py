@@ -1,18 +1,19 @@
-"""run-once: a daily job on a cluster of schedulers, each with a clock of its own. It must run once a day.
+"""run-once: a daily job on a cluster of schedulers, each with its own clock. The job must run once a day.
 
-Law: each day's job runs exactly once. More is `created` (paid twice), none at all is `lost`.
+Law: each day's job runs exactly once. More than once is `created` (paid twice), not at all is `lost`.
 
     clocks 2 ms apart    A: 03:00 is the job still to do? → yes ……… takes it, runs
                          B:      03:00 is the job still to do? → yes ……… takes it, runs: a second time
 
-A job is an account that opens with 1 and may not fall below 0: whose posting of −1 is acknowledged runs the job,
-everybody else is told that it was taken. "Busy" is an answer too: somebody else is at it. The schedulers of one
-process share its clock, as those of one machine do, and the clocks of different processes differ by up to `skew`
-seconds; a day is `day` seconds long.
+A job is an account that opens with 1 and may not fall below 0. The scheduler whose posting of −1 is acknowledged runs
+the job. Every other scheduler is told that it was taken. "Busy" is an answer too: another scheduler is running the job.
+The schedulers of one process share its clock, as those of one machine do. The clocks of different processes differ by
+up to `skew` seconds. A day is `day` seconds long.
 
-A lock alone does not make it once: it keeps two from running at the same time, not one after the other, and with
-clocks that differ by more than the job takes, that is what happens. What makes it once is the record that it ran,
-read and written under the lock. `recorded: false` leaves the record out: everybody runs, whatever the lock.
+A lock alone does not make the job run once. It keeps two schedulers from running it at the same time, but not one after
+the other, which is what happens if their clocks differ by more than the job takes. The record that the job ran, read
+and written under the lock, makes it run once. `recorded: false` leaves the record out: every scheduler runs the job,
+whatever the lock.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from loadtest.workloads.base import Legs, Opening, Workload, whole
 
 
 class RunOnce(Workload):
-    """Every client is a scheduler and asks for the job of day 1, 2, … when its own clock says so."""
+    """Every client is a scheduler. It asks for the job of day 1, 2, … when its own clock says that it is time."""
 
     slug = "run-once"
     title = "A daily job in a cluster"
     law = "each day's job runs exactly once"
     options = {
-        "days": "how many days there are (50)",
+        "days": "number of days (50)",
         "day": "length of a day in seconds (0.1)",
-        "skew": "how far the clocks of two processes are apart at most, in seconds (0.02)",
+        "skew": "largest difference between the clocks of two processes, in seconds (0.02)",
         "recorded": "whether the job records that it ran (true)",
     }
     busy_is_an_answer = True
@@ -51,7 +52,7 @@ class RunOnce(Workload):
         skew: float = 0.02,
         recorded: bool = True,
     ) -> None:
-        """`accounts` is not asked for: there are as many as days. Times in seconds."""
+        """`accounts` is ignored: there are as many accounts as days. Times in seconds."""
         super().__init__(whole("days", days, 1, 10_000))
         for name, value in (("day", day), ("skew", skew)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 60:
@@ -81,5 +82,5 @@ class RunOnce(Workload):
             ((job, _),) = call.legs
             runs[job] += call.outcome is Outcome.OK
             if call.outcome is Outcome.INFO:
-                unknown.add(job)  # it may have run, and nobody knows: that it did not cannot be said
+                unknown.add(job)  # it may have run, so nobody can say that it did not
         return count_law({job: count for job, count in sorted(runs.items()) if count or job not in unknown})
