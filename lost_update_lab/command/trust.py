@@ -19,6 +19,8 @@ from lost_update_lab.scenarios.result import Result
 from lost_update_lab.scenarios.scenario import HANDED_IN, Mistake
 
 OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
+#: its table, in whatever database it is given: nobody else's is called so
+TABLE = "lost_update_lab_account"
 #: of the ids of its schedules
 PREFIX = "trust:"
 #: seconds for all
@@ -51,16 +53,16 @@ def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
 
 def _open() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        connection.execute("CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL)")
-        connection.execute("INSERT INTO account VALUES (1, %s)", [OPENING])
+        connection.execute(f"CREATE TABLE {TABLE} (id int PRIMARY KEY, balance int NOT NULL)")
+        connection.execute(f"INSERT INTO {TABLE} VALUES (1, %s)", [OPENING])  # noqa: S608
 
 
 def _deposit(lock: Any, wants: tuple[str, ...]) -> Any:
     def deposit(amount: int, sql: Any, redis: Any) -> int:
         clients = {"sql": sql, "redis": redis}
         with _held(lock("account:1", **{name: clients[name] for name in wants})):
-            balance = sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
-            sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance + amount])
+            balance = sql.execute(f"SELECT balance FROM {TABLE} WHERE id = 1").fetchone()[0]  # noqa: S608
+            sql.execute(f"UPDATE {TABLE} SET balance = %s WHERE id = 1", [balance + amount])  # noqa: S608
         return amount
 
     return deposit
@@ -83,7 +85,7 @@ def _held(lock: Any) -> Iterator[None]:
 def _kept(ann: object, bob: object) -> bool:
     """Who was cut off may be on the account or not."""
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        row = connection.execute("SELECT balance FROM account").fetchone()
+        row = connection.execute(f"SELECT balance FROM {TABLE}").fetchone()  # noqa: S608
     possible = {OPENING}
     for amount, result in zip(AMOUNTS.values(), (ann, bob), strict=True):
         done = {each + amount for each in possible}

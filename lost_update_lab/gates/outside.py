@@ -23,6 +23,9 @@ _PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fo
 _LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
 #: not what a lock is made of: devices, and what Python keeps of modules
 _NEVER = ("/dev/", "/proc/")
+IN_THIS_PROCESS = (
+    "let the worker call the operation itself in this process (a server: by its framework's test client)"
+)
 MACHINES = "workers stand for machines of their own"
 
 
@@ -46,8 +49,12 @@ def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
         return Elsewhere(f"it locks a file ({event}): {MACHINES}, and a file is on one machine")
     if event in _PATHS and not (event == "os.mkdir" and os.path.exists(args[0])):
         return _file(f"changes ({event})", args[0])
+    if event == "os.fork":
+        return Elsewhere("it forks another process, whose commands pass no gate", IN_THIS_PROCESS)
     if event in _PROGRAMS:
-        return Elsewhere(f"it starts a program ({event} {args[0]!s:.60}), which passes no gate")
+        return Elsewhere(
+            f"it starts a program ({event} {args[0]!s:.60}), which passes no gate", IN_THIS_PROCESS
+        )
     if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
         return Elsewhere(f"it talks to {where}, and the explorer was given no server there", GATE_IT)
     return None

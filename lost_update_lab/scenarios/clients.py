@@ -7,6 +7,7 @@ other there, and a crash of one would take the other's. So a worker that asks su
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -58,8 +59,9 @@ def _redis_pools(patches: Patches, twins: Twins) -> None:
     owners: dict[int, Any] = {}
 
     def twin_of(pool: Any) -> Any:
+        most = {"max_connections": pool.max_connections}
         return twins.of(
-            pool, lambda: type(pool)(connection_class=pool.connection_class, **pool.connection_kwargs)
+            pool, lambda: type(pool)(connection_class=pool.connection_class, **most, **pool.connection_kwargs)
         )
 
     def get_connection(pool: Any, *args: Any, **keywords: Any) -> Any:
@@ -81,8 +83,27 @@ class _Connections:
 
     def __init__(self, pool: Any) -> None:
         self.pool, self.free = pool, list[Any]()
+        self.lent: dict[int, int] = {}  # the id of a connection → the thread that has it
 
     def get(self) -> Any:
+        mine = threading.get_ident()
+        if len(self.lent) >= self.pool.max_size and set(self.lent.values()) == {mine}:
+            raise self._timeout()
+        connection = self._free()
+        self.lent[id(connection)] = mine
+        return connection
+
+    def _timeout(self) -> Exception:
+        """As the pool itself after its time-out: who would give one back is who waits for it."""
+        from psycopg_pool import PoolTimeout
+
+        held = self.pool.max_size
+        return PoolTimeout(
+            f"the pool is too small: the operation holds all its connections ({held}), and asks for one more. Give it "
+            f"max_size={held + 1}, or let the operation hold one at a time"
+        )
+
+    def _free(self) -> Any:
         while self.free:
             if not (found := self.free.pop()).closed:
                 return found
@@ -96,6 +117,7 @@ class _Connections:
         return connection
 
     def put(self, connection: Any) -> None:
+        self.lent.pop(id(connection), None)
         if (
             not connection.closed
             and connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE

@@ -11,6 +11,7 @@ import psycopg
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import Judge
@@ -100,6 +101,13 @@ class Control:
 
 def control(opened: Opened) -> Control:
     """The scenario without its locks: it breaks, or what is said of it says why it does not."""
+    try:
+        return _controlled(opened)
+    except Broken as error:
+        return Control(f"the control without the locks could not be executed: {error}")
+
+
+def _controlled(opened: Opened) -> Control:
     taken, found = _breaks(opened, BREACHES)
     if not taken or found:
         return Control()

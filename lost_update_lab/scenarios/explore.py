@@ -15,13 +15,13 @@ import psycopg
 
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import GATE_IT
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, together
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.mistakes import after_setup, examine
+from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of
 from lost_update_lab.scenarios.operations import BREACHES, Framework
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import (
@@ -129,7 +129,10 @@ def run(
 ) -> Result:
     """Explore a scenario on these servers; or `replay` one schedule of it. `again`: how a user sees it again."""
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
-        finding = search(ready, partial(examine, ready), replay)
+        try:
+            finding = search(ready, partial(examine, ready), replay)
+        except Broken as error:
+            raise not_explored(error) from error
         notes = list(_notes(ready))
         needed = scenario.control and finding.searched.exhausted and not finding.schedule
         found = control(ready) if needed else Control()
@@ -239,7 +242,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         schedules=searched.schedules,
         seconds=finding.seconds,
         cause=cause,
-        remedy=remedy.replace("--budget SECONDS", "budget=SECONDS") if remedy != GATE_IT else GATE_IT,
+        remedy=remedy_of(remedy),
         notes=tuple(notes),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from lost_update_lab.model.errors import KEEPS_STATE, MORE_TIME, ON_ONE_HOST, REPORT_IT, SHORTER, Broken
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.operations import VIOLATED
@@ -17,6 +18,26 @@ _OPEN = """
 SELECT left(query, 60) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
 """
+
+
+#: what the engine says to do about it → what that is for a scenario
+_REMEDIES = {
+    MORE_TIME: "give it more time: budget=SECONDS",
+    SHORTER: "shorter leases or polls",
+    ON_ONE_HOST: "use what all processes share: a lock in the database, or in Redis",
+    REPORT_IT: "a fault of the explorer: please report it, with the operations",
+    KEEPS_STATE: "look for a global, a cache, a class attribute that the operation changes: each worker is a process "
+    "that has just begun, so make that anew for each call",
+}
+
+
+def remedy_of(text: str) -> str:
+    return _REMEDIES.get(text, text)
+
+
+def not_explored(error: Broken) -> Mistake:
+    """The engine cannot vouch for these operations."""
+    return Mistake(f"the operations cannot be explored: {error}. The remedy: {remedy_of(error.remedy)}")
 
 
 def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:

@@ -22,6 +22,7 @@ INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS
 NEWEST_WITHOUT = 160_000
 
 _embedded: dict[str, str] = {}
+_owners: list[int] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Servers:
 
 def embedded(name: str) -> str:
     """The address of the PostgreSQL or Valkey of this process, started when it is first asked for."""
+    if (
+        os.getpid() not in _owners
+    ):  # a forked process has servers of its own: two would reset each other's rows
+        _embedded.clear()
+        _owners[:] = [os.getpid()]
     if name not in _embedded:
         try:
             from lost_update_lab.embedded.postgres import Postgres
@@ -42,14 +48,19 @@ def embedded(name: str) -> str:
             raise Mistake(f"no server was given, and {missing.name} is not installed: {INSTALL}") from None
         made: Any = Postgres(settings=SETTINGS) if name == DATABASE else Valkey()
         made.start()
-        atexit.register(made.close)
+        atexit.register(_close, made, os.getpid())
         _embedded[name] = made.url
     return _embedded[name]
 
 
+def _close(server: Any, owner: int) -> None:
+    if os.getpid() == owner:
+        server.close()
+
+
 def embedded_already(name: str) -> str:
     """The same, if it runs. "": it does not."""
-    return _embedded.get(name, "")
+    return _embedded.get(name, "") if os.getpid() in _owners else ""
 
 
 def choose(database: str = "", keys: str = "") -> Servers:

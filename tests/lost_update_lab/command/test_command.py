@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import psycopg
 import pytest
 
 from lost_update_lab.command.main import main
@@ -58,6 +59,18 @@ def test_trust(lock: str, code: int, hazards: dict[str, str], capsys: pytest.Cap
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert hazards.items() <= result["hazards"].items()
     assert result["exhausted"]
+
+
+def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str]) -> None:
+    """The bank's table has a name of its own, and is gone afterwards; theirs is as it was."""
+    with psycopg.connect(scenario_urls[0], autocommit=True) as link:
+        link.execute("CREATE TABLE account (id int, owner text); INSERT INTO account VALUES (7, 'theirs')")
+        try:
+            assert main(["trust", f"{HERE}:get_then_set"]) == 1
+            assert link.execute("SELECT * FROM account").fetchall() == [(7, "theirs")]
+            assert link.execute("SELECT to_regclass('lost_update_lab_account')").fetchone() == (None,)
+        finally:
+            link.execute("DROP TABLE account")
 
 
 @pytest.mark.parametrize(

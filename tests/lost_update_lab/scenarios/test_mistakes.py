@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+import psycopg_pool
 import pytest
+import redis
 
 from lost_update_lab import Mistake, Result, worker
+from lost_update_lab.runs import hang
+from lost_update_lab.scenarios import servers
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]
@@ -147,6 +155,108 @@ def test_a_database_shared_by_processes_of_xdist(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     with pytest.raises(Mistake, match="pytest-xdist runs tests side by side"):
         choose()
+
+
+def test_a_redis_that_holds_something(trial: Trial) -> None:
+    url = trial.keywords["redis"].replace("db=0", "db=9")  # type: ignore[attr-defined]
+    with redis.Redis.from_url(url) as client:
+        client.set("theirs", 1)
+        try:
+            with (
+                pytest.raises(Mistake, match="the Redis holds 1 keys and is not touched"),
+                _test_database(trial),
+            ):
+                trial(two(redeem), redis=url, disposable=False)
+            assert client.keys() == [b"theirs"]
+        finally:
+            client.flushdb()
+
+
+@contextmanager
+def _test_database(trial: Trial) -> Iterator[None]:
+    """One whose name says so is allowed; then Redis is asked."""
+    known = trial.keywords["database"]  # type: ignore[attr-defined]
+    with psycopg.connect(known, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE test_mistakes")
+        trial.keywords["database"] = known.replace("/scenarios?", "/test_mistakes?")  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            connection.execute("DROP DATABASE test_mistakes WITH (FORCE)")
+
+
+def test_an_operation_that_hangs(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hang, "STANDS_WITHIN", 0.5)
+    ours, _theirs = socket.socketpair()
+    with pytest.raises(
+        Mistake, match=r"A waits in something that the explorer does not see: test_mistakes.py, line"
+    ):
+        trial([lambda: ours.recv(1)] * 2)
+
+
+def test_a_lock_of_this_process(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hang, "STANDS_WITHIN", 0.5)
+    (mutex := threading.Lock()).acquire()
+    with pytest.raises(
+        Mistake, match=r"workers stand for processes.*use what all processes share: a lock in the data"
+    ):
+        trial([lambda: mutex.acquire()] * 2)
+
+
+def test_an_operation_that_forks(trial: Trial) -> None:
+    """A server that was forked is none that the explorer sees."""
+    process = multiprocessing.get_context("fork").Process
+
+    def forks() -> None:
+        process(target=int).start()
+
+    with pytest.raises(
+        Mistake, match=r"it forks another process, whose commands pass no gate. The remedy: let the w"
+    ):
+        trial([forks, forks])
+
+
+def test_a_server_of_another_process(trial: Trial) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        with pytest.raises(
+            Mistake, match=f"it talks to 127.0.0.1:{address[1]}, and the explorer was given no server"
+        ):
+            trial([lambda: socket.create_connection(address)] * 2)
+
+
+def test_a_forked_process_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "_embedded", {"DATABASE_URL": "postgresql://parent"})
+    monkeypatch.setattr(servers, "_owners", [os.getpid()])
+    assert servers.embedded_already("DATABASE_URL") == "postgresql://parent"
+    told = multiprocessing.get_context("fork").SimpleQueue()
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: told.put(servers.embedded_already("DATABASE_URL"))
+    )
+    child.start()
+    assert told.get() == ""
+    child.join()
+
+
+@pytest.mark.parametrize("kind", ["psycopg_pool", "redis"])
+def test_a_pool_that_is_too_small(trial: Trial, kind: str) -> None:
+    if kind == "redis":
+        small = redis.ConnectionPool.from_url(trial.keywords["redis"], max_connections=1)  # type: ignore[attr-defined]
+
+        def both() -> None:
+            with redis.Redis(connection_pool=small).pubsub() as listening:
+                listening.subscribe("news")
+                redis.Redis(connection_pool=small).set("k", 1)
+    else:
+        pool = psycopg_pool.ConnectionPool(trial.keywords["database"], min_size=0, max_size=1, open=False)  # type: ignore[attr-defined]
+
+        def both() -> None:
+            with pool.connection(), pool.connection() as second:
+                second.execute("SELECT 1")
+
+    told = {"psycopg_pool": "the pool is too small.*Give it max_size=2", "redis": "Too many connections"}
+    with pytest.raises(Mistake, match=f"A fails in every order.*{told[kind]}"):
+        trial([both, both])
 
 
 def test_no_server(trial: Trial) -> None:
