@@ -12,8 +12,8 @@
 Guarantees   the same as `token`, also through a crash and restart of the server. The time spent waiting for the disk
              is subtracted from the validity. A key that is not on disk in time is deleted, and the lock is not
              acquired.
-Breaks when  another machine takes over (`replicas` > 0 waits for their disks too); the machine reports a sync that
-             did not happen; `token` breaks. A server without an append-only file raises LockUnsupported.
+Breaks when  `token` breaks. Another machine takes over (`replicas` > 0 waits for their disks too). The machine reports
+             a sync that did not happen. On a server without an append-only file, acquire raises LockUnsupported.
 Costs        2 round trips to acquire, one of which waits for the disk (up to a second with appendfsync everysec);
              1 to release.
 Source       the Valkey manual on WAITAOF.

@@ -10,9 +10,10 @@ Guarantees   mutual exclusion between the processes of one host. The kernel free
 Breaks when  there is a second host, or a container with its own disk. On NFS it depends on the server and the mount.
              A child that is forked inside the section shares the open file, although it does not hold the lock: a
              release by the holder frees it at once, but the holder's death frees it only once the child is gone
-             too. If the file is deleted while it is locked, the next caller creates another one. Programs that clean
-             up temporary files go by age, so each acquire updates the file's times; a holder that keeps the lock
-             for days needs a `directory` that is not cleaned up.
+             too. If the file is deleted while it is locked, the next caller creates and locks another one. Programs
+             that clean up temporary files go by age, so each acquire updates the file's times. A holder that keeps
+             the lock for days needs a `directory` that is not cleaned up.
+
 Costs        no round trip: about 10 µs, and one attempt every `poll` while waiting.
 Source       portalocker (flock on POSIX, LockFileEx on Windows).
 """

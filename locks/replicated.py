@@ -10,9 +10,9 @@
 
 Guarantees   the same as `token`, also through a failover to any replica that confirmed. The time spent waiting is
              subtracted from the validity. A key that is not confirmed is deleted, and the lock is not acquired.
-Breaks when  a replica that did not confirm is promoted. `replicas` set to all of them prevents this, but then one
-             replica that is down stops every caller. Clients still reach an old primary (split brain). A release that
-             is lost keeps the lock until its lease ends. `token` breaks.
+Breaks when  `token` breaks. A replica that did not confirm is promoted: `replicas` set to all of them prevents this,
+             but then one replica that is down stops every caller. Clients still reach an old primary (split brain).
+             A release that is lost (in a failover, say) keeps the lock until its lease ends.
 Costs        2 round trips to acquire, one of which waits for the replicas; 1 to release.
 Source       the Valkey manual on WAIT: "a best-effort attempt to increase data safety", not consensus.
 """

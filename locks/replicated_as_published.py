@@ -13,10 +13,10 @@
 
 Guarantees   mutual exclusion while the section and the wait fit the lease; through a failover only if the replicas
              happened to confirm. A late holder is not told. A forked child may release its parent's lock.
-Breaks when  the replicas do not confirm: the lock continues without them. The wait runs while the lease runs, and can
-             use all of it up. If the client does not wait longer for a reply than the server waits for the replicas
-             (redis-py's default is 5 s too), an unconfirmed acquire raises, and its key blocks everyone until the
-             lease ends. `token` breaks.
+Breaks when  `token` breaks. The replicas do not confirm: the lock continues without them. The wait runs while the lease
+             runs, and can use all of it up. If the client does not wait longer for a reply than the server waits for
+             the replicas (redis-py's default is 5 s too), an unconfirmed acquire raises, and its key blocks everyone
+             until the lease ends.
 Costs        2 round trips to acquire, one of which waits for the replica; 1 to release.
 Source       the sample in the Tair manual (B13): `SET … NX EX 5`, `WAIT 1 5000`. The text beside it (B12) says to
              continue only if WAIT returns 1: that is `replicated`.
