@@ -1,7 +1,8 @@
-"""A counterexample in a few sentences: who took, read, wrote and deleted what, told by what changed on the servers.
+"""A counterexample in a few sentences: which worker took, read, wrote and deleted what, by the changes on the servers.
 
-The commands differ from lock to lock (a plain SET, a script, a row), what they do to the servers does not. So nothing
-here knows a lock. What one worker does without another in between is one sentence; a fault is a sentence of its own.
+The commands differ from lock to lock (a plain SET, a script, a row), but their effects on the servers do not. So
+nothing here depends on a lock. Consecutive steps of one worker are one sentence, and a fault is a sentence of its
+own.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ LONGEST = 60
 
 
 class Event(NamedTuple):
-    """`who`: the worker, or "" for a fault or a server, whose `what` is a whole sentence then."""
+    """`who`: the worker, or "" for a fault or a server; `what` is then a whole sentence."""
 
     who: str
     what: str
 
 
 def brief(example: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of a counterexample, as in explore.json; the last one says what it came to. What could not
-    be repeated has no states to tell it by: it is told as it was found, command by command."""
+    """Return the sentences of a counterexample of explore.json. The last one is the outcome. A schedule that could
+    not be repeated has no states, so it is told as it was found, command by command."""
     if example["opening"] is None:
         return list(example["sentences"])
     told = [_sentence(who, [e.what for e in events]) for who, events in groupby(_events(example), _who)]
@@ -39,14 +40,14 @@ def _events(example: Mapping[str, Any]) -> list[Event]:
     for step in example["steps"]:
         after = step["state"]
         for each in _of_step(step, before, after, rows):
-            if each not in found[-1:]:  # a poll in vain, again
+            if each not in found[-1:]:  # a repeated poll
                 found.append(each)
         before = after
     return _without_end(found) if example["verdict"] == "stalled" else found
 
 
 def _without_end(events: list[Event]) -> list[Event]:
-    """Who waits for ever does the same again and again: once is enough."""
+    """Cut the repetitions of a worker that waits for ever."""
     cut = len(events)
     while cut and events[cut - 1] in events[: cut - 1]:
         cut -= 1
@@ -96,7 +97,7 @@ def _sentence(who: object, done: Sequence[str]) -> str:
 
 
 def _on_several(done: Sequence[str]) -> list[str]:
-    """The same on several servers, and a number that only grows, is told once."""
+    """Merge the same action on several servers, and the steps of a growing number."""
     told = []
     for (what, number), each in groupby(done, lambda text: _parted(text)[::2]):
         parts = [_parted(text)[1] for text in each]
@@ -109,7 +110,8 @@ def _on_several(done: Sequence[str]) -> list[str]:
 
 
 def _once(done: list[str]) -> tuple[list[str], bool]:
-    """A round of up to three that comes three times or more until the end is told once. Was there one?"""
+    """Cut a cycle of up to three actions that repeats at least three times until the end. Returns whether there was
+    one."""
     for at in range(len(done)):
         rest = done[at:]
         for length in (1, 2, 3):
@@ -119,7 +121,7 @@ def _once(done: list[str]) -> tuple[list[str], bool]:
 
 
 def _parted(text: str) -> tuple[str, str, bool]:
-    """What is done, where or to which number, and whether it is a number."""
+    """Return the action, its place or number, and whether it is a number."""
     found = re.fullmatch(r"(.* on )(redis-\d)|(changes .* to )(\d+)", text)
     if not found:
         return text, "", False

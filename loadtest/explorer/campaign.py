@@ -51,7 +51,7 @@ class Campaign:
         }
 
     def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the results as they come, but none before the control's: nothing can be judged without it."""
+        """Yield the results as they arrive, but none before the control's, without which nothing can be judged."""
         control: Word | None = None
         early = []
         with Lanes(min(self.lanes, max(len(jobs), 1))) as lanes:
@@ -68,7 +68,7 @@ class Campaign:
         yield from (_result(*each, control) for each in early)
 
     def replays(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Repeat the one schedule of each job. Yield the answers as they come (explore.py, `replay`)."""
+        """Repeat the schedule of each job. Yield the answers as they arrive (explore.py, `replay`)."""
         with Lanes(min(self.lanes, max(len(self.jobs), 1))) as lanes:
             for job, answer in lanes.explore(self.jobs):
                 yield job, _replayed(answer)

@@ -12,12 +12,12 @@ from lost_update_lab.gates import clocks
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere, beside
 
-#: modules of the ledger that write down when something was read and written, and decide nothing by it
+#: modules of the ledger that record times of reads and writes, but base no decision on them
 DIARIES = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
 
 
 class OwnClients:
-    """Puts a client for each worker in the place of the one for each process."""
+    """Replaces the client per process by a client per worker."""
 
     def __init__(self) -> None:
         self._shared: Any = resources.redis_client
@@ -42,7 +42,7 @@ class OwnClients:
         return self._pools[key]
 
     def close(self, index: int) -> None:
-        """Close what worker number `index` has."""
+        """Close the clients and pools of worker number `index`."""
         for (owner, _), client in self._made.items():
             if owner == index:
                 client.close()
@@ -62,8 +62,8 @@ class OwnClients:
 
 
 def connect_beside(patches: Patches) -> None:
-    """What Django does when it connects (it looks at a clock, and sets the time zone) is part of the handshake, and
-    no step: it is done once, by whichever schedule comes there first."""
+    """Treat Django's work on connecting (it reads a clock and sets the time zone) as part of the handshake, not as a
+    step. It runs once, in the first schedule that connects."""
     real: Any = BaseDatabaseWrapper.connect
 
     def connect(wrapper: Any) -> None:

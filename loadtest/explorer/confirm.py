@@ -1,4 +1,4 @@
-"""Give WAIT and WAITAOF a real replica and a real disk to wait for, but only to locks that use them."""
+"""Give WAIT and WAITAOF a real replica and a real disk to wait for, but only for locks that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPLICA = {"repl-ping-replica-period": 1}
 
 @contextmanager
 def confirming(harness: Harness, port: int) -> Iterator[None]:
-    """Try one schedule; if it waits for a replica or for the disk, give the primary at `port` what it needs."""
+    """Run one schedule. If it waits for a replica or the disk, give the primary at `port` one."""
     harness.run(exactly(()), {})
     primary = next(s for s in harness.servers.values() if isinstance(s, RedisServer))
     with ExitStack() as stack:
@@ -24,7 +24,7 @@ def confirming(harness: Harness, port: int) -> Iterator[None]:
             primary.ask("CONFIG", "SET", "appendonly", "yes")
             stack.callback(primary.ask, "CONFIG", "SET", "appendonly", "no")
         if "WAIT" in primary.confirming:
-            # else it waits 5 s for a second replica
+            # otherwise it waits 5 s for a second replica
             primary.ask("CONFIG", "SET", "repl-diskless-sync-delay", 0)
             replica = stack.enter_context(Valkey(config={**REPLICA, "replicaof": ("127.0.0.1", port)}))
             with replica.client() as client:
@@ -33,5 +33,5 @@ def confirming(harness: Harness, port: int) -> Iterator[None]:
             primary.replica.processes.append(replica.pid)
             stack.callback(primary.replica.processes.clear)
             stack.callback(replica.resume)
-        primary.watch()  # the replica's link is nobody's client
+        primary.watch()  # the replica's link is not a client
         yield

@@ -14,7 +14,7 @@ OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 
 
 def core_of(lane: int) -> int | None:
-    """Return the core for lane number `lane`, of those that this process may use; None if the system cannot say."""
+    """Return the core for lane number `lane`, of those that this process may use. None: the system cannot say."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     cores = sorted(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Counterexamples: choosing, shrinking, confirming and showing them."""
+"""Choose, shrink, confirm and show counterexamples."""
 
 from __future__ import annotations
 
@@ -19,38 +19,40 @@ from lost_update_lab.search.search import Search
 from lost_update_lab.telling.folding import folded
 from lost_update_lab.telling.narrative import told
 
-#: seconds for making all counterexamples of a search smaller
+#: seconds for shrinking all counterexamples of a search
 SHRINK_WITHIN = 15.0
 log = logging.getLogger(__name__)
 
 
 def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
-    """Hazard (or hazards) → the smallest schedule with it alone that breaks a law, repeated ten times."""
+    """Return hazard (or hazards) → the smallest schedule with only this hazard that breaks a law, repeated ten
+    times."""
     shown, until = {}, _now() + SHRINK_WITHIN
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
         small, times = _repeated(harness, search.calibrated, found, until)
-        # no id for what has not come out the same in every repetition
+        # no id unless every repetition had the same outcome
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""
         shown[faults] = counterexample(name, small, times, gloss)
     return shown
 
 
-def _repeated(harness: Harness, waiters: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
-    """Return the shrunk counterexample, and in how many of ten replays it came out the same. One that cannot be
-    repeated is returned as found."""
+def _repeated(harness: Harness, watched: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
+    """Return the shrunk counterexample, and how many of ten replays had the same outcome. One that cannot be repeated
+    is returned as found."""
     try:
-        if small := again(harness, waiters, found):
-            small = shrink(harness, waiters, small, until)
-            times = confirmed(harness, waiters, small)
-            return witnessed(harness, waiters, small), times
+        if small := again(harness, watched, found):
+            small = shrink(harness, watched, small, until)
+            times = confirmed(harness, watched, small)
+            return witnessed(harness, watched, small), times
     except (Broken, Diverged, RuntimeError) as error:
         log.warning("a counterexample could not be repeated: %s", error)
     return found, 0
 
 
 def _worth_showing(result: SearchResult) -> list[Found]:
-    """The smallest counterexample under each fault alone, and of the gravest word."""
+    """Return the smallest counterexample under each single fault, and that of a combination of faults if there is
+    one."""
     found = []
     for fault in HAZARD_OF:
         word = result.under(fault)
@@ -63,7 +65,7 @@ def _worth_showing(result: SearchResult) -> list[Found]:
 
 
 def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:
-    """The schedule in all its forms: the id that repeats it (`name`), its steps, and sentences."""
+    """Return the schedule in all its forms: the id that repeats it (`name`), its steps, and sentences."""
     steps = gloss.steps(found.steps)
     told_by = [gloss.state(s) for s in found.states]
     opening, *states = told_by or [None] * (1 + len(steps))  # type: ignore[list-item]

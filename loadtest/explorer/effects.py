@@ -1,4 +1,4 @@
-"""What one step of a schedule did, in words: the keys, rows and balances that it changed; if none, what it found."""
+"""One step of a schedule in words: the keys, rows and balances that it changed, or else what it found."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 from loadtest.explorer.gloss import ERROR
 from lost_update_lab.telling.picture import seconds
 
-#: as in explore.json: a step, and what the servers held before or after it
+#: as in explore.json: a step, and the state of the servers before or after it
 Step: TypeAlias = Mapping[str, Any]
 State: TypeAlias = Mapping[str, Any]
-#: keys in which the ledger itself lives on Redis: what happens to them is told as a balance
+#: keys of the ledger itself on Redis: their changes are told as balances
 _LEDGER = "ledger:"
 _READ = re.compile(r"\[?(?:balance )?(-?\d+)")
 _WROTE = re.compile(r"SET (?:\w+ = [^,]+, )*?balance = (-?\d+)\b")
 
 
 def deeds(step: Step, before: State, after: State, rows: dict[str, str]) -> list[str]:
-    """`rows`: who made which row of a lock table; kept up to date."""
+    """Return what the step did. `rows`: row of a lock table → the worker that made it; updated here."""
     done = [*_keys(step, before, after), *_rows(step, before, after, rows), *_money(step, before, after)]
     done = done or list(_found(step, before, rows))
     if error := ERROR.match(step["reply"]):
@@ -98,7 +98,7 @@ def _money(step: Step, before: State, after: State) -> Iterator[str]:
 
 
 def _found(step: Step, before: State, rows: Mapping[str, str]) -> Iterator[str]:
-    """The keys and rows that it names: another's, or none."""
+    """Yield the keys and rows that the step names: another worker's, or none."""
     words = step["command"].split()
     if step["command"].startswith("ROLLBACK"):
         yield "rolls back"

@@ -35,20 +35,20 @@ from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
-#: seconds between two looks of a waiter, at least: longer than the slack, or a look would always be due. Each look at a
-#: lock table, or at several servers, is five commands and more
+#: the least seconds between two polls of a waiter: longer than the slack, or a poll would always be due. A poll of a
+#: lock table, or of several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
-#: … and so many in a lease are enough; each look of one waiter is a moment at which another may begin, so of more than
-#: two waiters one has to do
+#: the most polls in a lease. At each poll of one waiter another may begin, so with more than two workers a single poll
+#: has to do
 LOOKS, LOOKS_OF_MORE = 10, 1
 
 
 def explore(job: Job) -> Explored:
-    with stage_of(job) as harness:
+    with harness_of(job) as harness:
         search = Search(harness, _unclaimed(job))
         result = search.explore()
         shown = counterexamples(job, harness, search, _gloss(harness))
-        return explored(job, result, _subject(harness).acknowledged, shown)
+        return explored(job, result, _system(harness).acknowledged, shown)
 
 
 def _unclaimed(job: Job) -> frozenset[Fault]:
@@ -59,8 +59,8 @@ def _unclaimed(job: Job) -> frozenset[Fault]:
 
 
 def replay(job: Job) -> dict[str, Any]:
-    """Repeat the job's schedule: `{"verdict", "counterexample", "reproduced"}`."""
-    with stage_of(job) as harness:
+    """Repeat the job's schedule. Returns `{"verdict", "counterexample", "reproduced"}`."""
+    with harness_of(job) as harness:
         try:
             watched = calibrate_polls(harness)
             found, _ = play(harness, watched, exactly(job.choices or ()))
@@ -79,17 +79,17 @@ def _not_the_same(cause: str) -> dict[str, Any]:
     return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": cause}
 
 
-def _subject(harness: Harness) -> LedgerSystem:
+def _system(harness: Harness) -> LedgerSystem:
     assert isinstance(harness.system, LedgerSystem)
     return harness.system
 
 
 def _gloss(harness: Harness) -> Gloss:
-    return Gloss(str(_subject(harness).book.pk))
+    return Gloss(str(_system(harness).book.pk))
 
 
 def _addresses(strategy: type[Strategy]) -> dict[str, str]:
-    """The Redis servers that it may talk to: those for a lock on several only where its lock asks for them."""
+    """Return the Redis servers that the strategy may use. Only a lock on several servers gets several."""
     urls = {"redis": os.environ["REDIS_URL"]}
     if issubclass(strategy, Locked) and "redis_nodes" not in parameters(strategy.slug):
         return urls
@@ -97,11 +97,12 @@ def _addresses(strategy: type[Strategy]) -> dict[str, str]:
 
 
 def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
-    """Settings of the book: waiters wait longer than the longest lease, so where a lock's own wait time is shorter,
-    its lease is cut. They look so often that time moves on between two looks; when is up to the schedule anyway."""
+    """Return settings of the book. Waiters wait longer than the longest lease, so a lock with a shorter wait time
+    gets a shorter lease. They poll so rarely that time moves on between two polls. The schedule decides when they
+    poll."""
     known = parameters(strategy.slug)
     wait, lease, poll = (known[n].default if n in known else None for n in ("wait", "lease", "poll"))
-    if getattr(strategy, "nowait", False):  # its attempts are its looks
+    if getattr(strategy, "nowait", False):  # its attempts are its polls
         return {"backoff": [POLL, POLL]}
     found = {}
     if isinstance(wait, float) and isinstance(lease, float) and wait <= lease:
@@ -114,8 +115,8 @@ def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
 
 
 @contextmanager
-def stage_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Harness]:
-    """A harness for this job. `turns`: some that no command offers; `given`: settings of the book."""
+def harness_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Harness]:
+    """A harness for this job. `turns`: turns that no command offers. `given`: settings of the book."""
     strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)

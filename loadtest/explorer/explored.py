@@ -1,4 +1,4 @@
-"""What a lane returns of one search. It holds no verdict yet: the lane does not know the control's."""
+"""What a lane returns for one search. It has no verdict yet, because the lane does not know the control's."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ WHY_NOT = {
 class Explored:
     """The result of a search, as plain values that can cross processes.
 
-    `settled`: the search ended; but it may have left a hazard that is not claimed at the first schedule that loses
-    money. `decided`: hazards for which every schedule with that hazard alone was executed, however the search ended.
-    `came_to`: for each hazard that fired alone, for contention, and for all ("") the schedules' gravest word, with its
-    proof. `words`: word → number of schedules. `acknowledged`: the most operations acknowledged in one schedule.
-    `overlapping`: schedules in which one worker came between another's steps.
+    `settled`: the search ended, but it may have left a hazard that is not claimed at the first schedule that loses
+    money. `decided`: hazards for which every schedule with only that hazard was executed, however the search ended.
+    `came_to`: the schedules' gravest word, with its proof, for each hazard that fired alone, for contention, and for
+    all schedules (""). `words`: word → number of schedules. `acknowledged`: the most operations acknowledged in one
+    schedule. `overlapping`: schedules in which the steps of two workers interleaved.
     """
 
     job: Job
@@ -53,7 +53,7 @@ class Explored:
     decided: frozenset[str]
     cause: str
     remedy: str
-    #: where somebody hung, or what somebody raised, as Python tells it
+    #: Python's traceback of a thread that hung, or of an error
     trace: str = ""
     figures: Mapping[str, Any]
     overlapping: int
@@ -66,7 +66,7 @@ class Explored:
 
     @property
     def ended(self) -> bool:
-        """Did the search end by itself, and not because it was cut short?"""
+        """Did the search end by itself, without being cut short?"""
         return self.exhausted or self.settled
 
 

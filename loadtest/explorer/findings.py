@@ -1,4 +1,4 @@
-"""What a search found about a strategy: as evidence for the court, and as an object of explore.json."""
+"""The findings of a search about a strategy: as evidence for the judge, and as a result of explore.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from loadtest.verdict.words import Word, breaks
 
 
 def evidence_of(explored: Explored, control: Word | None, hazard: str = "") -> Evidence:
-    """`hazard`: only schedules with this hazard alone; "": all schedules. `control`: the control's verdict."""
+    """Return the evidence. `hazard`: only schedules with this single hazard; "": all. `control`: the control's
+    verdict."""
     word, proof = explored.came_to[hazard]
     schedules, states = explored.figures["schedules"], explored.figures["states"]
     doubts = []
@@ -53,13 +54,13 @@ def verdict_on(explored: Explored, control: Word | None, hazard: str = "") -> Ve
     verdict = judge(evidence)
     if verdict.word != Word.INCONCLUSIVE or not evidence.doubts:
         return verdict
-    # what the search says of itself is the cause; that little overlapped, or fired, is what came of it
+    # the search's own doubts are the cause; few overlaps or hazards that did not fire are only the consequence
     told = in_doubt(*evidence.doubts)
     return replace(told, fired=verdict.fired, not_applicable=verdict.not_applicable)
 
 
 def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
-    """The object of explore.json."""
+    """Return the result for explore.json."""
     job, strategy = explored.job, find(explored.job.strategy)
     verdict = verdict_on(explored, control)
     under = {h: str(verdict_on(explored, control, h).word) for h in explored.came_to if h}
@@ -91,8 +92,8 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
 def _opinions(
     withstands: Collection[str], under: Mapping[str, str], examples: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[bool, Word]]:
-    """Yield (claimed, word) of each hazard that was tried, and of several that only together break a law. What is not
-    claimed need not be decided."""
+    """Yield (claimed, word) for each hazard that was tried, and for combinations that only together break a law. A
+    hazard that is not claimed need not be decided."""
     for hazard, word in under.items():
         if hazard in withstands or word != Word.INCONCLUSIVE:
             yield hazard in withstands, Word(word)
@@ -102,13 +103,13 @@ def _opinions(
 
 
 def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, Any] | None:
-    """Return the first counterexample with this verdict; one that can be repeated, if there is any."""
+    """Return the first counterexample with this verdict, preferably one that can be repeated."""
     found = [each for each in examples if each["verdict"] == word]
     return next((each for each in found if each["id"]), found[0] if found else None)
 
 
 def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
-    """Return the object of a strategy that the explorer cannot touch, or whose server is missing."""
+    """Return the result of a strategy that the explorer cannot touch, or whose server is missing."""
     return {
         "strategy": job.strategy,
         "title": find(job.strategy).title,
@@ -133,9 +134,9 @@ def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
 
 
 def in_error(job: Job, error: str, trace: str, remedy: str = "") -> dict[str, Any]:
-    """The object of a search that raised `error`."""
+    """Return the result of a search that raised `error`."""
     verdict = in_doubt(
-        Doubt(error, remedy or "look at the trace: it is a fault of the subject or of the explorer")
+        Doubt(error, remedy or "look at the trace: the error is in the system under test or in the explorer")
     )
     return {
         **not_run(job, ""),

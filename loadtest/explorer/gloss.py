@@ -1,4 +1,4 @@
-"""Commands and replies as people read them: the lock and the tables by their names, the values in their places."""
+"""Make commands and replies readable: short names of locks and tables, values in place of parameters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
 _INSERT = re.compile(r"INSERT INTO (\w+) \((.*?)\) VALUES \((.*?)\)", re.DOTALL)
 _UPDATE = re.compile(r"UPDATE (\w+) SET (.*?)( WHERE .*)?", re.DOTALL)
-#: every statement asks for the one book that there is
+#: every statement names the only book
 _BOOK = re.compile(r"\((?:\w+\.)?book_id = book AND ([^()]*(?:\([^()]*\))?[^()]*)\)")
 _ORDER = re.compile(r" ORDER BY [\w., ]+? ASC(?= FOR|$)")
 #: the reply of a command that failed: the class of the error and what the server said
 ERROR = re.compile(r"[A-Z]\w+: ")
-#: columns worth reading, of those that the ORM always fetches
+#: the columns worth showing, of those that the ORM always fetches
 _TOLD = ("balance", "version", "fence", "amount", "balance_before", "balance_after", "token", "owner")
 
 
@@ -40,7 +40,7 @@ class Gloss:
         )
 
     def state(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What the servers held after a step, in the same words."""
+        """Return the state of the servers after a step, in the same words."""
         keys = [
             {**row, "key": self._name(row["key"]), "value": _short(row["value"])} for row in state["keys"]
         ]
@@ -49,7 +49,7 @@ class Gloss:
         return {**state, "keys": keys, "rows": rows, "waiting": waiting}
 
     def sentence(self, text: str) -> str:
-        """Workers by their names: the host and the process that a client reports are the same for all."""
+        """Replace the clients' names by the workers' letters: host and process are the same for all."""
         return _WORKER.sub(r"\1", self._name(text))
 
     def of_command(self, command: str) -> str:

@@ -1,4 +1,4 @@
-"""A job: what to explore, within which bounds. Plain values, which can cross processes."""
+"""A job: what to explore, and within which bounds. Plain values that can cross processes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explor
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """`work`, `slack`: ms of virtual time; `budget`: seconds of real time; `choices`: replay just this schedule;
-    `until`: EXHAUSTED, or DECIDED: what the strategy does not claim to withstand is left at the first schedule that
-    loses money. `gates`: of client libraries that the explorer does not know, as module:callable."""
+    """`work`, `slack`: ms of virtual time. `budget`: seconds of real time. `choices`: replay only this schedule.
+    `until`: EXHAUSTED, or DECIDED, which leaves an unclaimed hazard at the first schedule that loses money. `gates`:
+    gates for client libraries that the explorer does not know, as module:callable."""
 
     strategy: str
     workload: str = "deposits"
@@ -42,7 +42,7 @@ class Job:
         return Bounds(workers=self.workers, faults=self.faults, slack=self.slack * MS, budget=self.budget)
 
     def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
-        """Return a short text that repeats a schedule anywhere. Only values other than the defaults are in it."""
+        """Return a short text that repeats a schedule anywhere. It contains only the values that are not defaults."""
         letter = next(letter for letter, word in WORDS.items() if word == verdict)
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
@@ -51,7 +51,7 @@ class Job:
 
     @classmethod
     def of_replay_id(cls, text: str) -> Job:
-        """Read a replay id. Raises ValueError that shows what one looks like."""
+        """Parse a replay id. Raises ValueError, which shows what one looks like."""
         strategy, _, rest = text.partition("/") if text.count("/") == 2 else ("", "", "")
         head, _, schedule = rest.partition("/")
         found = _BOUNDS.fullmatch(head)
@@ -70,7 +70,7 @@ class Job:
         return cls(strategy=strategy, choices=choices, expected=WORDS[found[1]], **values)
 
     def as_json(self) -> dict[str, Any]:
-        values = asdict(self) | {"gates": list(self.gates)}  # as it comes back from JSON
+        values = asdict(self) | {"gates": list(self.gates)}  # a list, as after a round trip through JSON
         return {
             name: values[name]
             for name in ("workload", "workers", "faults", "work", "slack", "budget", "until", "gates")

@@ -1,7 +1,7 @@
 """One lane: servers and a database of its own, and a process that explores one job after another.
 
-The lane's process has Django settings for these servers. It is not the command's process, so lanes run side by side,
-and a subject that brings its process down brings down nothing else.
+The lane's process has Django settings for these servers. It is not the command's process, so lanes run in parallel, and
+a system under test that crashes its process crashes nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     from loadtest.trials.environment import environment as measured
     from lost_update_lab.runs.worker_thread import WorkerThread
 
-    gc.freeze()  # what is there now stays: nobody needs to look for garbage, or for connections, in it
+    gc.freeze()  # these objects stay: no collection needs to look for garbage or connections in them
     measured_at = measured()
     keep_to(core, [os.getpid()])
 
@@ -38,18 +38,18 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         except (EOFError, OSError):
             return
         answer = _answer(explore if job.choices is None else replay, job)
-        gc.unfreeze()  # what the search has learned
+        gc.unfreeze()  # what the search has learned may go
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         gc.freeze()
         pipe.send({**answer, "environment": measured_at, "last": WorkerThread.left > 0})
-        if WorkerThread.left:  # a thread hangs in here: another process goes on
+        if WorkerThread.left:  # a thread hangs in this process: a new one continues
             return
 
 
 def _answer(do: Any, job: Any) -> dict[str, Any]:
     try:
         return {"result": do(job)}
-    except Exception as error:  # noqa: BLE001  (told to the command: a subject may raise anything)
+    except Exception as error:  # noqa: BLE001  (reported to the command: the system under test may raise anything)
         return _told(error)
 
 

@@ -1,4 +1,4 @@
-"""Lanes side by side: each with a Valkey and a database of its own, on one PostgreSQL without durability."""
+"""Parallel lanes: each has its own Valkey and its own database, on one PostgreSQL without durability."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from loadtest.explorer.cores import core_of, keep_to
 from loadtest.explorer.job import Job
 from loadtest.servers import Postgres, ServerError, Valkey
 
-#: no crash of the server is explored: what it writes need not reach the disk. Deadlocks are the explorer's own
-#: business (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
+#: server crashes are not explored, so writes need not reach the disk. The explorer detects deadlocks itself
+#: (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
 SETTINGS = {
     "deadlock_timeout": "1h",
     "fsync": "off",
@@ -35,14 +35,14 @@ SETTINGS = {
     "update_process_title": "off",
 }
 NODES = 3
-#: of the lanes' database, as long as this process migrates it
+#: the alias of the lanes' database while this process migrates it
 ALIAS = "lanes"
-#: seconds beyond the budget before a lane is given up: as many again, but no fewer, and no more
+#: seconds beyond the budget before a lane is given up: as long as the budget, within these limits
 LEAST_MARGIN, MOST_MARGIN = 40.0, 120.0
 
 
 class Lanes:
-    """`count` processes; a context manager. `explore(jobs)` yields (job, answer) as they come."""
+    """`count` processes, as a context manager. `explore(jobs)` yields (job, answer) as they arrive."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -89,7 +89,7 @@ class _Lane:
         database = f"lane_{number}"
         with psycopg.connect(postgres.url.replace("/lab?", "/postgres?"), autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
-        primary = stack.enter_context(Valkey(port=0))  # its replicas, where a lock asks for one, come by TCP
+        primary = stack.enter_context(Valkey(port=0))  # replicas, for locks that need one, connect by TCP
         nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
         self.core = core_of(number)
         keep_to(self.core, [server.pid for server in (primary, *nodes)])
@@ -119,7 +119,7 @@ class _Lane:
         self.pipe.send(job)
 
     def answer(self) -> dict[str, Any]:
-        """What the process says; one that died, or whose time is over, is replaced."""
+        """Return the process's answer. A process that died or is overdue is replaced."""
         if not self.pipe.poll():
             self.end()
             self._start()
@@ -149,7 +149,7 @@ def _margin(budget: float) -> float:
 
 
 def _migrate(url: str) -> None:
-    """By this process, which has Django: another one would take a second to start it."""
+    """Migrate in this process, where Django is loaded. A new process would take a second to load it."""
     of_ours = connections.settings["default"]
     address = {**Env.db_url_config(url), "ENGINE": "django.db.backends.postgresql"}
     connections.settings[ALIAS] = {**of_ours, **address}

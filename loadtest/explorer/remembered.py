@@ -1,4 +1,4 @@
-"""Contents that were read from a store once. Reconciling a schedule's answers with them needs no server."""
+"""Contents that were read from a store once. A schedule's answers can be reconciled with them without a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ledger.stores.segments import spread
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """All that `books_of` reads from a store: the accounts with their entries, and problems of the book as a whole."""
+    """Everything that `books_of` reads from a store: the accounts with their entries, and problems of the whole
+    book."""
 
     accounts: Sequence[tuple[AccountRow, Sequence[EntryRow]]]
     forgotten: Sequence[str]
@@ -30,7 +31,7 @@ class Remembered:
             return cls(accounts, list(store.forgotten()), list(store.problems()))
 
     def books(self, operations: Mapping[str, Sequence[Operation]]) -> Books:
-        """What `books_of` would return, `operations` being what the clients saw."""
+        """Return what `books_of` would return. `operations`: what the clients saw."""
         if any(SEGMENT in row.number for row, _ in self.accounts):
             operations = spread(operations, [(leg.key, leg.account, leg.amount) for leg in self._legs()])
         return reconcile_book(
@@ -38,7 +39,7 @@ class Remembered:
         )
 
     def _legs(self, keys: Collection[str] | None = None) -> Iterable[Leg]:
-        """Of these postings, or of all; in the order in which they were written."""
+        """Return the legs of these postings, or of all, in the order of writing."""
         entries = [(row.number, each) for row, its in self.accounts for each in its]
         entries.sort(key=lambda found: found[1].written_at)
         return [Leg(e.key, number, e.amount) for number, e in entries if keys is None or e.key in keys]

@@ -11,15 +11,15 @@ from django.apps import apps
 from ledger.models import Book
 from lost_update_lab.servers.postgres.server import NAME
 
-#: what no strategy writes while it applies a posting
+#: tables that no strategy writes while it applies a posting
 _UNTOUCHED = ("ledger_book", "ledger_import")
-#: times of day and thread names: not part of the books
+#: times and thread names, which are not part of the books
 _LEFT_OUT = {"read_at", "written_at", "created", "updated", "worker", "holder", "until"}
 VACUUM_EVERY = 300
 
 
 def tables() -> list[Any]:
-    """The models that strategies write."""
+    """Return the models that strategies write."""
     models = apps.get_app_config("ledger").get_models()
     return [
         m
@@ -29,7 +29,7 @@ def tables() -> list[Any]:
 
 
 def contents_sql() -> str:
-    """One query for all that strategies keep in SQL: two columns, all that makes a state, and all."""
+    """Return one query for everything that strategies keep in SQL: one column for the state, one with all fields."""
     parts = []
     for left_out in (_LEFT_OUT, set()):
         arrays = []
@@ -55,7 +55,7 @@ def empty(connection: Any, nodes: Mapping[str, redis.Redis]) -> None:
 
 
 class Opening:
-    """The servers as they are now. `nodes`: the Redis servers, whose keys are kept as DUMP gives them."""
+    """The servers as they are now. `nodes`: the Redis servers, whose keys are kept in the format of DUMP."""
 
     def __init__(self, connection: Any, nodes: Mapping[str, redis.Redis]) -> None:
         connection.ensure_connection()
@@ -64,13 +64,16 @@ class Opening:
         self._nodes = [
             (name, node, [(key, node.dump(key)) for key in node.keys("*")]) for name, node in nodes.items()
         ]
-        #: for the one thing that is done before each schedule: the way through a client would take longer than that
+        #: for the commands before each schedule: going through a client would take longer than the commands themselves
         self._connections = {name: node.connection_pool.get_connection() for name, node in nodes.items()}
         self._since_vacuum = 0
 
     def _prepare(self) -> bytes:
-        """Tables with rows get these rows back; the others are emptied. Triggers and foreign keys look away, in
-        this session, until `empty` is called again: to change that each time would drop every cached plan."""
+        """Create a function that restores the tables: those with rows get them back, the others are emptied.
+
+        Triggers and foreign keys stay off in this session until `empty` is called again. Switching them each time would
+        drop every cached plan.
+        """
         parts = []
         for model in tables():
             table = model._meta.db_table
@@ -95,7 +98,7 @@ class Opening:
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
 
     def shown(self, book: Book) -> dict[str, Any]:
-        """The committed balances, and the rows of lock tables; by libpq itself, which passes no gate."""
+        """Return the committed balances and the rows of lock tables, through libpq, which has no gate."""
         if book.store == "redis":
             return {"balances": dict(_redis_balances(book, self._nodes[0][1])), "rows": {}}
         return {
@@ -104,7 +107,7 @@ class Opening:
         }
 
     def _sequences(self) -> Iterator[tuple[str, str, str]]:
-        """Each number is given out again: a row that has another id in each schedule makes each of them another one."""
+        """Yield the sequences with their values, which are reset. Otherwise rows would get new ids in each schedule."""
         names = self._raw.exec_(
             b"SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' ORDER BY 1"
         )
@@ -120,11 +123,11 @@ class Opening:
             yield found.get_value(row, 0).decode(), int(found.get_value(row, 1))
 
     def restore(self, changed: Collection[str]) -> None:
-        """`changed`: the servers that a run has changed."""
+        """Restore the opening state. `changed`: the servers that a run has changed."""
         if NAME in changed:
             self._run(self._statement)
         self._since_vacuum += 1
-        if self._since_vacuum >= VACUUM_EVERY:  # each run leaves dead rows, and the next ones step over them
+        if self._since_vacuum >= VACUUM_EVERY:  # each run leaves dead rows, which slow down the next ones
             self._since_vacuum = 0
             for model in tables():
                 self._run(f"VACUUM {model._meta.db_table}")

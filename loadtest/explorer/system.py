@@ -1,4 +1,4 @@
-"""A strategy as the explorer's system under test: each worker calls `apply` once, and the court judges the schedule."""
+"""A strategy as the explorer's system under test: each worker calls `apply` once, and the schedule is judged."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 
-#: files of Python, of clients, and of the lab
+#: files of Python, of the clients and of the lab
 _NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")
 DEADLOCK = "40P01"
 REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
 class LedgerSystem:
-    """One strategy on one workload. `settings`: those of the book, in seconds."""
+    """One strategy on one workload. `settings`: settings of the book, in seconds."""
 
     words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))
 
@@ -57,7 +57,7 @@ class LedgerSystem:
     ) -> None:
         self.name, self.turns, self.clients = strategy, turns, clients
         accounts = ((each.account, each.opening, each.floor) for each in turns.openings)
-        empty(connection, nodes)  # the previous subject left its last schedule there
+        empty(connection, nodes)  # the previous job left its last schedule there
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
@@ -72,15 +72,14 @@ class LedgerSystem:
         self._remembered: dict[bytes, Remembered] = {}
 
     def _central_rows(self) -> None:
-        """Create only the central rows that this strategy's locks will look for: every further row would be part of
-        every state."""
+        """Create only the central rows that this strategy's locks use: any other row would be part of every state."""
         table = LOCK_TABLES.get(self.name)
         if table and issubclass(table, CentreLock):
             names = {table(f"{self.book.pk}:{each.account}").centre for each in self.turns.openings}
             LockRecord.objects.bulk_create(LockRecord(name=name) for name in sorted(names))
 
     def reset(self, changed: Collection[str]) -> None:
-        RenewalServiceLock._services.clear()  # each run's workers are processes that have just begun
+        RenewalServiceLock._services.clear()  # each run's workers are new processes
         client.start_anew()
         OwnRows.forget()
         self.opening.restore(changed)
@@ -92,12 +91,12 @@ class LedgerSystem:
         )
 
     def work(self, index: int) -> Any:
-        # names of savepoints are counted, and this worker's process has just begun
+        # savepoint names contain a counter, and this worker is a new process
         connection.savepoint_state = 0
         return find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def settle(self, index: int) -> None:
-        """In the worker's thread: end a transaction that was left halfway, and replace a lost connection."""
+        """End an unfinished transaction and replace a lost connection. Runs in the worker's thread."""
         connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
         connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
         if connection.connection is None or connection.connection.closed:
@@ -132,7 +131,7 @@ class LedgerSystem:
         return contents[REDIS if self.book.store == "redis" else POSTGRES]
 
     def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
-        """Return the books of these outcomes. Which worker a fault struck, or why one was refused, is no matter."""
+        """Return the books for these outcomes. Which worker a fault struck, or why one was refused, does not matter."""
         if accounts not in self._remembered:
             self._remembered[accounts] = Remembered.of(self.book)
         key = accounts, tuple(self._outcome(each)[0] for each in endings)
@@ -146,7 +145,7 @@ class LedgerSystem:
             return Judgement(UNBROKEN)
         if verdict.word is Word.REFUSED:
             return Judgement(str(verdict.word), (verdict.cause,))
-        # a refusal beside it is not why the law is broken
+        # a refusal at the same time is not why the law is broken
         laws = [each.sentence for each in verdict.breaches if each.word is not Word.REFUSED]
         return Judgement(str(verdict.word), tuple(laws or (each.cause for each in verdict.doubts)))
 
@@ -200,7 +199,7 @@ class LedgerSystem:
 
 
 def _told(error: BaseException) -> str:
-    """The error, and where it was raised: in code that is neither a client's nor ours, if there is some."""
+    """Return the error and where it was raised: in third-party code outside the clients, if possible."""
     places = [each for each in trace_of(error) if not _NOT_THEIRS.search(each.filename)] or trace_of(error)[
         -1:
     ]

@@ -1,1 +1,1 @@
-"""What the clients saw: each call, journalled as it happens."""
+"""The history: each call of the clients, journalled as it happens."""

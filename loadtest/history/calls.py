@@ -1,7 +1,7 @@
-"""What the clients saw: read back from their journals (loadtest/history/journal.py), merged, and counted.
+"""The clients' calls: read from their journals (loadtest/history/journal.py), merged, and counted.
 
-An operation that was begun and never completed is `info`: nobody lived to see the answer, and it may be applied
-at any time until the end of the history.
+An operation that began but never completed is `info`: its client did not live to see the answer, and the operation may
+be applied at any time until the end of the history.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ERRORS_KEPT = 10  # distinct ones
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation of one client, whole: every leg of its posting, and what became of it. Or a look: what was read
-    (`look`), and the number that was `seen`; it has no legs."""
+    """One whole operation of one client: every leg of its posting, and its outcome. Or a look: what was read
+    (`look`), and the number that was `seen`. A look has no legs."""
 
     key: str
     legs: tuple[tuple[str, int], ...]
@@ -50,11 +50,11 @@ class History:
 
     @property
     def postings(self) -> list[Call]:
-        """The calls that want to change something."""
+        """The calls that change something."""
         return [call for call in self.calls if call.look is None]
 
     def operations(self) -> dict[str, list[Operation]]:
-        """Return what reconcile wants: each account's share of each call."""
+        """Return the input of reconcile: each account's share of each call."""
         found: dict[str, list[Operation]] = defaultdict(list)
         for call in self.calls:
             for account, amount in call.legs:
@@ -64,8 +64,8 @@ class History:
         return dict(found)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of postings of each outcome and of those refused as busy, of looks, and of all calls
-        that were never answered."""
+        """Return the number of postings with each outcome, of postings refused as busy, of looks, and of unanswered
+        calls."""
         seen = Counter(call.outcome.value for call in self.postings)
         return {
             **{outcome.value: seen[outcome.value] for outcome in Outcome},
@@ -75,7 +75,7 @@ class History:
         }
 
     def answers(self, before: Collection[str] = (), *, busy_is_an_answer: bool = False) -> Answers:
-        """Return the answers that clients got, without those of the keys `before`."""
+        """Return the answers that clients got, except for the keys `before`."""
         told: Counter[str] = Counter()
         for call in self.postings:
             if call.answered and call.key not in before:
@@ -89,8 +89,8 @@ class History:
         return dict(seen.most_common(ERRORS_KEPT))
 
     def elapsed(self) -> float:
-        """Seconds from the start of the first call that was answered to the end of the last; 0.0 without an answer.
-        A line of an import that nobody began has no start."""
+        """Return the seconds from the start of the first answered call to the end of the last, or 0.0 without
+        answers. A line of an import that no worker began has no start."""
         answered = [(call.started, call.ended) for call in self.calls if call.answered]
         return max(end for _, end in answered) - min(start for start, _ in answered) if answered else 0.0
 
@@ -118,7 +118,8 @@ def percentiles(values: list[float]) -> dict[str, float | None]:
 
 
 def read(folder: Path | str) -> History:
-    """Merge the files of all processes. Raises ValueError for a line that is no event (but a torn last one)."""
+    """Merge the files of all processes. Raises ValueError for a line that is not an event, except for a torn last
+    line."""
     calls: list[Call] = []
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         calls += _calls(_events(path))
@@ -127,7 +128,7 @@ def read(folder: Path | str) -> History:
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     lines = path.read_bytes().split(b"\n")
-    torn = lines.pop()  # b"" when the last line is whole; a line that a power cut tore is no event yet
+    torn = lines.pop()  # b"" if the last line is complete; a line that a power cut tore is not an event yet
     for number, line in enumerate(lines, 1):
         try:
             yield json.loads(line)

@@ -1,12 +1,12 @@
-"""The history as it is written: one file a process, one JSON line an event, so that no death of a client forgets it.
+"""The journal: one file per process, one JSON line per event, so the history survives the death of a client.
 
-As Jepsen does: `invoke` before the request leaves, then `ok`, `fail` or `info`. An operation without a second
-line (its process was killed, its user was stopped) has an unknown outcome until the end of the history.
+It follows Jepsen: `invoke` before the request is sent, then `ok`, `fail` or `info`. An operation without a second line
+(its process was killed, its user was stopped) has an unknown outcome until the end of the history.
 
     {"event": "invoke", "key": "k1", "at": 1.25, "worker": "host:12:3", "legs": [["A0001", 5]]}
     {"event": "ok", "key": "k1", "at": 1.31, "retries": 0}
 
-Standard library only, apart from the pure words of reconcile: the swarm writes it, and knows no Django.
+It uses only the standard library and the pure types of reconcile, because the swarm writes it without Django.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ SUFFIX = ".history.jsonl"
 
 
 class Journal:
-    """The writing end: one file for this process, for several threads. Each event is one `write`, so a SIGKILL tears
-    no line.
+    """The writer: one file for the threads of this process. Each event is one `write`, so a SIGKILL tears no line.
 
-    On a full disk an event is noted whole or not at all: OSError says so. Who may not note an `invoke` sends no
-    request; without a second line an operation's outcome is unknown.
+    On a full disk an event is written whole or not at all, and OSError is raised. A client that cannot write its
+    `invoke` sends no request. Without a second line, an operation's outcome is unknown.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -42,8 +41,8 @@ class Journal:
     def invoke(
         self, key: str, legs: Iterable[tuple[str, int]], worker: str, look: str | None = None
     ) -> float:
-        """Before the request leaves. Returns the time it was noted, seconds since the epoch. `look`: what is read,
-        by an operation that changes nothing."""
+        """Record that a request is about to be sent. Returns the recorded time, in seconds since the epoch. `look`:
+        what is read, for an operation that changes nothing."""
         at = time.time()
         event: dict[str, Any] = {
             "event": "invoke",
@@ -67,8 +66,8 @@ class Journal:
         error: str = "",
         seen: int | None = None,
     ) -> float:
-        """When the answer is there, or will not come. Returns the time it was noted. `busy`: it failed because a
-        lock or a server was not available, not because the business said no. `seen`: the number that a look noted."""
+        """Record the answer, or that none will come. Returns the recorded time. `busy`: it failed because a lock or a
+        server was unavailable, not because the business refused it. `seen`: the number that a look found."""
         at = time.time()
         event: dict[str, Any] = {"event": outcome.value, "key": key, "at": at}
         if retries:
@@ -89,7 +88,7 @@ class Journal:
         line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             written = os.write(self._file, line)
-            if written < len(line):  # the next event would be glued to it
+            if written < len(line):  # the next event would be appended to the fragment
                 os.ftruncate(self._file, os.fstat(self._file).st_size - written)
         if written < len(line):
-            raise OSError(errno.ENOSPC, "no room for an event of the history", str(self.path))
+            raise OSError(errno.ENOSPC, "no space for an event of the history", str(self.path))

@@ -1,7 +1,7 @@
-"""What the clients of a trial saw, in numbers, and how many of their operations truly overlapped.
+"""Counts of what the clients of a trial saw, and of the operations that truly overlapped.
 
-A trial in which nobody met anybody proves nothing about a lock. Two operations overlap when both were under
-way at one moment on one account, as the clients' clock has it; touching end to start is no overlap.
+A trial without overlaps proves nothing about a lock. Two operations overlap if both were under way at one moment on one
+account, by the clients' clock. If one ends exactly when the other starts, they do not overlap.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ledger.reconcile import Operation, Outcome, strongest
 def overlaps(operations: Iterable[Operation]) -> int:
     """Return how many of one account's operations overlapped another one. O(n log n).
 
-    An operation that ends when or before it starts (a clock that jumped) has no duration and meets nobody. Nor
-    does one that never ended (its client was killed): it would make overlaps of all that came after it.
+    An operation that ends at or before its start (the clock jumped) has no duration and overlaps nothing. Neither does
+    one that never ended (its client was killed), which would overlap everything after it.
     """
     spans = [(each.started, each.ended) for each in operations if each.started < each.ended < inf]
     starts = sorted(start for start, _ in spans)
     ends = sorted(end for _, end in spans)
-    # those that began before my end, less those that had ended by my start, are those that I met, and me
+    # those that began before this end, minus those that had ended by this start: the overlapping ones, and this one
     return sum(bisect_left(starts, end) - bisect_right(ends, start) > 1 for start, end in spans)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """Counts over all accounts of a trial. A posting of two accounts counts once on each; a key that a client
-    sent several times counts once, with its strongest outcome."""
+    """Counts over all accounts of a trial. A posting to two accounts counts once on each. A key that a client sent
+    several times counts once, with its strongest outcome."""
 
     acknowledged: int = 0
     failed: int = 0
@@ -58,10 +58,11 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What those who asked were told, in postings; of a trial with a hazard, those whose answer came after it began:
-    what was granted before it does not show that anything is granted after it. `declined`: by the business ("out of
-    stock"). `refused`: a lock or a server was not available. `unknown`: `info`, with an answer; a killed client's
-    posting has none.
+    """The answers that clients got, counted in postings.
+
+    In a trial with a hazard, only answers after the hazard's start count: earlier ones do not show that the lock
+    still works. `declined`: by the business ("out of stock"). `refused`: a lock or a server was unavailable.
+    `unknown`: `info` with an answer; a killed client's posting has none.
     """
 
     acknowledged: int = 0
@@ -71,5 +72,5 @@ class Answers:
 
     @property
     def in_vain(self) -> int:
-        """How many asked and got no answer of the business."""
+        """The number of answers that did not come from the business."""
         return self.refused + self.unknown

@@ -24,7 +24,7 @@ from loadtest.verdict.words import Word, gravest
 from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they run: a lock that fails early is reported early
-COURTS = ("compare", "explore", "faults")
+COMMANDS = ("compare", "explore", "faults")
 AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
@@ -141,7 +141,7 @@ def report_of(
     strategies: Sequence[str], reports: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the contents of `trust.json`. `options`: the options of the command, without the strategies."""
-    first, last = reports[COURTS[0]], reports[COURTS[-1]]
+    first, last = reports[COMMANDS[0]], reports[COMMANDS[-1]]
     return {
         "command": "trust",
         "started": first.get("started"),

@@ -4,7 +4,7 @@
 
 The presets (`compare`, `faults`, the admin's comparisons) differ in the adversary and in the callers of
 `strategy.apply(posting)`: the swarm over HTTP, or worker processes. What they share is here. The explorer runs
-a case thousands of times and asks the same court (loadtest/verdict/judge.py).
+a case thousands of times and asks the same judge (loadtest/verdict/judge.py).
 
 A `Trial` (loadtest/models.py) is a command that was run, with a `Result` for each judged case.
 """
@@ -72,7 +72,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """What the callers saw. loadtest/verdict/evidence.py explains the fields that the court reads."""
+    """What the callers saw. loadtest/verdict/evidence.py explains the fields that the judge reads."""
 
     history: History
     #: keys of the calls answered before the hazard

@@ -1,1 +1,1 @@
-"""What a history proves: the laws, the doubts, the court and its words."""
+"""What a history proves: the laws, the doubts, the judge, and the words of a verdict."""

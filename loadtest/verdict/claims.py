@@ -42,7 +42,7 @@ def agrees(claimed: bool, word: Word) -> bool | None:
 
 
 def agreement(opinions: Iterable[tuple[bool, Word]], *, complete: bool = True) -> bool | None:
-    """Do all (claimed, word) pairs of one subject agree? A single disagreement decides. None: some pair is open, or
+    """Do all (claimed, word) pairs of one strategy agree? A single disagreement decides. None: some pair is open, or
     the search was not `complete`."""
     found = [agrees(claimed, word) for claimed, word in opinions]
     if False in found:
@@ -51,7 +51,7 @@ def agreement(opinions: Iterable[tuple[bool, Word]], *, complete: bool = True) -
 
 
 def undecided(result: Mapping[str, Any]) -> list[str]:
-    """Return the hazards that it claims to withstand, and of which a search found nothing out."""
+    """Return the hazards that it claims to withstand but that a search left undecided."""
     found: Mapping[str, str] = result.get("under", {})
     return [
         hazard for hazard, word in found.items() if word == Word.INCONCLUSIVE and hazard in result["claims"]
@@ -65,17 +65,19 @@ def unanswered(results: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def missing(result: Mapping[str, Any], required: Collection[str]) -> list[str]:
-    """Return those of the `required` hazards under which a search did not find that the money is kept. What cannot
-    touch the subject does not count, if anything was run; the control is not asked."""
+    """Return the `required` hazards under which a search did not find that the money is kept. Hazards that cannot
+    touch the strategy do not count, unless nothing was run. The control needs none."""
     if result["strategy"] == CONTROL:
         return []
     return [h for h in required if result["under"].get(h) != Word.KEPT and h not in result["not_applicable"]]
 
 
 def exit_code(results: Sequence[Mapping[str, Any]], required: Collection[str] = ()) -> Exit:
-    """Return the exit code of a command with these `results`, as its JSON has them. A disagreement outweighs a doubt,
-    and so does a hazard that is `required` and not kept. What was not run says nothing; but if nothing of what was
-    asked for was run, that is inconclusive."""
+    """Return the exit code of a command with these `results`, in the form of its JSON.
+
+    A disagreement outweighs a doubt, and so does a `required` hazard that is not kept. A result that was not run says
+    nothing. But if none of the requested strategies was run, the command is inconclusive.
+    """
     run = [each for each in results if each["verdict"] != Word.NOT_RUN]
     if any(each["agrees"] is False for each in run) or any(missing(each, required) for each in results):
         return Exit.DISAGREES

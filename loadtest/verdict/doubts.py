@@ -6,7 +6,7 @@ from loadtest.verdict.evidence import Doubt, Evidence
 
 
 def doubts_about(evidence: Evidence) -> list[Doubt]:
-    """Return every doubt about this trial. `kept` needs that there is none."""
+    """Return every doubt about this trial. `kept` requires that there is none."""
     return [
         *doubts_within(evidence),
         *_operations(evidence),

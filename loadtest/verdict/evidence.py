@@ -1,4 +1,4 @@
-"""The evidence that a trial hands to the court."""
+"""The evidence of a trial, for the judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Stall:
-    """No progress: what stood still (a sentence), for how many seconds, and whether it recovered by itself."""
+    """No progress: a sentence on what stalled, for how many seconds, and whether it recovered by itself."""
 
     sentence: str
     seconds: float

@@ -1,4 +1,4 @@
-"""The court: it alone chooses the word, for the swarm, the faults, the explorer and the admin.
+"""The judge: the only place that chooses the word, for the swarm, the faults, the explorer and the admin.
 
     judge(evidence)      a trial: a swarm, a cell of the fault matrix, a whole search
     judge_run(evidence)  one run of many: a schedule of a search. The same laws, in the same order. A schedule without a
@@ -30,8 +30,8 @@ from loadtest.verdict.words import Word
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`cause`: the proof, or what is missing. `remedy`: how to get a verdict, when there is none.
-    `breaches`: all broken laws, the gravest first. `doubts`: what is behind `inconclusive`."""
+    """`cause`: the proof, or what is missing. `remedy`: how to get a verdict if there is none. `breaches`: all
+    broken laws, the gravest first. `doubts`: the reasons for `inconclusive`."""
 
     word: Word
     cause: str = ""
@@ -42,7 +42,7 @@ class Verdict:
     not_applicable: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """`reason` instead of `cause` for what was not run, as everywhere."""
+        """Return the fields for JSON. `not-run` has a `reason` instead of a `cause`, as everywhere."""
         told: dict[str, Any] = {"verdict": str(self.word), "fired": dict(self.fired)}
         told["not_applicable"] = dict(self.not_applicable)
         if self.word == Word.NOT_RUN:
@@ -52,14 +52,15 @@ class Verdict:
 
 
 def not_run(reason: str, remedy: str = "") -> Verdict:
-    """No verdict. `reason`: which server is missing, or why the adversary cannot touch the subject."""
+    """Return `not-run`, which is no verdict. `reason`: the missing server, or why the adversary cannot touch the
+    subject."""
     if not reason:
         raise ValueError("not-run needs a reason: what is not shown must be explained")
     return Verdict(word=Word.NOT_RUN, cause=reason, remedy=remedy)
 
 
 def in_doubt(*doubts: Doubt) -> Verdict:
-    """The trial proves nothing: why, and what to change."""
+    """Return `inconclusive`: the trial proves nothing, why, and what to change."""
     causes = "; ".join(dict.fromkeys(each.cause for each in doubts))
     remedies = "; ".join(dict.fromkeys(each.remedy for each in doubts))
     return Verdict(word=Word.INCONCLUSIVE, cause=causes, remedy=remedies, doubts=doubts)

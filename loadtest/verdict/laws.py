@@ -1,4 +1,4 @@
-"""The conservation laws of the workloads: what must hold, and the word for it when it does not.
+"""The conservation laws of the workloads: what must hold, and the word for a breach.
 
 | workload                                   | law                                                          |
 |--------------------------------------------|--------------------------------------------------------------|
@@ -24,7 +24,7 @@ from loadtest.verdict.words import Word
 
 @dataclass(frozen=True)
 class Breach:
-    """One law that was broken: the word for it, and the proof in a sentence."""
+    """One broken law: the word for it, and the proof in a sentence."""
 
     word: Word
     sentence: str
@@ -35,7 +35,8 @@ class Breach:
 
 
 def books_law(books: Books) -> list[Breach]:
-    """No operation is on the chain twice, no refused one is on it, no acknowledged one off it, no posting is torn."""
+    """No operation is on the chain twice, no refused one is on it, no acknowledged one is off it, no posting is
+    torn."""
     breaches = []
     if books.created_updates:
         first = f", first: {books.created[0]}" if books.created else ""
@@ -55,9 +56,12 @@ def books_law(books: Books) -> list[Breach]:
 
 
 def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
-    """`floors`: account → the balance below which it must never be: neither in an entry, nor by adding up what
-    was acknowledged (14 of 10 prizes can be promised while overwritten entries show a balance of 0). An account that is
-    kept in several rows is their sum: each has its share of the floor."""
+    """`floors`: account → the lowest allowed balance.
+
+    It must hold in every entry, and also for the sum of what was acknowledged: 14 of 10 prizes can be promised while
+    overwritten entries show a balance of 0. An account in several rows is their sum: each row has its share of the
+    floor.
+    """
     rows: dict[str, list[AccountBooks]] = {}
     for each in books.accounts:
         rows.setdefault(account_of(each.number), []).append(each)
@@ -81,7 +85,7 @@ def floor_law(books: Books, floors: Mapping[str, int]) -> list[Breach]:
 
 
 def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:
-    """`runs`: job → how many times it ran. More than `wanted` is created, less is lost; the worst of each is named."""
+    """`runs`: job → how many times it ran. More than `wanted` is created, less is lost. The worst of each is named."""
     breaches = []
     for word, sign in ((Word.CREATED, 1), (Word.LOST, -1)):
         off = {job: sign * (count - wanted) for job, count in runs.items() if sign * (count - wanted) > 0}
@@ -93,7 +97,7 @@ def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:
 
 
 def conserved_law(calls: Sequence[Call], total: int) -> list[Breach]:
-    """Every look saw `total`: money moves, and does not come or go, at no moment."""
+    """Every look saw `total`: money only moves, and at no moment does any appear or disappear."""
     looks = [call for call in calls if call.look is not None and call.outcome is Outcome.OK]
     wrong = [call for call in looks if call.seen != total]
     if not wrong:
@@ -105,8 +109,8 @@ def conserved_law(calls: Sequence[Call], total: int) -> list[Breach]:
 
 
 def forward_law(calls: Sequence[Call]) -> list[Breach]:
-    """`calls` in the order of their start; what a client saw of an account (its version) never goes back. A client
-    asks one thing after the other, so its own looks have an order."""
+    """The version of an account never goes back in the eyes of one client. `calls` are in the order of their start. A
+    client makes one call at a time, so its looks are ordered."""
     newest: dict[tuple[str, str], int] = {}
     back = []
     for call in calls:

@@ -1,4 +1,4 @@
-"""Did everything stand still? The longest time in which some client waited and none was served.
+"""Did everything stall? The longest time in which some client waited and none was served.
 
 served ······························ asked ──────────────── served
        no client asks: no standstill     └ the standstill, if any ┘
@@ -19,16 +19,16 @@ STALLED_AFTER = 10.0
 
 
 def stalled_after(poll: float | None) -> float:
-    """Return how many seconds count as a stall where a waiting lock looks every `poll` seconds (None: as published):
-    a lock that polls as rarely as configured has not stalled."""
+    """Return how many seconds count as a stall if a waiting lock polls every `poll` seconds (None: as published). A
+    lock that polls as rarely as configured has not stalled."""
     return max(STALLED_AFTER, 2 * (poll or 0.0))
 
 
 def longest_stall(
     calls: Sequence[Call], after: float = STALLED_AFTER, until: float | None = None
 ) -> Stall | None:
-    """Return the longest standstill of at least `after` seconds, or None. It has recovered if a client was served at
-    its end. `until`: when the watch ended, if some still waited then."""
+    """Return the longest stall of at least `after` seconds, or None. It has recovered if a client was served at its
+    end. `until`: the end of the observation, if some clients still waited then."""
     if not calls:
         return None
     served = sorted(call.ended for call in calls if _served(call))
@@ -47,11 +47,11 @@ def longest_stall(
 
 
 def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """Yield (seconds, since when, until when) for each time between two `marks` in which somebody waited: from the
-    first moment at which one of those asked who had no answer when it began. O(n log n)."""
+    """Yield (seconds, start, end) for each time between two `marks` in which a client waited. It starts with the first
+    request that was unanswered at that mark or sent after it. O(n log n)."""
     by_end = sorted(calls, key=lambda call: call.ended)
     ends = [call.ended for call in by_end]
-    #: the first start of those that ended no sooner
+    #: the earliest start among the calls that ended no sooner
     first = list(accumulate((call.started for call in reversed(by_end)), min))[::-1]
     for a, b in pairwise(marks):
         unanswered = bisect_right(ends, a)
@@ -61,5 +61,5 @@ def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[floa
 
 
 def _served(call: Call) -> bool:
-    """ "Out of stock" is an answer too; "busy" is none."""
+    """Was the call served? "Out of stock" is an answer too, "busy" is not."""
     return call.outcome is Outcome.OK or (call.outcome is Outcome.FAIL and not call.busy)

@@ -1,4 +1,4 @@
-"""The words of a verdict: their gravity, their letters and what they say. The only list.
+"""The words of a verdict: their gravity, letters and meanings. The only list.
 
 A new word is one member of `Word`, at the place of its gravity, and one line of `SAYS`.
 """
@@ -38,11 +38,11 @@ class Word(StrEnum):
 
     @property
     def letter(self) -> str:
-        """One letter, where a table has no room for the word."""
+        """One letter, for tables without room for the word."""
         return LETTERS[self.value]
 
 
-#: word → its letter, and what it says; by its text, as only one line of the lab makes a verdict of `Word.KEPT`
+#: word → its letter and meaning. The keys are texts, so that `Word.KEPT` occurs in one line of the lab only
 SAYS = {
     "created": ("C", "money appeared: the chain holds an operation twice, or one that failed"),
     "lost": ("L", "an acknowledged operation is not in the balance"),
@@ -76,6 +76,6 @@ def gravest(words: Iterable[Word]) -> Word | None:
 
 
 def explained(used: Iterable[str]) -> dict[str, str]:
-    """Return {word: what it says} of those `used`, the gravest first."""
+    """Return {word: meaning} for those `used`, the gravest first."""
     words = set(used)
     return {str(word): SAYS[word][1] for word in Word if word in words}

@@ -96,7 +96,7 @@ def play(story: Story) -> dict[str, Any]:
     """What came of it: `word`, `sentences`, `spent`, the word that its replay came to, all `replies` of both, at how
     many places a worker `looks` at a clock."""
     from loadtest.explorer.counterexample import counterexample
-    from loadtest.explorer.explore import _gloss, stage_of
+    from loadtest.explorer.explore import _gloss, harness_of
     from loadtest.explorer.job import Job
     from loadtest.workloads import EXPLORED, Turns
     from lost_update_lab.replay import schedule_id
@@ -111,7 +111,7 @@ def play(story: Story) -> dict[str, Any]:
         work=story.work,
         workload=story.workload,
     )
-    with stage_of(job, turns, **story.settings) as harness:
+    with harness_of(job, turns, **story.settings) as harness:
         teller = Teller(story.told)
         found, _ = schedule_id.play(harness, {}, teller)
         again, _ = schedule_id.play(

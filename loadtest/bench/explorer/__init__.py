@@ -19,7 +19,7 @@ from loadtest.bench.explorer import peer as explorer_peer
 from loadtest.bench.explorer.cases import CASES, Case
 from loadtest.bench.explorer.cores import LARGE
 from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
-from loadtest.bench.explorer.search import FULL, REAL, rates, stage_for
+from loadtest.bench.explorer.search import FULL, REAL, harness_for, rates
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey
@@ -85,7 +85,7 @@ def _servers(stack: ExitStack, one_core: bool = False) -> Urls:
 def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
     """A row for each way to search. `played`: schedules that came from the recording."""
     for name, how in HOW.items():
-        with stage_for(case, database, redis_url, how) as harness:
+        with harness_for(case, database, redis_url, how) as harness:
             search = Search(harness)
             found = search.explore()
             again = _replayed(harness, search)

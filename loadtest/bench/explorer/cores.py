@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from loadtest.bench.explorer.cases import CASES
-from loadtest.bench.explorer.search import PLAYED, REAL, plain_per_s, rates, stage_for
+from loadtest.bench.explorer.search import PLAYED, REAL, harness_for, plain_per_s, rates
 from loadtest.bench.measured import Row, failed
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab.model.system import UNBROKEN
@@ -80,7 +80,7 @@ def _explore(
     try:
         all_there.wait(MARGIN)  # it is a limit for all cores at once, too
         plain = plain_per_s(CASES[case], database, redis_url)
-        with stage_for(CASES[case], database, redis_url, HOW[name], budget) as harness:
+        with harness_for(CASES[case], database, redis_url, HOW[name], budget) as harness:
             all_there.wait(MARGIN)
             found = Search(harness).explore()
         figures = ("schedules", "steps", "seconds", "played", "worst", "exhausted", "cause")

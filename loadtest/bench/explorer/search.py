@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from loadtest.bench.explorer.cases import Case
-from loadtest.bench.explorer.system import CONTENTS, CaseSubject
+from loadtest.bench.explorer.system import CONTENTS, CaseSystem
 from loadtest.bench.measured import Row
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
@@ -41,34 +41,34 @@ def rates(schedules: int, steps: int | None, seconds: float) -> Row:
 def plain_per_s(case: Case, database: str, redis_url: str) -> float:
     """How often a second the workers of a case do their work one after the other, with the same reset and the same look
     at the end, and no explorer about: no schedule by real code can be cheaper."""
-    subject, done = CaseSubject(case, database, redis_url), 0
+    system, done = CaseSystem(case, database, redis_url), 0
     servers, workers = ("postgres", "redis"), range(len(case.amounts))
     try:
         began = time.perf_counter()
         while (passed := time.perf_counter() - began) < PLAIN or not done:
-            subject.reset(servers)
-            endings = [Ending(str(index), subject.work(index)) for index in workers]
-            subject.judge(endings, False, {})
+            system.reset(servers)
+            endings = [Ending(str(index), system.work(index)) for index in workers]
+            system.judge(endings, False, {})
             done += 1
     finally:
-        subject.leave(0)
-        subject.close()
+        system.leave(0)
+        system.close()
     return done / passed
 
 
 @contextmanager
-def stage_for(
+def harness_for(
     case: Case, database: str, redis_url: str, how: dict[str, Any], budget: float = 60.0
 ) -> Iterator[Harness]:
     """Everything is connected, as a peer's clients are before its search: one schedule was executed."""
-    subject = CaseSubject(case, database, redis_url)
+    system = CaseSystem(case, database, redis_url)
     servers: list[PostgresServer | RedisServer] = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
     bounds = Bounds(workers=len(case.amounts), faults=0, patience=SECOND, budget=budget, **how)
     try:
-        with Harness(subject, servers, bounds) as harness:
+        with Harness(system, servers, bounds) as harness:
             harness.run(exactly(()), {})
             yield harness
     finally:
         for server in servers:
             server.close()
-        subject.close()
+        system.close()

@@ -1,4 +1,4 @@
-"""A case of `cases.py` as a subject of the explorer."""
+"""A case of `cases.py` as the explorer's system under test."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AccountSystem:
             client.close()
 
 
-class CaseSubject(AccountSystem):
+class CaseSystem(AccountSystem):
     """The deposit of a case."""
 
     def __init__(self, case: Case, database: str, redis_url: str) -> None:

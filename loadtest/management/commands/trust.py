@@ -1,4 +1,4 @@
-"""`manage.py trust`: one lock before every court, on servers of its own, and the answer.
+"""`manage.py trust`: one lock through compare, explore and faults, on servers of its own, and the answer.
 
 `compare`, `explore` and `faults` run one after the other, each as a process of its own, and keep what they write.
 """
@@ -23,7 +23,7 @@ from loadtest.commandline.arguments import typed
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.faults import chosen
-from loadtest.report.card import COURTS, Card, card, report_of, sentences, table
+from loadtest.report.card import COMMANDS, Card, card, report_of, sentences, table
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.servers import ServerError
@@ -84,12 +84,12 @@ class Command(BaseCommand):
         subjects.writable(folder)
         end_as_ctrl_c()
         try:
-            codes = [self._ask(court, named, folder, options) for court in COURTS]
+            codes = [self._ask(command, named, folder, options) for command in COMMANDS]
         except ServerError as error:
             raise subjects.usage(error) from error
         except KeyboardInterrupt:
             raise CommandError(f"stopped. What was measured is in {folder}.", returncode=130) from None
-        reports = {court: json.loads((folder / f"{court}.json").read_text()) for court in COURTS}
+        reports = {command: json.loads((folder / f"{command}.json").read_text()) for command in COMMANDS}
         report = report_of(
             named, reports, {name: options[name] for name in ("seconds", "budget", "gate", "hazard")}
         )
@@ -98,7 +98,7 @@ class Command(BaseCommand):
         if code := min(codes, key=GRAVEST.index):
             raise SystemExit(int(code))
 
-    def _ask(self, court: str, named: tuple[str, ...], folder: Path, options: dict[str, Any]) -> Exit:
+    def _ask(self, command: str, named: tuple[str, ...], folder: Path, options: dict[str, Any]) -> Exit:
         """Run one of the commands. Its progress stays visible; its table is not printed. Raises CommandError."""
         words = ["--output", str(folder), *_each("--lock", [name for name in named if ":" in name])]
         words += _each("--strategy", [name for name in named if ":" not in name])
@@ -107,10 +107,10 @@ class Command(BaseCommand):
             "explore": ["--budget", f"{options['budget']:g}", *_each("--gate", options["gate"])],
             "faults": _each("--hazard", options["hazard"]),
         }
-        with _servers(court):
-            code = _ended([sys.executable, str(BASE_DIR / "manage.py"), court, *words, *own[court]])
+        with _servers(command):
+            code = _ended([sys.executable, str(BASE_DIR / "manage.py"), command, *words, *own[command]])
         if code not in tuple(GRAVEST):
-            raise CommandError(f"{court} ended with {code}", returncode=int(Exit.USAGE))
+            raise CommandError(f"{command} ended with {code}", returncode=int(Exit.USAGE))
         return Exit(code)
 
     def _show(self, cards: list[Card], report: Any, folder: Path, options: dict[str, Any]) -> None:
@@ -145,9 +145,9 @@ def _each(option: str, values: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def _servers(court: str) -> Iterator[None]:
+def _servers(command: str) -> Iterator[None]:
     """`compare` posts to a ledger that has to be there; the others bring their own."""
-    if court != "compare":
+    if command != "compare":
         yield
         return
     with using():

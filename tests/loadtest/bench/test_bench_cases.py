@@ -25,7 +25,7 @@ from loadtest.bench.explorer import rounds as explorer_rounds
 from loadtest.bench.explorer import table as explorer_table
 from loadtest.bench.explorer.cases import CASES
 from loadtest.bench.explorer.peer import PEER
-from loadtest.bench.explorer.search import REAL, stage_for
+from loadtest.bench.explorer.search import REAL, harness_for
 from loadtest.bench.locks.peer_python import NotInstalled
 from loadtest.bench.parts import PARTS
 from loadtest.servers import Postgres
@@ -51,7 +51,7 @@ def test_the_rows_that_are_compared_with_a_peer_run_real_code(explorer_urls: tup
 def test_a_search_that_executes_every_poll_has_nothing_to_watch_before(
     explorer_urls: tuple[str, str],
 ) -> None:
-    with stage_for(CASES["no lock"], *explorer_urls, REAL) as harness:
+    with harness_for(CASES["no lock"], *explorer_urls, REAL) as harness:
         connecting = harness.runs
         found = Search(harness).explore()
         assert (connecting, found.schedules, harness.runs) == (1, 6, 1 + 2 + 6), (

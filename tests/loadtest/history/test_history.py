@@ -118,7 +118,7 @@ def test_an_event_that_a_full_disk_took_half_of_is_not_noted_and_its_client_is_t
     writer = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert writer.stdout.count("no room for an event") == 2, writer.stdout
+    assert writer.stdout.count("no space for an event") == 2, writer.stdout
     history = read(tmp_path)
     # a: the answer is unknown to the judge. b: never sent. c: whole, though it follows what was torn
     assert [(call.key, call.outcome) for call in history.calls] == [("a", Outcome.INFO), ("c", Outcome.OK)]
