@@ -1,28 +1,34 @@
-"""setnx-ttl: SETNX with a lease, released by an unconditional DEL in a `finally` that stands around all of it.
+"""setnx-ttl: SET NX with a lease. The `finally` around all of it deletes the key, unless the thread is interrupted.
 
     A: SET lock 1 NX PX 5000 → OK, read 100 (the business takes 6 s)
     server: the lease ends
     B:                              SET lock 1 NX PX 5000 → OK, read 100
-    A: write 110, DEL lock                                   it deletes B's lock
-    C:                                                       SET lock 1 NX PX 5000 → OK: a third one is in
+    A: write 110, DEL lock                                   this deletes B's lock
+    C:                                                       SET lock 1 NX PX 5000 → OK: a third one is inside
     B:                              write 120                A's 10 are gone
 
-    and the waiting loop stands inside the `try`:
+    The flag answers the wrong question. A sleep that is interrupted clears the flag of its thread:
     A: SET lock 1 NX PX 5000 → OK, read 100
     B:                              SET … → nil, sleep 1 s … interrupted (deploy, Ctrl-C, time limit)
-    B:                              finally: DEL lock         it deletes A's lock
-    C:                              SET … → OK, read 100, write 120          and A: write 110
+    B:                              finally: not flagged, DEL lock          this deletes A's lock
+    C:                              SET … → OK, read 100, write 120         and A: write 110
+    whereas a holder that is interrupted at work keeps the flag:
+    A: SET lock 1 NX PX 5000 → OK, read 100 … interrupted
+    A: finally: flagged, no DEL                              its own lock stays until the lease ends
 
-Guarantees   mutual exclusion while every section fits its lease and no waiter is ever interrupted. A crashed
-             holder's lock ends with its lease.
-Breaks when  the section outlasts the lease (two holders, then a third); a waiter is interrupted, or a waiter's
-             reply gets lost; anyone releases. A failover or restart that loses the key.
+Guarantees   mutual exclusion while every section fits its lease and no waiter is interrupted. A crashed holder's
+             lock ends with its lease.
+Breaks when  a section outlasts its lease (two holders, then a third). A waiter is interrupted, or a waiter's
+             reply gets lost: it deletes the holder's lock. A holder is interrupted: everyone waits for the rest
+             of its lease. Anyone's release deletes the key. A failover or a restart loses it.
 Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release.
-Source       the hot-account article (A12): lease 5 s, poll 1 s, delete in `finally`.
+Source       the hot-account article (A12): lease 5 s, poll 1 s, `finally` with a look at the interrupt flag. Here a
+             KeyboardInterrupt is the interruption, and one that leaves the section is the flag that is still set.
 """
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import ClassVar
 
 from redis import Redis
@@ -33,15 +39,13 @@ from locks.timing import checked_wait, milliseconds, poll_until
 
 
 class SetnxTtlLock(Lock):
-    """SETNX with a lease and a DEL that asks nobody."""
+    """SET NX with a lease, and a DEL that asks for the interrupt flag and not for the owner."""
 
     slug = "setnx-ttl"
-    title = "SETNX with a lease, unconditional delete"
+    title = "SETNX with a lease, deleted by anyone"
     source = "A12: SETNX with an expiry"
     guarantees = "mutual exclusion while every section fits its lease and no waiter is interrupted"
-    breaks_when = (
-        "a section outlasts its lease: it deletes its successor's lock; so does an interrupted waiter"
-    )
+    breaks_when = "a section outlasts its lease: it deletes its successor's lock; a waiter is interrupted"
     round_trips = "1 + 1"
     lease_step = 0.001
     withstands = BESIDE_THE_LOCK | {
@@ -71,16 +75,25 @@ class SetnxTtlLock(Lock):
         self._held = False
 
     def acquire(self, timeout: float | None = None) -> bool:
-        checked_wait(timeout)  # the article has no such error: nobody waited yet
+        checked_wait(timeout)  # not of the article: a wrong argument is no interruption
         try:
             self._held = poll_until(self._attempt, self.poll, timeout)
         except BaseException:
-            self.release()  # as published: `finally` runs for one that was still waiting, too
+            self.release()  # as published: the waiting loop stands inside the `try`
             raise
         return self._held
 
     def _attempt(self) -> bool:
         return bool(self.redis.set(self.name, 1, nx=True, px=self.lease))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """As published: a holder that was interrupted at work does not delete its lock."""
+        if isinstance(error, KeyboardInterrupt):
+            self._held = False
+            return
+        super().__exit__(kind, error, trace)
 
     def release(self) -> None:
         self._held = False

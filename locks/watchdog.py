@@ -1,19 +1,25 @@
-"""watchdog: SETNX with a lease, and a thread that extends it while the work goes on.
+"""watchdog: SET NX with a lease, and a thread that extends the lease while the work goes on.
 
-    A: SET lock A:uuid NX PX 5000 → OK     A's thread looks every 300 ms, extends when under 1 s is left
+    A: SET lock A:uuid NX PX 5000 → OK     A's thread looks every 300 ms, and extends below 1 s
     A: (paused past the lease)
     B:                    SET lock B:uuid NX PX 5000 → OK
-    A's thread: PTTL lock → 900, PEXPIRE lock 5000       it extends B's lock: it never asks whose it is
-    A: GET lock → A:uuid  … expires, B acquires …  DEL lock     B's lock is deleted: check and delete are two
+    A's thread: PTTL lock → 900, PEXPIRE lock 5000       this is B's lock: the thread never asks whose it is
+    A: GET lock → A:uuid  … expires, B acquires …  DEL lock     this deletes B's lock: check and delete are two steps
+
+    and the thread is stopped last:
+    A: GET lock → error (a time-out, a lost connection)  the line that stops the thread is never reached
+    A's thread: PTTL lock → 900, PEXPIRE lock 5000, …    nobody works, the lock never ends, everyone waits for ever
 
 Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
-             nothing; a crashed holder's lock ends with its lease.
-Breaks when  the holder is paused past the lease, or cut off, or one error ends its thread (two holders); a thread
-             that lives then extends a stranger's lock; a release that was overtaken between GET and DEL deletes its
-             successor's lock, and so does a DEL that the client sends again because its reply was lost (redis-py's
-             usual one does); a failover loses the key.
-Costs        1 round trip to acquire (polled every 1 s), 2 to release, 1 each 300 ms for the thread.
-Source       the hot-account article (A15, A16): lease 5 s, a look each 300 ms, extended below 1 s.
+             nothing. A lock whose holder's process crashes ends with its lease.
+Breaks when  the holder is paused past the lease or is cut off, or an error ends its thread: two holders. The thread
+             then extends a stranger's lock. A release that is overtaken between GET and DEL deletes its successor's
+             lock; so does a DEL that the client sends twice (redis-py's default retry). An error in GET or DEL leaves
+             the thread running: the lock is renewed for ever. The thread is an ordinary one, so the process cannot end
+             by itself either. A failover loses the key.
+Costs        1 round trip to acquire (again every 1 s while waiting), 2 to release, 1 every 300 ms for the thread.
+Source       the hot-account article (A15, A16): lease 5 s, a look every 300 ms, extended below 1 s. `watchdog-mended`
+             stands beside it.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ from locks.timing import milliseconds, poll_until
 
 
 class WatchdogLock(Lock):
-    """SETNX with a lease and a renewing thread, released by get-then-delete, as the article has it."""
+    """SET NX with a lease and a renewing thread, released by GET, compare and DEL, as published."""
 
     slug = "watchdog"
     title = "SETNX with a watchdog thread"
@@ -39,7 +45,8 @@ class WatchdogLock(Lock):
         "mutual exclusion while the holder runs and its renewal reaches a server that forgets nothing"
     )
     breaks_when = (
-        "the holder is paused or cut off; one error ends its renewal; release is overtaken before its DEL"
+        "the holder is paused or cut off; an error ends its renewal, or an error in the release lets it go on"
+        " for ever; a release is overtaken before its DEL"
     )
     round_trips = "1 + 2, and 1 each 300 ms"
     lease_step = 0.001
@@ -57,6 +64,7 @@ class WatchdogLock(Lock):
     fails: ClassVar[dict[str, str]] = {
         "release-overtaken": "anything fits between the GET and the DEL",
         "renewal-of-anothers": "the thread never asks whose lock it extends",
+        "lost-reply": "an error in the release leaves the thread running: the lock never ends",
         "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "release-repeated": "DEL does not ask whose lock it is",
         "server-restart": "nothing tells the holder",
@@ -75,16 +83,11 @@ class WatchdogLock(Lock):
         look: float = 0.3,
         below: float = 1.0,
     ) -> None:
-        """Seconds: `lease` of the key, `poll` between attempts, `look` between two looks of the thread,
-        which extends when less than `below` is left."""
+        """Seconds: `lease` of the key, `poll` between two attempts, `look` between two looks of the thread.
+        The thread extends when less than `below` is left."""
         super().__init__(name)
-        self.redis, self.lease, self.poll, self.look, self.below = (
-            redis,
-            milliseconds(lease),
-            poll,
-            look,
-            below,
-        )
+        self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
+        self.look, self.below = look, below
         self._stop: threading.Event | None = None
 
     def acquire(self, timeout: float | None = None) -> bool:
@@ -95,24 +98,23 @@ class WatchdogLock(Lock):
             return False
         self.token = value
         self._stop = threading.Event()
-        threading.Thread(target=self._watch, args=(self._stop,), daemon=True).start()
+        # An ordinary thread, as in Java: it is a daemon only where the thread that starts it is one.
+        threading.Thread(target=self._watch, args=(self._stop,)).start()
         return True
 
     def _watch(self, stop: threading.Event) -> None:
-        while not stop.wait(self.look):
-            left = self.redis.pttl(self.name)
-            if 0 <= left < self.below * 1000:  # whose lock is it? The article does not ask.
+        while not stop.is_set():
+            # No key gives -2, a key without a lease -1. Whose lock is it? The article does not ask.
+            if self.redis.pttl(self.name) < self.below * 1000:
                 self.redis.pexpire(self.name, self.lease)
+            stop.wait(self.look)
 
     def release(self) -> None:
-        try:
-            if self.redis.get(self.name) == self.token:
-                self.redis.delete(self.name)  # anything fits between the GET and the DEL
-        finally:
-            self.token = None
-            if self._stop is not None:
-                self._stop.set()
-                self._stop = None
+        token, self.token = self.token, None
+        if self.redis.get(self.name) == token:
+            self.redis.delete(self.name)  # anything fits between the GET and the DEL
+        if self._stop is not None:
+            self._stop.set()  # as published: last, so after an error above the thread goes on
 
     @property
     def held(self) -> bool:

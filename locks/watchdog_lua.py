@@ -1,20 +1,20 @@
-"""watchdog-lua: the watchdog with Lua for acquire and release, its thread stopped only by a successful release.
+"""watchdog-lua: the watchdog with Lua for acquire and release. Only a successful release stops its thread.
 
-    A: acquire → 1                       A's thread looks every 300 ms, extends when under 1 s is left
+    A: acquire → 1                       A's thread looks every 300 ms, and extends below 1 s
     A: (paused past the lease)
     B:                    acquire → 1
-    A: compare-and-delete → 0            not A's any more, so the thread is not stopped: an orphan
+    A: compare-and-delete → 0            no longer A's, so nobody stops the thread: it is an orphan
     A's thread: PTTL lock → 900, EXPIRE lock 5        it extends B's lock, and that of everyone after B
     B:                    (crashes)
     A's thread: EXPIRE lock 5, EXPIRE lock 5, …       B's lock never ends: everyone waits for ever
 
 Guarantees   mutual exclusion while the holder's process runs, its renewal reaches the server, and the server forgets
-             nothing; a release never deletes another's lock.
-Breaks when  the holder is paused past the lease, or cut off, or one error ends its thread, or the server loses the
-             key (two holders). After any lost lock the orphaned thread keeps
-             every successor's lock alive; if one of them crashes, its lock never ends. So it does after a
-             release whose reply was lost.
-Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release, 1 each 300 ms for the thread.
+             nothing. A release never deletes another's lock.
+Breaks when  the holder is paused past the lease or is cut off, an error ends its thread, or the server loses the
+             key: two holders. After any lost lock the orphaned thread keeps every successor's lock alive. If one
+             of them crashes, its lock never ends. The same happens after a release whose reply is lost. The thread
+             is an ordinary one, so an orphan keeps its process from ending, too.
+Costs        1 round trip to acquire (again every 1 s while waiting), 1 to release, 1 every 300 ms for the thread.
 Source       the hot-account article (A17): SETNX and EXPIRE in Lua, compare-and-delete in Lua.
 """
 
@@ -33,7 +33,7 @@ from locks.timing import poll_until, whole_seconds
 
 
 class WatchdogLuaLock(Lock):
-    """Lua acquire and release; a thread that outlives the lock it was made for."""
+    """Acquire and release in Lua, and a thread that can outlive its lock."""
 
     slug = "watchdog-lua"
     title = "Lua acquire and release with a watchdog thread"
@@ -43,7 +43,7 @@ class WatchdogLuaLock(Lock):
     )
     breaks_when = (
         "the holder is paused or cut off; its orphaned thread then keeps others' locks alive for ever;"
-        " one error ends its renewal"
+        " an error ends its renewal"
     )
     round_trips = "1 + 1, and 1 each 300 ms"
     lease_step = 1.0
@@ -80,8 +80,8 @@ class WatchdogLuaLock(Lock):
         look: float = 0.3,
         below: float = 1.0,
     ) -> None:
-        """Seconds: `lease` (whole ones, for EXPIRE), `poll` between attempts, `look` between two looks of the
-        thread, which extends when less than `below` is left."""
+        """Seconds: `lease` (whole ones, for EXPIRE), `poll` between two attempts, `look` between two looks of the
+        thread. The thread extends when less than `below` is left."""
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, whole_seconds(lease), poll
         self.look, self.below = look, below
@@ -96,19 +96,21 @@ class WatchdogLuaLock(Lock):
         if not poll_until(attempt, self.poll, timeout):
             return False
         self.token, self._stop = value, threading.Event()
-        threading.Thread(target=self._watch, args=(self._stop,), daemon=True).start()
+        # An ordinary thread, as in Java: it is a daemon only where the thread that starts it is one.
+        threading.Thread(target=self._watch, args=(self._stop,)).start()
         return True
 
     def _watch(self, stop: threading.Event) -> None:
-        while not stop.wait(self.look):
-            left = self.redis.pttl(self.name)
-            if 0 <= left < self.below * 1000:  # whose lock is it? The article does not ask.
+        while not stop.is_set():
+            # No key gives -2, a key without a lease -1. Whose lock is it? The article does not ask.
+            if self.redis.pttl(self.name) < self.below * 1000:
                 self.redis.expire(self.name, self.lease)
+            stop.wait(self.look)
 
     def release(self) -> None:
         value, self.token = self.token or b"", None
         if self.release_script(self.redis, [self.name], [value]):
-            self._stop.set()  # as published: only here. After a lost lock the thread goes on.
+            self._stop.set()  # as published: only here, so after a lost lock the thread goes on
 
     @property
     def held(self) -> bool:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from redis.exceptions import ResponseError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable
 from tests.contract.arena import Arena, renewers
@@ -15,7 +15,7 @@ from tests.contract.promises import wait_until
 from tests.contract.site import UNHURRIED
 from tests.contract.turns import quick_turns
 
-COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter"], LOCKS["timestamp"], LOCKS["reentrant"]
+COUNTER, TIMESTAMP, REENTRANT = LOCKS["counter-one-name"], LOCKS["timestamp"], LOCKS["reentrant"]
 WATCHDOG, WATCHDOG_LUA, SETNX_TTL = LOCKS["watchdog"], LOCKS["watchdog-lua"], LOCKS["setnx-ttl"]
 
 
@@ -45,6 +45,28 @@ def test_counter_never_gives_a_refused_increment_back(arena: Arena) -> None:
         assert fight.party().gets_in()
         assert fight.party().gets_in(), "one left, and two came: the release forgot the other holder"
         assert second.lock.held
+
+
+def test_counters_first_release_deletes_a_key_that_was_never_there(arena: Arena) -> None:
+    admin = arena.admins[0]
+    with arena.fight(LOCKS["counter"]) as fight:
+        first, second = fight.party(), fight.party()
+        assert first.gets_in()
+        first.lock.release()
+        assert admin.get(fight.name) == b"1", "it was released, and it counts on"
+        assert not second.gets_in(), "a process that has released nothing is refused for ever"
+        assert first.gets_in()
+        assert admin.get(f'"{fight.name}"') == b"1", "its own process now has a lock of another name"
+        admin.delete(f'"{fight.name}"')
+
+
+def test_two_processes_are_inside_under_the_two_names_of_the_counter(arena: Arena) -> None:
+    with arena.fight(LOCKS["counter"]) as fight:
+        released, fresh = fight.party(), fight.party()
+        released.lock.release()  # its `finally`, or an init: either changes the serializer
+        assert released.gets_in()
+        assert fresh.gets_in()
+        arena.admins[0].delete(f'"{fight.name}"')
 
 
 def test_timestamp_trusts_the_clients_clock(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +119,52 @@ def test_watchdog_lua_leaves_an_orphan(arena: Arena) -> None:
         wait_until(lambda: fight.remains() > 50)
         late.gate.kill()
         wait_until(lambda: not renewers("_watch") - before)
+
+
+def test_setnx_ttl_an_interrupted_holder_keeps_the_lock_of_a_section_that_is_over(arena: Arena) -> None:
+    with arena.fight(SETNX_TTL, lease=UNHURRIED) as fight:
+        holder = fight.party()
+        with pytest.raises(KeyboardInterrupt), holder.lock:
+            raise KeyboardInterrupt
+        assert not holder.lock.held
+        assert fight.remains() > 0, "nobody works, and everyone waits for the rest of the lease"
+        fight.forgets()
+        with pytest.raises(ZeroDivisionError), fight.party().lock:
+            raise ZeroDivisionError
+        assert not fight.remains(), "any other error lets it delete"
+
+
+def test_an_error_in_the_watchdogs_release_lets_it_renew_for_ever(arena: Arena) -> None:
+    """GET is forbidden to this user, PTTL and PEXPIRE are not: its release fails, its thread does not."""
+    admin = arena.admins[0]
+    assert admin.acl_setuser("no-get", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-get"])
+    with arena.fight(WATCHDOG, lease=60.0, below=50.0) as fight:
+        before, party = renewers("_watch"), fight.party()
+        # pragma: allowlist nextline secret
+        party.lock.redis.connection_pool.connection_kwargs |= {"username": "no-get", "password": "any"}
+        assert party.takes()
+        with pytest.raises(NoPermissionError):
+            party.lock.release()
+        assert not party.lock.held
+        (renewing,) = renewers("_watch") - before
+        assert not renewing.daemon, "it keeps its process alive"
+        for _ in range(2):
+            admin.pexpire(fight.name, 30_000)
+            wait_until(lambda: fight.remains() > 50)  # nobody works, and it is renewed again and again
+        party.gate.kill()
+        wait_until(lambda: not renewers("_watch") - before)
+    admin.acl_deluser("no-get")
+
+
+def test_the_mended_watchdog_stops_before_its_release_can_fail(arena: Arena) -> None:
+    with arena.fight(LOCKS["watchdog-mended"], lease=UNHURRIED) as fight:
+        before, party = renewers("_renew"), fight.holder()
+        (renewing,) = renewers("_renew") - before
+        assert renewing.daemon
+        fight.forgets()
+        with pytest.raises(LockLost):
+            party.lock.release()
+        wait_until(lambda: not renewers("_renew") - before)
 
 
 def test_watchdog_extends_whatever_lock_is_there(arena: Arena) -> None:

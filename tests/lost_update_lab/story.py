@@ -152,17 +152,17 @@ def teller(pipe: Connection, environment: dict[str, str], path: list[str]) -> No
 
 
 class unlocked_in_finally:
-    """`counter` as its callers were published: `finally: unlock()`, whether it was got or not."""
+    """`counter-one-name`, unlocked in `finally`, whether it was got or not."""
 
     def __init__(self, name: str, *, redis: Any) -> None:
-        from locks.counter import CounterLock
+        from locks.counter_one_name import CounterOneNameLock
 
-        self.lock = CounterLock(name, redis=redis)
+        self.lock = CounterOneNameLock(name, redis=redis)
 
     def __enter__(self) -> None:
         from locks import LockTimeout
 
-        if not self.lock.acquire(1.0):
+        if not self.lock.acquire():
             self.lock.release()
             raise LockTimeout("busy")
 
