@@ -15,7 +15,7 @@ from locks.errors import LockUnavailable
 from locks.hazards import Hazard
 from locks.timing import poll_until
 
-#: what strikes Redis or ZooKeeper and cannot touch a row; a partition from PostgreSQL leaves the row where it is
+#: These strike Redis or ZooKeeper, and cannot touch a row. A partition from PostgreSQL leaves the row where it is.
 ELSEWHERE = frozenset(
     {
         Hazard.SERVER_RESTART,
@@ -34,8 +34,8 @@ class TableLock(Lock):
     """A lock whose state is a row. One attempt is one short transaction, or a part of the caller's own."""
 
     def __init__(self, name: str, *, sql: str = "default", poll: float = 0.05, isolation: str = "") -> None:
-        """`sql`: Django's alias of the database; `poll`: seconds between two attempts; `isolation`: level of each
-        attempt (empty: the connection's own; Django's default is READ COMMITTED, MySQL's REPEATABLE READ)."""
+        """`sql`: Django's alias of the database. `poll`: seconds between two attempts. `isolation`: the level of each
+        attempt (empty: the connection's own. Django's default is READ COMMITTED, MySQL's is REPEATABLE READ)."""
         super().__init__(f"{self.slug}:{name}")
         if isolation not in LEVELS:
             raise ValueError(f"isolation: one of {', '.join(filter(None, LEVELS))}, not {isolation!r}")
@@ -51,9 +51,9 @@ class TableLock(Lock):
         """Free the row."""
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Raises LockUnavailable when the database broke a deadlock, or cannot be asked. This object holds nothing
-        then; but if no more than the reply to the COMMIT was lost, the row says that somebody does, until its lease
-        is over, and without one for ever."""
+        """Raises LockUnavailable when the database broke a deadlock, or cannot be asked. Then this object holds
+        nothing. But if only the reply to the COMMIT was lost, the row says that somebody holds the lock, until the
+        lease is over, or for ever where there is none."""
         self._held = poll_until(self._try, self.poll, timeout)
         return self._held
 
@@ -90,7 +90,7 @@ class TableLock(Lock):
         """One attempt's transaction."""
         mysql = connections[self.sql].vendor == "mysql"
         if mysql:
-            self._set_isolation()  # there it is for the next transaction, and an error inside one
+            self._set_isolation()  # MySQL takes it for the next transaction, and refuses it inside one
         with transaction.atomic(using=self.sql):
             if not mysql:
                 self._set_isolation()

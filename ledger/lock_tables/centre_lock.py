@@ -1,18 +1,19 @@
-"""centre-lock: one central row is locked first, so that no two look at a lock's record at once. Version 2.
+"""centre-lock: lock one central row first, so that no two callers look at a lock's record at once. Version 2.
 
     A: BEGIN; SELECT 'center_lock' FOR UPDATE; SELECT record → free; UPDATE status = locked, deadline = …; COMMIT
     B:                  BEGIN; SELECT 'center_lock' FOR UPDATE (waits) → SELECT record → locked; COMMIT … again
     A: … work, longer than the lease …
-    B:                  SELECT record → deadline is over; UPDATE status = locked; COMMIT        B has it
-    A: UPDATE status = free WHERE name = …        B's lock is free, and C comes in
+    B:                  SELECT record → the deadline is over; UPDATE status = locked; COMMIT        B has it
+    A: UPDATE status = free WHERE name = …        B's lock is free, and C gets in
 
-Guarantees   mutual exclusion while the section fits the lease; no deadlock: everyone begins with the same row.
-Breaks when  the holder overruns its lease: its release by name frees its successor's lock (no owner column).
-             Without a lease it is one year: a crash locks for a year. The record is read by a plain SELECT:
-             inside the caller's own transaction (ATOMIC_REQUESTS) under REPEATABLE READ it sees the snapshot of
-             that transaction's first read, finds "free", and two sessions hold the lock. Deadlines are compared
-             by the clients' clocks. The table holds counters too: taking the lock sets the counter of that name
-             to 0.
+Guarantees   mutual exclusion while the section fits the lease. No deadlock: everyone begins with the same row.
+Breaks when  the holder overruns its lease: its release by name frees its successor's lock (there is no owner column).
+             Without a lease it is one year: a crash locks for a year. A plain SELECT reads the record. Inside the
+             caller's own transaction (ATOMIC_REQUESTS) under REPEATABLE READ it sees the snapshot of that
+             transaction's first read, finds "free", and two sessions hold the lock. The clients' clocks decide
+             whether a deadline is over. The table holds counters too: taking the lock sets the counter of that
+             name to 0. The article's pseudo-code selects the central row without FOR UPDATE: two callers then find
+             the record free, and both get the lock. Its Java code has FOR UPDATE, and so has this one.
 Costs        3 statements and a commit to lock, while everyone else's locks wait for the one row; 1 to unlock.
 Source       the lock-table article, version 2 (E10). It publishes no release: this one is ours.
 """
@@ -61,7 +62,7 @@ class CentreLock(TableLock):
         return "center_lock"
 
     def attempt(self) -> bool:
-        self.records.select_for_update().get(name=self.centre)
+        self.lock_centre()
         now = timezone.now()
         record = self.records.filter(name=self.name).first()  # a plain SELECT, as published
         taken = {"status": LockRecord.Status.LOCKED, "deadline": now + timedelta(seconds=self.lease)}
@@ -72,6 +73,9 @@ class CentreLock(TableLock):
         else:
             self.records.filter(name=self.name).update(count=0, **taken)
         return True
+
+    def lock_centre(self) -> None:
+        self.records.select_for_update().get(name=self.centre)
 
     def give_back(self) -> None:
         self.records.filter(name=self.name).update(status=LockRecord.Status.FREE)  # whose it is, nobody asks

@@ -1,4 +1,4 @@
-"""insert-lock: whoever can insert the row has the lock; deleting it gives it back.
+"""insert-lock: whoever inserts the row has the lock. Deleting the row gives it back.
 
     A: INSERT lock ('A1') → 1 row
     B:                  INSERT lock ('A1') → duplicate key … again every 50 ms
@@ -6,11 +6,11 @@
     B:                  INSERT lock ('A1') → 1 row
 
 Guarantees   mutual exclusion, as long as nobody dies: a unique key lets one in.
-Breaks when  the holder crashes, or its session ends, or only the reply to its COMMIT is lost: the row stays, and
-             everyone waits for ever. Anyone's DELETE by name frees it. Inside the caller's own transaction the
-             second INSERT waits for the first one's commit instead of failing.
-Costs        1 INSERT and 1 DELETE, each with a commit of its own; a poll of 1 INSERT while waiting.
-Source       the field's first idea of a lock in a database: "unique index as a lock".
+Breaks when  the holder crashes, its session ends, or only the reply to its COMMIT is lost: the row stays, and everyone
+             waits for ever. Anyone's DELETE by name frees the lock. Inside the caller's own transaction the second
+             INSERT waits for the first one's commit instead of failing.
+Costs        1 INSERT and 1 DELETE, each with a commit of its own, and 1 INSERT for each poll while waiting.
+Source       the field's first idea of a lock in a database: "unique index as a lock" (E8).
 """
 
 from __future__ import annotations

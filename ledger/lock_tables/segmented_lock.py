@@ -3,9 +3,9 @@
     A (name 'A1', crc32 … 37):  SELECT 'center_lock_37' FOR UPDATE; …
     B (name 'B7', crc32 … 05):  SELECT 'center_lock_05' FOR UPDATE; …        nobody waits for the other
 
-Guarantees   what `centre-lock` guarantees; different names meet at one row only once in a hundred.
-Breaks when  as `centre-lock`: an overrun frees the successor's lock, a crash locks for a year, in a caller's
-             transaction two sessions hold it. With one hot name it is no faster at all.
+Guarantees   what `centre-lock` guarantees. Only one pair of names in a hundred meets at a central row.
+Breaks when  as `centre-lock`: an overrun frees the successor's lock, a crash locks for a year, and two sessions hold
+             the lock inside a caller's transaction. One hot name gains nothing.
 Costs        as `centre-lock`, without waiting for everyone else.
 Source       the lock-table article, version 3 (E12): rows center_lock_00 … 99, by the last two decimal digits of crc32.
 """

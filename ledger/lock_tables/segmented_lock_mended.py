@@ -4,12 +4,12 @@
     B:                  UPDATE owner = 'b7…', deadline = … WHERE name = … AND deadline < now() → 1 row; COMMIT
     A: UPDATE status = free WHERE name = … AND owner = 'a3…' → 0 rows: LockLost        B keeps its lock
 
-Guarantees   mutual exclusion while the section fits the lease; a crashed holder's lock ends with its lease; nobody
-             frees another's lock, and a holder that was too late hears of it. It refuses to be taken inside a
-             caller's transaction (RuntimeError), where its row would be seen too late or not at all. When the reply
-             to a COMMIT is lost it frees what it may have written; if it cannot, the lease ends that.
-Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock (the cure is
-             a fencing number, or a lock in the transaction that writes: `select-for-update`).
+Guarantees   mutual exclusion while the section fits the lease. A crashed holder's lock ends with its lease. Nobody
+             frees another's lock, and a holder that is too late hears of it. It refuses to be taken inside a caller's
+             transaction (RuntimeError), where its row would be seen too late or not at all. When the reply to a
+             COMMIT is lost, it frees what it may have written; if it cannot, the lease ends that.
+Breaks when  the section, or a pause inside it, outlasts the lease: the holder writes without the lock. The cure is
+             a fencing number, or a lock in the transaction that writes (`select-for-update`).
 Costs        3 statements and a commit to lock, 1 to unlock.
 Source       the lock-table article's version 3 (E12), mended here.
 """
@@ -72,7 +72,7 @@ class SegmentedLockMended(SegmentedLock):
         return super().acquire(timeout)
 
     def attempt(self) -> bool:
-        self.records.select_for_update().get(name=self.centre)
+        self.lock_centre()
         asked, token = time.monotonic(), secrets.token_hex(16)
         mine = self.records.filter(name=self.name)
         if not mine.exists():

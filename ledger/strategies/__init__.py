@@ -47,6 +47,7 @@ WRITTEN = (
     "ledger.strategies.select_for_update_late:SelectForUpdateLate",
     "ledger.strategies.select_for_update_function:SelectForUpdateFunction",
     "ledger.strategies.row_lock_nowait:RowLockNowait",
+    "ledger.strategies.scheduler_row:SchedulerRow",
     "ledger.strategies.advisory_lock:AdvisoryLock",
     "ledger.strategies.atomic_update:AtomicUpdate",
     "ledger.strategies.check_then_decrement:CheckThenDecrement",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from threading import Barrier, BrokenBarrierError
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,6 +15,7 @@ from django.db.models import QuerySet
 
 from ledger.books import open_book
 from ledger.lock_tables import LOCK_TABLES, TableLock
+from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import LockRecord
 from ledger.posting import Busy
 from locks import LockLost, LockNotHeld, LockUnavailable, build
@@ -126,6 +129,75 @@ def test_under_read_committed_the_second_one_waits_for_the_first(store: str) -> 
         a.finishes()
         b.finishes()
         assert race.kept()
+
+
+@ON_BOTH
+def test_version_1_keeps_its_row_and_updates_it(store: str, request: pytest.FixtureRequest) -> None:
+    lock = LOCK_TABLES["lock-table"](f"kept-{id(request)}", sql=alias(store))
+    records = LockRecord.objects.using(alias(store)).filter(name=lock.name)
+    numbers = set()
+    for _ in range(2):
+        with lock:
+            numbers.add(records.get(status=LockRecord.Status.LOCKED).pk)
+    assert numbers == {records.get(status=LockRecord.Status.FREE).pk}
+
+
+@ON_MARIADB
+def test_a_counter_that_is_not_there_yet_deadlocks_too(store: str, request: pytest.FixtureRequest) -> None:
+    """E8, problem 4: two callers count under a new name as version 1 takes its lock."""
+    name, both_looked = f"count-{id(request)}", Barrier(2)
+
+    def count() -> str:
+        records = LockRecord.objects.using("mariadb")
+        with closing(connections["mariadb"]) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            try:
+                with transaction.atomic(using="mariadb"):
+                    found = records.select_for_update().filter(name=name).first()
+                    both_looked.wait(20)
+                    assert found is None
+                    records.create(name=name, count=1)
+            except OperationalError as error:
+                return str(error)
+        return "counted"
+
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(each.result() for each in [pool.submit(count) for _ in range(2)])
+    assert told[1] == "counted"
+    assert "1213" in told[0]
+
+
+class PseudoCode(CentreLock):
+    """E10 as the article's pseudo-code has it: the central row is selected without FOR UPDATE."""
+
+    def lock_centre(self) -> None:
+        self.records.get(name=self.centre)
+
+
+@pytest.mark.parametrize("lock", [PseudoCode, CentreLock])
+@ON_BOTH
+def test_without_for_update_on_the_central_row_both_get_the_lock(
+    lock: type[CentreLock], store: str, request: pytest.FixtureRequest
+) -> None:
+    """Both are to have looked before either writes. Behind a locked central row they cannot: the barrier breaks."""
+    name, both_looked = f"pseudo-{id(request)}", Barrier(2)
+    with lock(name, sql=alias(store)):
+        pass  # the record is there, and free
+
+    def meet(execute: Any, sql: str, *more: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            with suppress(BrokenBarrierError):
+                both_looked.wait(0.3 if lock is CentreLock else 20)
+        return execute(sql, *more)
+
+    def take() -> bool:
+        with closing(connections[alias(store)]) as connection, connection.execute_wrapper(meet):
+            return lock(name, sql=alias(store)).acquire(timeout=0)
+
+    with ThreadPoolExecutor(2) as pool:
+        got = [each.result() for each in [pool.submit(take) for _ in range(2)]]
+    assert sum(got) == (2 if lock is PseudoCode else 1)
 
 
 def in_another_session(store: str, work: Callable[[], bool]) -> bool:
