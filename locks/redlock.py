@@ -1,18 +1,18 @@
-"""redlock: the same token on N independent servers; a quorum of M of them is the lock.
+"""redlock: the same token on N independent servers. A quorum of M of them is the lock.
 
     A: SET lock a7f3 NX PX on 1, 2, 3 → OK, OK, (node 3 is down)      2 of 3: a bare majority
     node 3 comes back, empty
-    node 2 is restarted without persistence, or its clock jumps ahead: its lease is gone
+    node 2 restarts without persistence, or its clock jumps ahead: its lease is gone
     B:                              SET lock 91c2 NX PX → nil, OK, OK      2 of 3: B is inside too
     A: read 100, write 110          B: read 100, write 120                 A's 10 are gone
 
-Guarantees   mutual exclusion while the section fits the validity time and fewer than 2M − N nodes of those
-             that could be taken forget the lock or jump in time. One node may be down without an outage.
-Breaks when  section or pause outlasts the lease (as `token`); a lock taken on a bare majority loses one node; the
-             clock of enough nodes jumps; M ≤ N/2 (two quorums that share no node). Nobody can fence it: there
-             is no number that grows. docs/redlock.md: how often, exactly, and why it is not (k %)^N.
+Guarantees   mutual exclusion while the section fits the validity time and fewer than 2M − N of the nodes that could
+             be taken forget the lock or jump in time. One node may be down without an outage.
+Breaks when  the section or a pause outlasts the lease (as `token`). A lock on a bare majority loses one node. The
+             clocks of enough nodes jump. M ≤ N/2: two quorums that share no node. Nobody can fence it: there is no
+             number that grows. docs/redlock.md computes how often, and why it is not (k %)^N.
 Costs        N round trips to acquire and N to release, one after the other.
-Source       S. Sanfilippo, "Distributed Locks with Redis"; M. Kleppmann's analysis (2016).
+Source       S. Sanfilippo, "Distributed Locks with Redis"; M. Kleppmann's analysis (2016); B8, D8.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class RedlockLock(OneHolding):
         poll: float = 0.2,
         drift: float = 0.01,
     ) -> None:
-        """`redis_nodes`: the N servers, each with a short socket time-out; `quorum`: M (default N // 2 + 1; less
-        is no lock, and allowed, so that it can be shown). Seconds: `lease`, `poll` (the longest random delay
-        between two attempts). `drift`: the part of the lease that clocks may differ by."""
+        """`redis_nodes`: the N servers, each with a short socket time-out. `quorum`: M, by default N // 2 + 1. Less is
+        no lock; it is allowed so that it can be shown. Seconds: `lease`, `poll` (the longest random delay between two
+        attempts). `drift`: the part of the lease by which clocks may differ."""
         super().__init__(name)
         self.nodes = [answering(node) for node in redis_nodes]
         self.quorum = len(self.nodes) // 2 + 1 if quorum is None else quorum
@@ -88,7 +88,7 @@ class RedlockLock(OneHolding):
             answers = self._ask(lambda node: node.set(self.name, token, nx=True, px=self.lease))
         except (
             BaseException
-        ):  # interrupted, or a node that may not be asked this: what the others granted goes back
+        ):  # interrupted, or this user may not ask a node: what the others granted goes back
             self._give_back(token, self.nodes)
             raise
         until = asked + self.lease / 1000 - self.drift
@@ -100,13 +100,13 @@ class RedlockLock(OneHolding):
         return False
 
     def _give_back(self, token: bytes, nodes: Sequence[Redis]) -> None:
-        """Also where no reply came; where it cannot be, the lease ends it."""
+        """Release on these nodes, also where no reply came. Where that fails, the lease ends it."""
         for node in nodes:
             with suppress(RedisError):
                 self.release_script(node, [self.name], [token])
 
     def _ask(self, question: Callable[[Redis], Any]) -> list[bool | None]:
-        """Put `question` to the nodes → what each said, as a bool; None for one that cannot be asked."""
+        """Put `question` to the nodes. Return what each said, as a bool; None for one that cannot be asked."""
         answers: list[bool | None] = []
         for node in self.nodes:
             try:
@@ -134,8 +134,8 @@ class RedlockLock(OneHolding):
         self._judge(answers)
 
     def extend(self) -> None:
-        """Raises LockNotHeld without a holding, LockLost when too few nodes can still have it, LockUnavailable when it
-        is not known of a quorum that they extended it: its validity ends as it would have."""
+        """Raises LockNotHeld without a holding, LockLost when too few nodes can still have it, LockUnavailable when
+        fewer than a quorum have confirmed the extension: its validity then ends as it would have."""
         token, asked = self._mine("extend"), time.monotonic()
         answers = self._ask(lambda node: self.extend_script(node, [self.name], [token, self.lease]))
         self._judge(answers)

@@ -1,8 +1,8 @@
-"""How often Redlock fails, exactly: the article's (k %)^N beside what its rules give. See docs/redlock.md.
+"""How often Redlock fails, exactly: the Tair manual's (k %)^N beside what its rules give. See docs/redlock.md.
 
-Each of N nodes fails independently with probability p while a lock is held. The article says that Redlock fails
-only when all do: p^N. But a lock needs a quorum of M, so it cannot be had when N − M + 1 nodes are down, and one
-that is held falls when so many nodes have forgotten it that another client finds a quorum.
+Each of N nodes forgets a lock with probability p while it is held, independently. The manual (B8) says that Redlock
+fails only when all of them do: p^N. But a lock needs a quorum of M. Nobody can take one when N − M + 1 nodes are down,
+and a lock that is held falls when so many nodes have forgotten it that another client finds a quorum.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import comb
 
 
-def article(p: float, nodes: int) -> float:
-    """The article's figure: all nodes fail."""
+def manual(p: float, nodes: int) -> float:
+    """The manual's figure: all nodes forget."""
     return p**nodes
 
 
@@ -26,7 +26,7 @@ def unavailable(p: float, nodes: int, quorum: int) -> float:
 
 
 def forgetting_that_breaks(taken: int, nodes: int, quorum: int) -> int:
-    """How many of the `taken` nodes must forget a lock until a second client finds a quorum (0: none needed)."""
+    """How many of the `taken` nodes must forget a lock until a second client finds a quorum. 0: none has to."""
     return max(0, quorum - (nodes - taken))
 
 

@@ -1,19 +1,23 @@
-"""redlock-reentrant: Redlock whose nodes count the entries of an owner; the counts come apart.
+"""redlock-reentrant: Redlock whose nodes count the entries of an owner. The counts come apart.
 
     A: acquire         node 1: 1    node 2: 1    node 3: (down)
     A: acquire again   node 1: 2    node 2: 2    node 3: 1          it is back: its first entry is missing
     A: release         node 1: 1    node 2: 1    node 3: 0, deleted
-    (node 2 is restarted, empty)
+    (node 2 restarts, empty)
     B: acquire         node 1: no   node 2: 1    node 3: 1          2 of 3: B is inside
     A: still inside, by its own count: read 100, write 110          B: read 100, write 120
 
+    with `cascade=True`, the client that the article describes:
+    A: release         node 1: 1    node 2: 1    node 3: 0 → "it is free": release on all nodes: 0, 0, 0
+
 Guarantees   what `redlock` does, while no node misses an entry or an exit.
-Breaks when  a node misses one: its count is lower (it frees the lock too early) or higher (it keeps it until
-             its lease ends) than those of the others, and nothing compares them. What breaks `redlock`. An
+Breaks when  a node misses one. Its count is then lower than the others' (it frees the lock too early) or higher
+             (it keeps the lock until the lease ends), and nothing compares the counts. What breaks `redlock`. An
              interrupted acquire or release is undone, or done, on all nodes but the one that was being asked: that
              one may have counted, or not.
 Costs        N round trips to acquire and N to release, for every entry.
-Source       the lock-series article's remark (D9): the counts of the nodes differ.
+Source       the lock-series article's remark (D9): the counts of the nodes differ, and one node at 0 triggers a
+             release on all.
 """
 
 from __future__ import annotations
@@ -57,8 +61,10 @@ class RedlockReentrantLock(RedlockLock):
         quorum: int | None = None,
         poll: float = 0.2,
         drift: float = 0.01,
+        cascade: bool = False,
     ) -> None:
-        """As `redlock`."""
+        """As `redlock`. `cascade`: does a count of 0 on one node make it release on all of them, as D9 says?"""
+        self.cascade = cascade
         self._holding = _Holding()
         super().__init__(name, redis_nodes=redis_nodes, lease=lease, quorum=quorum, poll=poll, drift=drift)
         self._object = secrets.token_hex(16)
@@ -100,17 +106,21 @@ class RedlockReentrantLock(RedlockLock):
         own.entries -= 1
         if not own.entries:
             own.token = None
-        inside = list(self.nodes)
+        inside, freed = list(self.nodes), []
 
         def leave(node: Redis) -> bool:
             inside.remove(node)
-            return self.release_script(node, [self.name], [token]) is not None
+            left = self.release_script(node, [self.name], [token])
+            freed.append(left == 1)
+            return left is not None
 
         try:
             answers = self._ask(leave)
         except BaseException:  # as in an attempt
             self._give_back(token, inside)
             raise
+        if self.cascade and any(freed):
+            self._give_back(token, self.nodes)
         self._judge(answers)
 
     def _mine(self, verb: str) -> bytes:

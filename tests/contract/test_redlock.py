@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from locks import LOCKS, LockUnavailable, LockUnsupported, build
-from locks.redlock_odds import article, broken, forgetting_that_breaks, unavailable
+from locks.redlock_odds import broken, forgetting_that_breaks, manual, unavailable
 from tests.contract.arena import Arena
 from tests.contract.fight import Fight
 from tests.contract.party import Party
@@ -94,8 +94,8 @@ def test_odds_by_simulation(nodes: int, quorum: int, p: float) -> None:
         assert count / rounds == pytest.approx(exact, abs=4 * (exact * (1 - exact) / rounds) ** 0.5)
 
 
-def test_article_is_too_sure() -> None:
-    assert article(0.01, 5) < unavailable(0.01, 5, 3) / 10_000
+def test_the_manual_is_too_sure() -> None:
+    assert manual(0.01, 5) < unavailable(0.01, 5, 3) / 10_000
     assert broken(0.01, 5, 3, taken=3) > 0.029
     with pytest.raises(ValueError, match="no such lock"):
         broken(0.01, 5, 3, taken=2)
@@ -109,7 +109,7 @@ def test_page_has_these_figures() -> None:
     for row in rows:
         nodes, quorum, p = int(row[0]), int(row[1]), int(row[2]) / 100
         exact = (
-            article(p, nodes),
+            manual(p, nodes),
             unavailable(p, nodes, quorum),
             broken(p, nodes, quorum),
             broken(p, nodes, quorum, taken=quorum),
@@ -144,6 +144,39 @@ def test_counts_come_apart(arena: Arena) -> None:
         assert fight.party().gets_in(), (
             "a second one is inside, by node 2 that forgot and node 3 that miscounted"
         )
+
+
+@pytest.mark.parametrize("cascade", [False, True])
+def test_one_count_at_zero_releases_all_nodes(arena: Arena, cascade: bool) -> None:
+    """D9: the second entry fails on node 3. One release then frees node 3, and with the cascade all nodes."""
+    with arena.fight(REENTRANT, lease=UNHURRIED, cascade=cascade) as fight:
+        party = fight.holder()
+        assert party.gets_in()
+        arena.admins[2].hincrby(fight.name, party.lock.token, -1)  # as if this node had missed the entry
+        party.lock.release()
+        assert party.lock.held, "it went in twice, and out once"
+        assert [len(admin.hgetall(fight.name)) for admin in arena.admins] == (
+            [0] * 3 if cascade else [1, 1, 0]
+        )
+        assert fight.party().gets_in() == cascade, "no node has failed or forgotten"
+
+
+def test_m_above_1_is_not_enough(arena: Arena) -> None:
+    """B9's rule with N = 5 and M = 2: two clients inside, and no node fails. Five keyspaces of one server."""
+    nodes = [Redis(unix_socket_path=str(arena.main.socket), db=number) for number in range(5)]
+    first, second = (build(REDLOCK, "m-above-1", redis_nodes=nodes, quorum=2) for _ in range(2))
+    for slow in nodes[2:]:
+        slow.set("m-above-1", "these nodes are slow at that moment")
+    assert first.acquire(timeout=0)  # type: ignore[attr-defined]
+    for slow in nodes[2:]:
+        slow.delete("m-above-1")
+    assert second.acquire(timeout=0)  # type: ignore[attr-defined]
+    assert first.held  # type: ignore[attr-defined]
+    assert forgetting_that_breaks(taken=2, nodes=5, quorum=2) == 0
+    for lock in (first, second):
+        lock.release()  # type: ignore[attr-defined]
+    for node in nodes:
+        node.close()
 
 
 def test_too_few_nodes_is_an_error(arena: Arena) -> None:
