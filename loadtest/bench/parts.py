@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from loadtest.bench import explorer, lock_tables, locks, strategies
+from loadtest.bench import explorer, lock_tables, locks, strategies, waiting
 from loadtest.bench.explorer import goals as explorer_goals
 from loadtest.bench.explorer import table as explorer_table
 from loadtest.bench.locks import goals as locks_goals
@@ -118,5 +118,12 @@ PARTS = {
         plans=(lock_tables.LockTablesPlan(), lock_tables.QUICK),
         run=lock_tables.run,
         tables=lambda rows: [strategies_table.lock_tables(rows)],
+    ),
+    "waiting": Part(
+        about="A19: what polling and publish/subscribe cost the server, 2 to 64 waiters, and the hand-over",
+        quick="a short look: 2 and 8 waiters",
+        plans=(waiting.Plan(), waiting.QUICK),
+        run=waiting.run,
+        tables=waiting.tables,
     ),
 }
