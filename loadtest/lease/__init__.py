@@ -1,0 +1,1 @@
+"""`manage.py lease`: how long a lease, from measured section times (docs/lease.md)."""
