@@ -19,12 +19,12 @@ from tests.contract.workers import Workers
 
 _numbers = itertools.count(1)
 
-#: a replica that comes is served at once, not after 5 s
+#: serve a new replica at once, not after 5 s
 NO_DELAY = {"repl-diskless-sync-delay": 0}
 
 
 class Arena:
-    """Names are fresh for each case; whoever was in the arena is dead after it."""
+    """Each case has a new name. After a case, all its parties and processes are dead."""
 
     def __init__(self, servers: ExitStack) -> None:
         self.main = servers.enter_context(Valkey(persistence="always", port=0, config=NO_DELAY))
@@ -36,7 +36,9 @@ class Arena:
         self.workers = servers.enter_context(Workers())
         self.site = Site(str(self.main.socket), tuple(str(node.socket) for node in self.nodes))
         self.admins = [each.client() for each in (self.main, *self.nodes)]
-        self.outcomes: dict[Any, dict[Any, tuple[bool, bool]]] = {}  # of what strikes all locks at once
+        self.outcomes: dict[
+            Any, dict[Any, tuple[bool, bool]]
+        ] = {}  # of disasters that strike all locks at once
         in_step(self.main)
 
     @contextmanager
@@ -48,21 +50,21 @@ class Arena:
             fight.ends()
 
     def clients(self, name: str) -> list[dict[str, Any]]:
-        """What the main server says about the connections of the client with this name."""
+        """Return what the main server reports about the connections of the client with this name."""
         return [each for each in self.admins[0].client_list() if each["name"] == name]
 
     def keys(self, name: str) -> list[tuple[Redis, bytes]]:
-        """The lock's own keys on all servers (not its queue, its counter, …)."""
+        """Return the lock's own keys on all servers (not those of its queue, its counter, …)."""
         return [(admin, key) for admin in self.admins for key in admin.scan_iter(f"*{name}", count=1000)]
 
 
 def renewers(target: str) -> set[threading.Thread]:
-    """The threads of this process that run the method `target` (Python names a thread after it). Earlier cases'
-    may be among them: one that sleeps finds only when it wakes that its client is dead."""
+    """Return this process's threads that run the method `target` (Python names a thread after it). They may include
+    those of earlier cases: a sleeping thread notices only when it wakes that its client is dead."""
     return {thread for thread in threading.enumerate() if f"({target})" in thread.name}
 
 
 def in_step(primary: Valkey) -> None:
-    """Return when a replica confirms what is written from now on."""
+    """Return once a replica confirms new writes."""
     with primary.client() as admin:
         wait_until(lambda: admin.set("in-step", 1) and admin.wait(1, 100) == 1)

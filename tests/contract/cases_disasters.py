@@ -1,4 +1,4 @@
-"""Servers that die. One disaster strikes all locks of the catalogue at once: a server's start takes its time."""
+"""Servers that die. One disaster strikes all locks of the catalogue at once, as starting a server takes a while."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tests.contract.promises import Broken
 from tests.contract.quiet import SUBJECTS
 from tests.contract.site import Site
 
-LONG = 300.0  # seconds: a lease that begins before all the others are taken, and a server dies and comes back
-#: where the locks are before, where after, and what happens in between
+LONG = 300.0  # seconds: a lease that lasts while all other locks are taken, and while a server dies and comes back
+#: where the locks are before, where they are after, and what happens in between
 Disaster = tuple[Site, Site, Callable[[], None]]
 
 
 @case("server-restart")
 def server_restart(arena: Arena, lock: Any) -> None:
-    """The server is killed and started again, and nothing was saved: nobody gets in beside one who is inside."""
+    """The server is killed and restarted, and nothing was saved. No client gets in while another is inside."""
     _struck(arena, lock, _restart, confirm=4.0, refuses={"durable"})  # its server has no append-only file
 
 
 @case("failover")
 def failover(arena: Arena, lock: Any) -> None:
-    """The replica has not got the lock when the primary dies and it is promoted: the same."""
+    """The primary dies, and a replica without the lock is promoted. The same must hold."""
     _struck(arena, lock, _failover, confirm=0.1, refuses={"replicated"})  # the replica stands still
 
 
 def _struck(
     arena: Arena, lock: Any, disaster: Callable[[Arena], Any], confirm: float, refuses: set[str]
 ) -> None:
-    """`refuses`: who must not get in before the disaster already."""
+    """`refuses`: locks that must refuse even before the disaster."""
     struck = arena.outcomes.get(disaster)
     if struck is None or lock not in struck:
         locks = {*SUBJECTS.values(), lock}
@@ -45,15 +45,15 @@ def _struck(
         struck = arena.outcomes[disaster] = _strike(arena, asking, disaster, confirm)
     before, after = struck[lock]
     if before == (lock.slug in refuses):
-        raise RuntimeError(f"before it struck, {'one' if before else 'nobody'} got in: this says nothing")
+        raise RuntimeError(f"before it struck, {'a' if before else 'no'} client got in: this proves nothing")
     if before and after:
-        raise Broken("one was inside, and after it another got in")
+        raise Broken("one client was inside, and after the disaster another got in")
 
 
 def _strike(
     arena: Arena, locks: list[Any], disaster: Callable[[Arena], Any], confirm: float
 ) -> dict[Any, tuple[bool, bool]]:
-    """Returns for each lock: was one inside before, and did another get in after?"""
+    """Return for each lock whether a client was inside before, and whether another got in after."""
     with ExitStack() as stack:
         before, after, strikes = stack.enter_context(disaster(arena))
         fights: list[Fight] = [
@@ -68,7 +68,7 @@ def _strike(
 
 
 def _gets_in(party: Party) -> bool:
-    """One that refuses, because it knows that it is not safe, is right."""
+    """A lock may refuse because it knows that it is not safe."""
     with suppress(LockUnavailable, LockUnsupported):
         return party.gets_in()
     return False
@@ -76,7 +76,7 @@ def _gets_in(party: Party) -> bool:
 
 @contextmanager
 def _pair(persistence: Persistence = None) -> Iterator[tuple[Valkey, Valkey]]:
-    """A primary and its replica, in step."""
+    """Yield a primary and its replica, in step."""
     with ExitStack() as servers:
         primary = servers.enter_context(Valkey(port=0, persistence=persistence, config=NO_DELAY))
         replica = servers.enter_context(
@@ -103,7 +103,7 @@ def _restart(arena: Arena) -> Iterator[Disaster]:
 def _failover(arena: Arena) -> Iterator[Disaster]:
     with _pair("always") as (primary, replica), primary.client() as old, replica.client() as new:
         replica.pause()
-        old.client_kill_filter(_type="replica")  # else what is on its way to it arrives when it goes on
+        old.client_kill_filter(_type="replica")  # else data that is on its way would arrive after the resume
 
         def strikes() -> None:
             primary.kill()

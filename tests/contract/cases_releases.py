@@ -1,4 +1,4 @@
-"""Releases by those who do not hold it, or hold it no longer."""
+"""Releases by clients that do not hold the lock, or no longer hold it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from tests.contract.site import UNHURRIED
 
 @case("foreign-release")
 def foreign_release(arena: Arena, lock: Any) -> None:
-    """One who never held it releases it: the holder keeps it."""
+    """A client that never held the lock releases it. The holder keeps it."""
     with arena.fight(lock, lease=UNHURRIED) as fight:
         fight.holder()
         fight.party().leaves()
-        fight.closed("one who never held it released it, and somebody got in beside the holder")
+        fight.closed("a client that never held the lock released it, and another got in beside the holder")
 
 
 @case("release-after-loss")
 def release_after_loss(arena: Arena, lock: Any) -> None:
-    """A's lease is over, B got in, A releases: B keeps it."""
+    """A's lease is over, B got in, A releases. B keeps the lock."""
     with arena.fight(lock, lease=UNHURRIED) as fight:
         late = fight.holder()
         fight.forgets()
         fight.holder()
         late.leaves()
-        fight.closed("a late release freed the successor's lock, and a third one got in")
+        fight.closed("a late release freed the successor's lock, and a third client got in")
 
 
 @case("release-overtaken")
 def release_overtaken(arena: Arena, lock: Any) -> None:
-    """The same, with A stopped before each further command of its release when the lease ends and B gets in."""
+    """The same, but the lease ends and B gets in while A is stopped inside its release: before each further command."""
     step = 1
     while True:
         with arena.fight(lock, lease=UNHURRIED) as fight:
             late = fight.party()
-            demand(late.begins(late.takes).result(), "nobody else wants it, and it was not granted")
+            demand(late.begins(late.takes).result(), "no other client wants the lock, but it was not granted")
             releasing = late.begins(late.leaves, stop_before=step)
             if not late.stands_at_the_gate(releasing):
                 return

@@ -1,4 +1,4 @@
-"""A client that repeats by itself, as redis-py does when it comes: the command whose reply was lost is sent again."""
+"""Clients that repeat by themselves, as redis-py does by default: they re-send a command whose reply was lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGAIN = 3
 
 
 class Meanwhile(AbstractBackoff):
-    """What comes between a command whose reply was lost and the same command again."""
+    """What happens between a command whose reply was lost and its repetition."""
 
     def __init__(self, comes: Callable[[], object]) -> None:
         self._comes = comes
@@ -37,8 +37,8 @@ class Meanwhile(AbstractBackoff):
 
 @case("acquire-repeated")
 def acquire_repeated(arena: Arena, lock: Any) -> None:
-    """The reply to each command of acquire in turn gets lost, and its client sends it again: it gets in, and one
-    release frees it. Who sends nothing again is told LockUnavailable."""
+    """The reply to each command of acquire in turn is lost, and the client sends the command again. It gets in, and one
+    release frees the lock. A client that repeats nothing gets LockUnavailable."""
     with Proxy(arena.main.port) as proxy:
         site = replace(arena.site, redis=proxy.port, retry=Retry(NoBackoff(), AGAIN))
         step = 0
@@ -63,21 +63,21 @@ def _repeated_in_acquire(fight: Fight, site: Site, proxy: Proxy, step: int) -> b
     except LockUnavailable:
         return True
     party.gate.open()
-    demand(granted, f"{told}: it was refused the lock that it has itself")
+    demand(granted, f"{told}: the client was refused the lock that it holds itself")
     party.begins(party.lock.release).result()
-    demand(fight.party().gets_in(), f"{told}: it was released, and is not free")
+    demand(fight.party().gets_in(), f"{told}: the lock was released, but is not free")
     return True
 
 
 def _knows_its_scripts(fight: Fight) -> None:
-    """The server. Else it is its "no such script" that is lost."""
+    """Let the server load the scripts. Otherwise the reply that is lost would be "no such script"."""
     fight.holder().leaves()
 
 
 @case("release-repeated")
 def release_repeated(arena: Arena, lock: Any) -> None:
-    """The reply to each command of release in turn gets lost, a successor gets in if it is free, and then comes the
-    same command again: the successor keeps it."""
+    """The reply to each command of release in turn is lost, a successor gets in if the lock is free, and then the same
+    command comes again. The successor keeps the lock."""
     inside: list[bool] = []
     with Proxy(arena.main.port) as proxy:
         step = 0
@@ -88,7 +88,7 @@ def release_repeated(arena: Arena, lock: Any) -> None:
             proxy.disarm()  # it may have gone to another node
             step += 1
     one_of_many = "redis_nodes" in signature(lock).parameters  # the others keep the successor out
-    demand(any(inside) or not inside or one_of_many, "no command of its release freed it")
+    demand(any(inside) or not inside or one_of_many, "no command of the release freed the lock")
 
 
 def _repeated_in_release(fight: Fight, proxy: Proxy, step: int, inside: list[bool]) -> bool:
@@ -96,7 +96,7 @@ def _repeated_in_release(fight: Fight, proxy: Proxy, step: int, inside: list[boo
     successor = fight.party()
     retry = Retry(Meanwhile(lambda: inside.append(successor.gets_in())), AGAIN)
     late = fight.party(replace(fight.site, redis=proxy.port, retry=retry))
-    demand(late.begins(late.takes).result(), "nobody else wants it, and it was not granted")
+    demand(late.begins(late.takes).result(), "no other client wants the lock, but it was not granted")
     releasing = late.begins(late.leaves, stop_before=step)
     if not late.stands_at_the_gate(releasing):
         return False
@@ -104,5 +104,5 @@ def _repeated_in_release(fight: Fight, proxy: Proxy, step: int, inside: list[boo
     releasing.result()
     late.gate.open()
     if any(inside[-1:]):
-        fight.closed(f"command {step + 1} of its release was sent again, and freed its successor's lock")
+        fight.closed(f"command {step + 1} of the release was sent again, and freed the successor's lock")
     return True

@@ -16,9 +16,9 @@ WAIT, TOLERANCE, TRIES, PATIENCE = 0.4, 0.1, 8, 5.0
 
 @case("wait-time")
 def wait_time(arena: Arena, lock: Any) -> None:
-    """`acquire(timeout=0.4)` on a lock that stays held says no after 0.4 s ± 10 %. By how much a plain sleep beside
-    it is late is the machine's doing. That may hit one attempt alone, so the best of eight counts: a lock that does
-    not keep the time does not keep it once."""
+    """`acquire(timeout=0.4)` on a lock that stays held returns False after 0.4 s ± 10 %. A plain sleep beside it shows
+    how late the machine is. That may hit a single attempt, so the best of eight counts: a lock that does not keep the
+    time fails all eight."""
     with arena.fight(lock, lease=UNHURRIED, **FEW) as fight:
         holder, took = fight.holder(), []
         for _ in range(TRIES):
@@ -31,13 +31,13 @@ def wait_time(arena: Arena, lock: Any) -> None:
             except StillWaiting:
                 holder.leaves()
                 raise Broken(
-                    f"it was to wait {WAIT} s, and after {WAIT + PATIENCE} s it still waits"
+                    f"the waiter should wait {WAIT} s, but after {WAIT + PATIENCE} s it still waits"
                 ) from None
-            demand(not inside, "it got in beside the holder")
+            demand(not inside, "the waiter got in while the holder was inside")
             took.append(ended - started)
             if -TOLERANCE * WAIT <= took[-1] - WAIT <= TOLERANCE * WAIT + late:
                 return
-        raise Broken(f"it was to wait {WAIT} s, and waited {', '.join(f'{each:.2f}' for each in took)} s")
+        raise Broken(f"it should wait {WAIT} s, but waited {', '.join(f'{each:.2f}' for each in took)} s")
 
 
 def _timed(waiter: Any) -> tuple[bool, float]:
@@ -46,27 +46,28 @@ def _timed(waiter: Any) -> tuple[bool, float]:
 
 @case("fairness")
 def fairness(arena: Arena, lock: Any) -> None:
-    """One waits; the holder releases and comes straight back: it does not overtake the one who waits."""
+    """One client waits. The holder releases and comes straight back. It does not overtake the waiter."""
     with arena.fight(lock, lease=5.0) as fight:
         name = f"waiter-{fight.name}"
         holder, waiter = fight.holder(lease=UNHURRIED), fight.party(fight.site.named(name))
         waiting = waiter.begins(waiter.lock.acquire)
-        # It asked once at least, and what it asks now it asks by waiting. A subscription alone says nothing: some
-        # locks have it before they ask. Twice: the first time the server may not know the script.
+        # The waiter has asked at least once, and anything that it asks now belongs to its waiting. A subscription alone
+        # proves nothing, because some locks subscribe before they ask. Two commands: at the first one the server may
+        # not know the script.
         wait_until(
             lambda: waiter.gate.sent >= (2 if _subscribed(arena, name) else 6) or _blocked(arena, name)
         )
-        waiter.gate.close()  # whatever it still wants to ask comes after what the holder does now
+        waiter.gate.close()  # anything that it asks from now on comes after the holder's next actions
         wait_until(lambda: not waiter.gate.under_way or _blocked(arena, name))
         holder.lock.release()
         overtook = holder.gets_in()
         waiter.gate.open()
-        demand(not overtook, "the holder released it, came straight back, and overtook one who waited")
-        demand(waiting.result(), "the holder released it, and the one who waited did not get in")
+        demand(not overtook, "the holder released the lock, came straight back, and overtook the waiter")
+        demand(waiting.result(), "the holder released the lock, but the waiter did not get in")
 
 
 def _blocked(arena: Arena, client_name: str) -> bool:
-    """By the server's word: does one of the client's connections stand in a blocking command?"""
+    """Whether the server reports that one of the client's connections is in a blocking command."""
     return any("b" in each["flags"] for each in arena.clients(client_name))
 
 

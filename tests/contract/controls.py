@@ -17,7 +17,7 @@ from locks.token_lock import TokenLock
 
 
 class SetnxThenExpire(SetnxLock):
-    """SETNX and EXPIRE are two commands: a crash in between is for ever."""
+    """SETNX and EXPIRE are two commands: after a crash in between, the lock stays for ever."""
 
     slug = "control-setnx-expire"
     lease_step = 1.0
@@ -31,7 +31,7 @@ class SetnxThenExpire(SetnxLock):
 
 
 class StuckQueue(TokenLock):
-    """First come, first served, and a waiter that died stands in the queue for ever."""
+    """First come, first served, but a dead waiter stays in the queue for ever."""
 
     slug = "control-stuck-queue"
 
@@ -54,7 +54,7 @@ class StuckQueue(TokenLock):
 
 
 class NoFallBack(TokenLock):
-    """Its script is loaded once and then sent by its hash, come what may."""
+    """Loads its script once, and then always sends only the hash."""
 
     slug = "control-no-fall-back"
 
@@ -71,7 +71,7 @@ class NoFallBack(TokenLock):
 
 
 class ForgetfulFence(FencedLock):
-    """Its counter goes with the lock."""
+    """Its counter is deleted with the lock."""
 
     slug = "control-forgetful-fence"
 
@@ -81,7 +81,7 @@ class ForgetfulFence(FencedLock):
 
 
 class RawErrors(TokenLock):
-    """It raises what the client library raises."""
+    """Raises what the client library raises."""
 
     slug = "control-raw-errors"
 
@@ -92,7 +92,7 @@ class RawErrors(TokenLock):
 
 
 class QueuedIsInside(FairLock):
-    """It takes a place in the queue for the lock."""
+    """Mistakes a place in the queue for the lock."""
 
     slug = "control-queued-is-inside"
 

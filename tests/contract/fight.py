@@ -1,4 +1,4 @@
-"""Several who want one lock."""
+"""Several clients that want one lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Fight:
-    """Several parties and processes around one name."""
+    """Several parties and processes that want the lock of one name."""
 
     def __init__(self, arena: Arena, factory: LockFactory, name: str, settings: dict[str, Any]) -> None:
         self.arena, self.factory, self.name, self.settings = arena, factory, name, settings
@@ -31,22 +31,22 @@ class Fight:
 
     def holder(self, **settings: Any) -> Party:
         party = self.party(**settings)
-        demand(party.takes(), "nobody else wants it, and it was not granted")
+        demand(party.takes(), "no other client wants the lock, but it was not granted")
         return party
 
     def process(self) -> Worker:
-        """A process that has the lock's object and does what it is told."""
+        """Return a process that has a lock object, and obeys orders."""
         worker = self.arena.workers.hire(self.factory, self.name, self.site, self.settings)
         self._processes.append(worker)
         return worker
 
     def forgets(self) -> None:
-        """The server has the lock no longer: what an expiry, an eviction or a restart comes to for its clients."""
+        """Delete the lock on the server. For its clients, an expiry, an eviction or a restart looks like this."""
         for admin, key in self.arena.keys(self.name):
             admin.delete(key)
 
     def passes_time(self, left: float) -> float:
-        """Of the lease `left` seconds remain, by the server's word. Returns how much was taken off it."""
+        """Shorten the lease on the server to `left` seconds. Return by how much."""
         taken = 0.0
         for admin, key in self.arena.keys(self.name):
             now = admin.pttl(key) / 1000
@@ -56,7 +56,7 @@ class Fight:
         return taken
 
     def remains(self) -> float:
-        """Seconds of the lease that remain; 0 when the key is gone, -1 when it never ends."""
+        """Return the seconds that remain of the lease. 0: the key is gone. -1: it never expires."""
         times = [admin.pttl(key) for admin, key in self.arena.keys(self.name)]
         if -1 in times:
             return -1.0
@@ -65,12 +65,12 @@ class Fight:
         )  # -2: it ended after it was found
 
     def closed(self, told: str) -> None:
-        """Demand that somebody new does not get in."""
+        """Demand that a new client does not get in."""
         newcomer = self.party()
         demand(not newcomer.gets_in(), told)
 
     def opens_within(self, seconds: float, told: str) -> None:
-        """Demand that somebody new gets in, in time."""
+        """Demand that a new client gets in, in time."""
         newcomer = self.party()
         demand(newcomer.waits_and_gets_in(seconds), f"{told} (not within {seconds:.1f} s)")
         newcomer.begins(newcomer.leaves).result()

@@ -1,7 +1,7 @@
 """A client that can be stopped before any of its commands, and killed there.
 
-The gate stands at the socket, so that pipelines pass it too, and locks that go around redis-py's methods. What one
-`sendall` takes is one command for it; the handshake of a new connection does not count.
+The gate is at the socket, so pipelines pass it too, and so do locks that bypass redis-py's methods. What one `sendall`
+sends counts as one command. The handshake of a new connection does not count.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ PATIENCE = 60.0
 
 
 class Killed(SystemExit):
-    """Raised at the gate of a dead client. No `except Exception` catches it, and threads end with it silently."""
+    """Raised at the gate of a dead client. No `except Exception` catches it, and threads end silently with it."""
 
 
 class Gate:
-    """All connections of one client pass it. `Gate()` is open."""
+    """All connections of one client pass it. A new gate is open."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -32,12 +32,12 @@ class Gate:
         self.sent = 0
 
     def stop_before(self, command: int) -> None:
-        """Let the thread that calls this pass `command` more commands, and stop it before the next one."""
+        """Let the calling thread pass `command` more commands, and stop it before the next one."""
         with self._news:
             self._watched, self._stop_before = threading.get_ident(), command
 
     def close(self) -> None:
-        """From now on nobody passes."""
+        """From now on no thread passes."""
         with self._news:
             self._closed = True
 
@@ -47,7 +47,7 @@ class Gate:
             self._news.notify_all()
 
     def keep_others_out(self) -> None:
-        """Nobody passes now but the thread that stands here, also after `open_for_it`."""
+        """From now on only the thread that stands here passes, even after `open_for_it`."""
         with self._news:
             self._alone = self._watched
 
@@ -57,19 +57,19 @@ class Gate:
             self._news.notify_all()
 
     def kill(self) -> None:
-        """From now on whoever comes here dies of it, also those who stand here."""
+        """From now on every thread that comes here dies, and so do those that stand here."""
         with self._news:
             self._dead = True
             self._news.notify_all()
 
     @property
     def standing(self) -> bool:
-        """Does someone stand at the gate?"""
+        """Whether a thread stands at the gate."""
         return self._standing
 
     @property
     def under_way(self) -> bool:
-        """Is a command under way whose reply has not been read?"""
+        """Whether a command is under way whose reply has not been read."""
         return bool(self._under_way)
 
     def passes(self, connection: int) -> None:
@@ -83,7 +83,7 @@ class Gate:
                 opened = self._news.wait_for(lambda: self._dead or not self._closed, PATIENCE)
                 self._standing = False
                 if not opened:
-                    raise Killed("nobody opened the gate")
+                    raise Killed("the gate was not opened in time")
             self._lets_others_go_first()
             if self._dead:
                 raise Killed("this client is dead")
@@ -91,7 +91,7 @@ class Gate:
             self._under_way.add(connection)
 
     def connects(self, connection: int) -> None:
-        """A handshake is no command, but its replies pass the same proxy."""
+        """A handshake is not a command, but its replies pass the same proxy."""
         with self._news:
             self._lets_others_go_first()
             self._under_way.add(connection)
@@ -105,7 +105,7 @@ class Gate:
 
 
 class _Socket(socket.socket):
-    """Of a gated connection. A command is under way until bytes of its reply, or of a message, were read."""
+    """The socket of a gated connection. A command is under way until bytes of its reply, or of a message, are read."""
 
     gate: Gate
     shaking_hands = True

@@ -1,4 +1,4 @@
-"""One who wants the lock."""
+"""One client that wants the lock."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STEP = 0.02  # seconds
 
 
 def within(seconds: float, waiting: Future[Any]) -> Any:
-    """Its result. Raises StillWaiting when there is none in time, counted in steps: one in which the whole machine
-    stands still is no longer than the others."""
+    """Return the result. Raises StillWaiting if there is none in time. The time is counted in steps, so that a step in
+    which the whole machine stands still counts like any other."""
     for _ in range(round(seconds / STEP)):
         with suppress(StillWaiting):
             return waiting.result(STEP)
@@ -29,12 +29,12 @@ def within(seconds: float, waiting: Future[Any]) -> Any:
 
 
 class Party:
-    """One who wants the lock, in a thread of this process, with clients and a gate of its own."""
+    """A client that wants the lock, in a thread of this process, with its own connections and its own gate."""
 
     def __init__(self, factory: LockFactory, name: str, site: Site, **settings: Any) -> None:
         self.gate = Gate()
         self.lock = built(factory, name, site, self.gate, **settings)
-        self.gate.sent = 0  # what it did before is no part of the case
+        self.gate.sent = 0  # earlier commands are not part of the case
         self._asks_a_server = asks_a_server(factory)
         self._thread = ThreadPoolExecutor(max_workers=1)
 
@@ -42,11 +42,11 @@ class Party:
         return bool(self.lock.acquire(timeout=timeout))
 
     def takes(self) -> bool:
-        """Get in where nobody is inside."""
+        """Get in while no other client is inside."""
         return takes(self.lock)
 
     def waits(self) -> Future[Any]:
-        """Begin to wait, without a limit. Returns when it has asked at least once."""
+        """Begin to wait, without a limit. Return once it has asked at least once."""
         waiting = self.begins(self.lock.acquire)
         wait_until(lambda: self.gate.sent or waiting.done() or not self._asks_a_server)
         return waiting
@@ -55,7 +55,7 @@ class Party:
         return self.got_in(self.waits(), seconds)
 
     def got_in(self, waiting: Future[Any], seconds: float) -> bool:
-        """False when it has not got in after `seconds`; then its client is dead."""
+        """Return whether it got in within `seconds`. If not, its client is killed."""
         try:
             return bool(within(seconds, waiting))
         except StillWaiting:
@@ -63,12 +63,12 @@ class Party:
             return False
 
     def leaves(self) -> None:
-        """Release, whatever the lock says about it."""
+        """Release, and ignore any error."""
         with suppress(Exception):
             self.lock.release()
 
     def begins(self, action: Callable[..., Any], *args: Any, stop_before: int | None = None) -> Future[Any]:
-        """Do it in the party's own thread, with that thread stopped before its n-th command."""
+        """Run `action` in the party's own thread. `stop_before`: stop the thread before its n-th command."""
 
         def run() -> Any:
             if stop_before is not None:
@@ -78,12 +78,12 @@ class Party:
         return self._thread.submit(run)
 
     def stands_at_the_gate(self, action: Future[Any]) -> bool:
-        """True as soon as it stands there; False if the action ended without coming there."""
+        """Return True as soon as it stands at the gate, or False if the action ended before that."""
         wait_until(lambda: self.gate.standing or action.done())
         return self.gate.standing
 
     def loses_the_reply(self, proxy: Proxy) -> None:
-        """To the command before which it stands: a renewal thread's command must not come in its place."""
+        """Lose the reply to the command before which it stands. A renewal thread's command must not take its place."""
         self.gate.keep_others_out()
         wait_until(lambda: not self.gate.under_way)
         proxy.swallow(reads=True)

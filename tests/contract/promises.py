@@ -1,4 +1,4 @@
-"""What a case demands, and how long it waits for what must come true."""
+"""What a case demands, and how long it waits for something to become true."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Broken(AssertionError):
-    """The lock broke the promise that the case is about."""
+    """The lock broke the promise that the case tests."""
 
 
 def demand(promise: object, told: str) -> None:
@@ -17,11 +17,11 @@ def demand(promise: object, told: str) -> None:
 
 
 def wait_until(true: Callable[[], Any], patience: float = 60.0) -> None:
-    """Ask again and again. Raises TimeoutError when it does not come true."""
+    """Wait until `true` returns a true value. Raises TimeoutError if it does not in time."""
     deadline = time.monotonic() + patience
     late = False
     while not true():
-        if late:  # it was asked once more after its time: before, the whole machine may have stood still
+        if late:  # ask once more after the deadline, because the whole machine may have stood still
             raise TimeoutError("it did not come true")
         time.sleep(0.002)
         late = time.monotonic() > deadline

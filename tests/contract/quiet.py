@@ -1,6 +1,6 @@
-"""fair-lock that asks quietly each time, as one does whose last release woke another.
+"""fair-lock that asks quietly each time, like a process whose last release woke a waiter.
 
-An acquire with a time-out of 0 asks aloud all the same: it takes no place in the queue.
+An acquire with a time-out of 0 still asks with a reply, because it takes no place in the queue.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class QuietFairLock(FairLock):
 
 
 def takes(lock: Any, timeout: float = 0.0) -> bool:
-    """Acquire it while nobody is inside."""
+    """Acquire it while no other client is inside."""
     return bool(lock.acquire() if isinstance(lock, QuietFairLock) else lock.acquire(timeout=timeout))
 
 
-#: what the cases are put to: slug → lock
+#: the locks that go through the cases: slug → lock
 SUBJECTS: dict[str, LockFactory] = {**LOCKS, QuietFairLock.slug: QuietFairLock}

@@ -1,4 +1,4 @@
-"""Where the servers are, and locks built on clients of their own."""
+"""Where the servers are, and locks built on their own clients."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from redis.retry import Retry
 from locks import LockFactory, build
 from tests.contract.gates import Gate, GatedPort, GatedSocket
 
-#: polls and looks scaled down; `build` takes what a lock understands. `confirm` must be less than a client's 5 s
+#: polls and looks, scaled down; `build` passes what a lock understands. `confirm` must be less than a client's 5 s
 SCALED: dict[str, Any] = {"poll": 0.02, "look": 0.03, "confirm": 4.0, "pool_wait": 0.2, "wait": 20.0}
 
-#: seconds: a lease within which any machine does what has to come before its end; for whoever need not wait for it
+#: seconds: a lease long enough for any machine to do what must come before its end; for cases that do not await it
 UNHURRIED = 30.0
 
-#: where somebody waits: a pool of which a lock that leaks uses up the last connection in any case
+#: for cases in which a client waits: a pool so small that a lock that leaks always uses up its last connection
 FEW = {"pool_size": 3}
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the servers are: a socket's path, or a port. It can be sent to another process."""
+    """Where the servers are: a socket's path, or a port. Can be sent to another process."""
 
     redis: str | int
     nodes: tuple[str | int, ...] = ()
@@ -33,7 +33,7 @@ class Site:
     retry: Retry = field(default_factory=lambda: Retry(NoBackoff(), 0))
 
     def named(self, client_name: str) -> Site:
-        """The same, for clients that the server knows by this name."""
+        """Return the same site, for clients that the server knows by this name."""
         return replace(self, client_name=client_name)
 
     def offers(self, gate: Gate) -> dict[str, Any]:
@@ -53,16 +53,17 @@ class Site:
 
 
 def lease_of(factory: Any) -> float:
-    """Seconds: short; whole where the lock knows whole ones only; longer where a thread must be in time for it, and
-    where a replica or a disk must."""
+    """Return a lease in seconds. It is short, but whole if the lock only counts whole seconds, and longer if a renewal
+    thread, a replica or a disk must be in time for it."""
     if "confirm" in inspect.signature(factory).parameters:
         return 4.0
     return 1.0 if getattr(factory, "lease_step", 0.001) == 1.0 or getattr(factory, "renews", False) else 0.4
 
 
 def awaited(factory: Any) -> float:
-    """Seconds: a lease that nobody renews any more and whose end somebody waits for. Where a thread renews what it
-    should not, it must not miss it on a machine that stands still: the lock would end as if nobody had."""
+    """Return, in seconds, a lease that should not be renewed, and whose end the case awaits. If a thread wrongly renews
+    it, the thread must be in time even on a machine that stands still. Otherwise the lock would end as if it had not
+    been renewed, and the case would miss the fault."""
     return 4.0 if getattr(factory, "renews", False) else 1.0
 
 

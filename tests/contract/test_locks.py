@@ -1,4 +1,4 @@
-"""Every lock through every case. What a lock's own file says it fails, it must fail; the rest it must pass."""
+"""Every lock through every case. A lock must fail the cases that its own file says it fails, and must pass the rest."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -25,7 +25,7 @@ from tests.contract.controls import CONTROLS
 from tests.contract.promises import Broken
 from tests.contract.quiet import SUBJECTS
 
-#: cases that measure time (side by side a busy machine makes them late), or that touch a whole server
+#: cases that measure time (side by side, a busy machine would make them late), or that touch a whole server
 ALONE = {"wait-time", "noscript", "fencing", "typed-errors", "server-restart", "failover"}
 
 CELLS = [
@@ -37,14 +37,14 @@ CELLS = [
 
 
 class Ahead:
-    """Runs cells; the first one of a case has all selected cells of it run, six at a time: they mostly wait."""
+    """Runs cells. The first cell of a case starts all its selected cells, six at a time, because they mostly wait."""
 
     def __init__(self, arena: Arena, selected: list[tuple[str, Any]], pool: Executor) -> None:
         self._arena, self._selected, self._pool = arena, selected, pool
         self._begun: dict[tuple[str, Any], Future[None]] = {}
 
     def outcome(self, case: str, lock: Any) -> None:
-        """Returns, or raises what the case raised."""
+        """Return, or raise what the case raised."""
         if case in ALONE:
             CASES[case](self._arena, lock)
             return
@@ -69,7 +69,7 @@ def test_lock(case: str, lock: Any, ahead: Ahead) -> None:
     if case not in lock.fails:
         ahead.outcome(case, lock)
         return
-    with pytest.raises((Broken, LockError)) as broken:  # an error where none is due breaks a promise, too
+    with pytest.raises((Broken, LockError)) as broken:  # an unexpected error breaks a promise too
         ahead.outcome(case, lock)
     print(f"{lock.slug} fails {case}, as its page says ({lock.fails[case]}): {broken.value}")
 
@@ -89,6 +89,6 @@ def test_tables_are_sound(lock: Any) -> None:
 
 
 def test_each_case_can_fail() -> None:
-    """By a lock of the catalogue or by a control."""
+    """Either a lock of the catalogue or a control fails it."""
     seen_to_fail = {case for lock in LOCKS.values() for case in lock.fails} | CONTROLS.keys()
     assert seen_to_fail == CASES.keys()

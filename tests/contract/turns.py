@@ -1,4 +1,4 @@
-"""Renewal by steps: the threads that renew take their turns sooner, while a lease stays one that no machine misses."""
+"""Quick renewals: threads that renew take their turns sooner, while the lease stays long enough for any machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from unittest.mock import patch
 
 from locks.fair_lock import renewal
 
-FASTER = 40  # so many turns where a lock takes one: in a lease of 30 s one each 0.25 s, or 0.4 s
+FASTER = 40  # turns for each one that a lock would take: with a lease of 30 s, one every 0.25 s or 0.4 s
 
 _alone, _users = threading.Lock(), [0]
 
 
 class _SoonOver(threading.Event):
-    """Of the thread that renews a holding, which waits for nothing but the end of it or its next turn."""
+    """The event of a thread that renews a holding, which waits only for its next turn or for the end of the holding."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return super().wait(timeout and timeout / FASTER)
@@ -36,7 +36,7 @@ _PATCHES = (
 
 @contextmanager
 def quick_turns() -> Iterator[None]:
-    """For the whole process, as long as anybody is in it: cells of one case run side by side."""
+    """Applies to the whole process while any cell is inside, because cells of one case run side by side."""
     _enters(+1)
     try:
         yield

@@ -43,7 +43,7 @@ class Worker:
         self._pipe.send((action, args))
 
     def answers(self, patience: float = PATIENCE) -> Any:
-        """Its answer. Raises TimeoutError, or what the lock raised, as RuntimeError with its text."""
+        """Return its answer. Raises TimeoutError. What the lock raised becomes a RuntimeError with its text."""
         if not self._pipe.poll(patience):
             raise TimeoutError("the process does not answer")
         kind, value = self._pipe.recv()
@@ -56,8 +56,8 @@ class Worker:
         return self.answers()
 
     def waits(self, admin: Redis, patience: float = PATIENCE) -> None:
-        """Return when the process waits for the lock: by the server's word (blocked, subscribed, or polling), or,
-        where a lock asks no server, when it sleeps and has no answer."""
+        """Return once the process waits for the lock: when the server shows it (blocked, subscribed, or polling), or,
+        for a lock without a server, when the process sleeps and has no answer."""
         pid, first, deadline = f"pid-{self.pid}", None, time.monotonic() + patience
         if not self._asks_a_server:
             while _state(self.pid) != "S" or self._pipe.poll(0.02):
@@ -98,7 +98,7 @@ class Worker:
 
 
 class Workers:
-    """One process stands ready, because its start takes longer than most cases. Cases may run side by side."""
+    """Keeps one process ready, because starting one takes longer than most cases. Cases may run side by side."""
 
     def __init__(self) -> None:
         self._ready: Future[Worker] | None = None
@@ -111,7 +111,7 @@ class Workers:
         return self
 
     def hire(self, *order: Any) -> Worker:
-        """Return a process that has built the lock. Who hires it ends it (`dies`)."""
+        """Return a process that has built the lock. The caller must end it (`dies`)."""
         with self._one_at_a_time:
             assert self._ready is not None
             worker, self._ready = self._ready.result(), self._starter.submit(Worker)
@@ -125,7 +125,7 @@ class Workers:
 
 
 def _is_woken(client: dict[str, Any]) -> bool:
-    """Does this connection wait for news? One whose last command was a release has only kept its subscription."""
+    """Whether this connection waits for news. One whose last command was a release has only kept its subscription."""
     return "b" in client["flags"] or (int(client["sub"]) > 0 and client["cmd"] != "delifeq")
 
 
@@ -135,7 +135,7 @@ def _state(pid: int) -> str:
 
 
 def _counts(lock: Any, path: str, key: str, sections: int, processes: int) -> None:
-    """In each section: read a number, and write it back one higher. The processes begin together."""
+    """In each section, read a number and write it back one higher. The processes begin together."""
     with Redis(unix_socket_path=path) as redis:
         redis.incr(f"{key}ready")
         while int(redis.get(f"{key}ready") or 0) < processes:
@@ -150,7 +150,7 @@ def _counts(lock: Any, path: str, key: str, sections: int, processes: int) -> No
 
 
 def _work(pipe: Connection) -> None:
-    """The process: build a lock, then do to it what the pipe says, until the pipe ends."""
+    """Run the process: build a lock, then do what the pipe orders, until the pipe ends."""
     from tests.contract.gates import Gate
     from tests.contract.quiet import takes
     from tests.contract.site import built
@@ -165,7 +165,10 @@ def _work(pipe: Connection) -> None:
                     site = site.named(f"pid-{os.getpid()}")
                     lock, value = built(factory, name, site, Gate(), **settings), None
                 elif action == "takes":
-                    value = any(takes(lock, 1.0) for _ in range(20))  # in one of them no machine stands still
+                    value = any(
+                        takes(lock, 1.0) for _ in range(20)
+                    )  # a machine that stands still misses only some
+
                 elif action == "counts":
                     value = _counts(lock, *args)
                 else:

@@ -222,7 +222,7 @@ def test_a_file_of_somebody_else_is_said_to_be_one(text: str, tmp_path: Path) ->
 def test_the_words_of_hazards_are_explained_beside_them(tmp_path: Path) -> None:
     card = {"strategy": "token", "rows": [], "answer": ["Not alone."], "schedule": [], "replay": ""}
     (tmp_path / "trust.json").write_text(json.dumps({"results": [card]}))
-    assert "SIGSTOP of the holder until its lease is long over" in page(tmp_path)
+    assert "SIGSTOP of the holder until long after its lease" in page(tmp_path)
 
 
 def test_the_timeline_draws_the_lost_write_before_the_one_that_destroyed_it() -> None:
