@@ -1,7 +1,7 @@
 """token-leaky: the token lock, which takes a connection from the pool for every command and never returns it.
 
     pool of 8: ........
-    A: SET lock … NX PX → OK            x.......    pool.getResource(), and no close()
+    A: SET lock … NX PX → OK            x.......    a connection of the factory, and no close()
     A: compare-and-delete → 1           xx......
     … three more sections               xxxxxxxx
     A: SET lock …                       waits for a free connection, for ever; so does everyone in this process

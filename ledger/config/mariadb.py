@@ -1,4 +1,4 @@
-"""MariaDB for Django: the alias `mariadb`, through PyMySQL."""
+"""MariaDB for Django: the alias `mariadb`, through PyMySQL. It stands in for the MySQL of the articles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduled scan: it charges the busiest accounts of a running import, as the article's job does.
+"""The scheduled scan: it charges the busiest accounts of a running import, as the hot-account article's job does (A1).
 
 A round of the scan is a chunk of the run's scan batch, so it is resumed, reported and reconciled like a file.
 """

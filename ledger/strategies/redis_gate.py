@@ -18,7 +18,8 @@ Breaks when  the gate loses its count (restart, failover, eviction). It then ask
              expires after a minute. A counter that *acknowledges* is a different design: see `redis-atomic`.
 Costs        1 round trip more than `atomic-update` for callers that get in, and 1 instead of it for callers that do
              not. A caller that finds the gate without a count makes 3 more and a SELECT.
-Source       the flash sale of D11, answered with E15: Redis in front, a conditional SQL update behind.
+Source       the flash sale of D11 and the ten prizes of E6, answered with E15: Redis in front, a conditional SQL
+             update behind.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class RedisGate(AtomicUpdate):
     slug = "redis-gate"
     gates_withdrawals = True
     title = "Redis DECR gate, then conditional UPDATE"
-    source = "D11 and E15: the flash sale"
+    source = "D11, E6, E15: the flash sale"
     guarantees = "as atomic-update, including the floor; callers that come too late do not queue for the row"
     breaks_when = "no money is at risk; a caller that dies at the gate withholds its piece for a minute"
     round_trips = "1 + atomic-update's"

@@ -41,7 +41,7 @@ from loadtest.verdict.words import Word
 
 COMMAND = "experiment"
 WORKERS = 10
-#: seconds: the article's 1–100 ms, in the window between read and write
+#: seconds: the hot-account article's 1–100 ms (A8), in the window between read and write
 THINK = (0.001, 0.1)
 #: a waiting lock looks again so often, and gives up after so long. The article's own 500 ms would take a visitor's time
 POLL, TIMEOUT = 0.02, 5.0

@@ -116,7 +116,7 @@ class Conductor:
             gevent.spawn_later(self.run_time + patience, self._finish, options.opened_book)
 
     def _look(self, seconds: float) -> None:
-        """Read the balance after a fixed time, as the article did."""
+        """Read the balance after a fixed time, as the hot-account article did (A9)."""
         try:
             balance = self.bank.balance(self.environment.parsed_options.opened_book)
         except BankError as error:

@@ -22,7 +22,7 @@ There are two routes to 14 of 10 prizes. The article gives the figure, but not t
 tests/loadtest/trials/test_fourteen_prizes.py gives away 14 of 10 by either route.
 
 Occasional deliveries (`deliveries`) keep the stock near zero, so that the floor is tested all the time and not just
-once. 0 deliveries give the article's ten prizes.
+once. 0 deliveries give the ten prizes of E6 (docs/sources.md).
 """
 
 from __future__ import annotations

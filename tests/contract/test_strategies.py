@@ -57,6 +57,8 @@ def stores_of(slug: str) -> tuple[str, ...]:
 
 
 CELLS = [(slug, store) for slug in STRATEGIES if not out_of_reach(slug) for store in stores_of(slug)]
+#: nobody gets in after the first release, whatever was posted (tests/contract/test_published.py)
+STUCK = {"counter"}
 #: those that are judged by a conducted race
 RACED = [(slug, store) for slug, store in CELLS if not is_a_lock(slug) or slug in RACED_LOCKS]
 
@@ -139,7 +141,7 @@ def test_of_a_crashed_caller_nothing_is_left(slug: str, store: str) -> None:
 # -- a posting that is refused --------------------------------------------------------------------------------------
 
 
-@each(CELLS)
+@each([(slug, store) for slug, store in CELLS if slug not in STUCK])
 def test_a_refusal_leaves_nothing_behind(slug: str, store: str) -> None:
     with Race(slug, store=store, floor=0) as race:
         with pytest.raises(Refused):

@@ -55,7 +55,7 @@ def scripts(slug):
         return []  # those of `token` are not run
     shelves = [questions] if slug == "fair-lock" else reversed(LOCKS[slug].__mro__)
     found = {name: each for shelf in shelves for name, each in vars(shelf).items()}
-    if slug == "semaphore":
+    if slug in ("semaphore", "read-write"):
         found["release_script"] = None  # that of `token`, likewise
     return [each for each in found.values() if isinstance(each, LuaScript)]
 

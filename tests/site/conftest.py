@@ -12,7 +12,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from ledger.books import open_book, post
 from ledger.imports.upload import Upload, start_import
-from ledger.models import Account, Entry
+from ledger.models import Account, Entry, LockRecord
 from ledger.posting import Line, Posting
 from loadtest.models import Result, Trial
 
@@ -43,6 +43,7 @@ def rows_of(committed_db: None) -> dict[str, object]:
         "book": book.pk,
         "account": Account.objects.get(book=book).pk,
         "entry": Entry.objects.get(book=book).pk,
+        "lockrecord": LockRecord.objects.get(name="center_lock").pk,
         "importrun": run.pk,
         "importline": run.batches.get().lines.get().pk,
         "trial": trial.pk,

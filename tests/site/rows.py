@@ -13,6 +13,7 @@ NO, NO_METHOD, HIDDEN = (NOBODY, 403), (EVERYBODY, 405), (STAFF, 404)
 CHANGED_BY_PEOPLE = ("auth.user", "auth.group")
 READ_ONLY = (
     *("ledger.book", "ledger.account", "ledger.entry", "ledger.importrun", "ledger.importline"),
+    "ledger.lockrecord",
     *("loadtest.trial", "loadtest.result", "procrastinate.procrastinatejob"),
 )
 
