@@ -1,4 +1,4 @@
-"""`lost-update-lab explore | trust | replay`: operations and locks on trial, from the terminal and from CI.
+"""`lost-update-lab explore | trust | replay | suggest`: operations and locks on trial, from the terminal and from CI.
 
 Exit codes: 0 kept; 1 some order breaks it; 2 bad usage, or a scenario that cannot be explored as it is written;
 3 inconclusive.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lost_update_lab.command.explore import explore
 from lost_update_lab.command.replay import replay
+from lost_update_lab.command.suggest import suggest
 from lost_update_lab.command.trust import trust
 from lost_update_lab.scenarios.reports import junit, markdown, page
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
@@ -49,6 +50,16 @@ def parser() -> argparse.ArgumentParser:
     for each in (exploring, trusting):
         _bounds(each)
         _output(each)
+    suggesting = commands.add_parser("suggest", help="which operations of my test suite to put on trial")
+    suggesting.add_argument(
+        "pytest", nargs="*", metavar="PYTEST", help="arguments for pytest: which tests to run"
+    )
+    suggesting.add_argument(
+        "--confirm", action="store_true", help="explore each pair, and keep what is broken"
+    )
+    suggesting.add_argument("--output", metavar="FILE", default="test_races.py", help="gets the scenarios")
+    suggesting.add_argument("--json", action="store_true", help="print the pairs as JSON")
+    suggesting.set_defaults(run=suggest)
     replaying = commands.add_parser("replay", help="one schedule again, by its id")
     replaying.add_argument("id", help="as an exploration printed it")
     replaying.add_argument(

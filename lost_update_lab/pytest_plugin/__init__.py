@@ -10,9 +10,11 @@ def test_voucher_is_redeemed_once(race):
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,12 +26,20 @@ SERVERS = "lost_update_lab_servers"
 RESULTS = pytest.StashKey[list[Any]]()
 #: what other processes of pytest-xdist have told
 TOLD = pytest.StashKey[list[str]]()
+#: scenarios that could not be explored
+MISTAKES = pytest.StashKey[list[dict[str, str]]]()
+MISTAKE = "mistake"
+RECORDER = pytest.StashKey[Any]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lost-update-lab", "operations on trial (the fixture `race`)")
     group.addoption("--race-replay", metavar="ID", default="", help="play this schedule instead of exploring")
     group.addoption("--race-summary", metavar="FILE", default="", help="write the results there, as Markdown")
+    group.addoption("--race-json", metavar="FILE", default="", help="write the results there, as JSON")
+    group.addoption(
+        "--race-record", metavar="FILE", default="", help="write there what the tests send to their servers"
+    )
     told = "'embedded': PostgreSQL and Valkey are started before the settings are read, as DATABASE_URL and REDIS_URL"
     parser.addini(SERVERS, told, default="")
 
@@ -46,7 +56,26 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[RESULTS], config.stash[TOLD] = [], []
+    config.stash[RESULTS], config.stash[TOLD], config.stash[MISTAKES] = [], [], []
+    if path := config.getoption("--race-record"):
+        from lost_update_lab.gates.patch import Patches
+        from lost_update_lab.suggest.recording import Recorder
+
+        config.stash[RECORDER] = Recorder(Path(path))
+        config.stash[RECORDER].install(Patches())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """What a race sends is nobody's operation."""
+    recorder = item.config.stash.get(RECORDER, None)
+    if recorder and "race" not in getattr(item, "fixturenames", ()):
+        recorder.begin(item.nodeid, _uses_django(item))
+    try:
+        return (yield)
+    finally:
+        if recorder:
+            recorder.begin("")
 
 
 @pytest.fixture
@@ -73,33 +102,58 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
 
 def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the project is written with."""
-    marker = request.node.get_closest_marker("django_db")
-    fixtures = {"db", "transactional_db", "django_db_reset_sequences", "live_server"} & set(
-        request.fixturenames
-    )
-    if "django" not in sys.modules or not (marker or fixtures):
+    if not _uses_django(request.node):
         return {}
     from lost_update_lab.pytest_plugin import django_project
 
     return django_project.bound()
 
 
+def _uses_django(item: pytest.Item) -> bool:
+    fixtures = {"db", "transactional_db", "django_db_reset_sequences", "live_server"}
+    used = fixtures & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("django_db")
+    return bool(used) and "django" in sys.modules
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+    """What makes Django's test database is no test's."""
+    recorder = request.config.stash.get(RECORDER, None)
+    if recorder is None or fixturedef.argname != "django_db_setup":
+        return (yield)
+    recorded = recorder.test
+    recorder.begin("")
+    try:
+        return (yield)
+    finally:
+        recorder.begin(recorded, django=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """The smallest order instead of a traceback through the explorer."""
     report = yield
-    if call.excinfo and type(call.excinfo.value).__name__ in ("NotKept", "Mistake"):
+    error = call.excinfo.value if call.excinfo else None
+    if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
         from lost_update_lab.scenarios.scenario import Mistake
 
-        if isinstance(call.excinfo.value, NotKept | Mistake):
-            report.longrepr = str(call.excinfo.value)
+        if isinstance(error, NotKept | Mistake):
+            report.longrepr = str(error)
+        if not isinstance(error, NotKept):
+            told = {"name": item.nodeid, "verdict": MISTAKE, "sentence": str(error)}
+            item.config.stash[MISTAKES].append(told)
     return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With pytest-xdist each process tells its own results to the one that writes the summary."""
     results = session.config.stash[RESULTS]
+    if path := session.config.getoption("--race-json"):
+        every = [*(result.to_json() for result in results), *session.config.stash[MISTAKES]]
+        Path(path).write_text(json.dumps({"results": every}, indent=2, default=str), encoding="utf-8")
+    if recorder := session.config.stash.get(RECORDER, None):
+        recorder.write()
     told = getattr(session.config, "workeroutput", None)
     if told is not None:
         from lost_update_lab.scenarios.reports import markdown

@@ -40,20 +40,20 @@ class Unlocked:
 
     def install(self, patches: Patches) -> None:
         execute: Any = psycopg.Cursor.execute
-        pack: Any = AbstractConnection.pack_command
+        send: Any = AbstractConnection.send_command
         pack_all: Any = AbstractConnection.pack_commands
 
         def unlocked(cursor: Any, query: Any, *args: Any, **keywords: Any) -> Any:
             return execute(cursor, self._sql(query) if here() else query, *args, **keywords)
 
-        def packed(connection: Any, *words: Any) -> Any:
-            return pack(connection, *(self._redis(words) if here() else words))
+        def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
+            return send(connection, *(self._redis(words) if here() else words), **keywords)
 
         def all_packed(connection: Any, commands: Any) -> Any:
             return pack_all(connection, [self._redis(each) for each in commands] if here() else commands)
 
         patches.method(psycopg.Cursor, "execute", unlocked)
-        patches.method(AbstractConnection, "pack_command", packed)
+        patches.method(AbstractConnection, "send_command", sent)
         patches.method(AbstractConnection, "pack_commands", all_packed)
 
     def _sql(self, query: Any) -> Any:

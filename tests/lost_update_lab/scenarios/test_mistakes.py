@@ -99,6 +99,17 @@ def test_an_invariant_that_cannot_tell(trial: Trial) -> None:
     assert "the invariant cannot tell: it holds without FOR UPDATE, too" in result.cause
 
 
+def add_under_a_lock(redis: Any) -> None:
+    if redis.set("lock", 1, nx=True, px=5000):
+        redis.incr("count")
+        redis.delete("lock")
+
+
+def test_the_control_takes_locks_in_redis_too(trial: Trial) -> None:
+    result = trial([add_under_a_lock, add_under_a_lock], invariant=lambda: True)
+    assert "without SET NX, too, no order breaks it" in result.notes[0]
+
+
 def test_operations_that_touch_nothing(trial: Trial) -> None:
     result = trial([lambda: 1, lambda: 2])
     assert result.verdict == "inconclusive"

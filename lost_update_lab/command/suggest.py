@@ -1,0 +1,108 @@
+"""`lost-update-lab suggest`: records one run of the user's test suite, and says which operations to put on trial."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
+from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.suggest.pairs import Pair, operations, pairs
+from lost_update_lab.suggest.recording import read
+from lost_update_lab.suggest.writing import can_be_written, name_of, source
+
+#: pytest's exit codes of a run that says something
+RAN = (0, 1)
+
+
+def suggest(given: argparse.Namespace) -> int:
+    """→ 0; with --confirm 1, if a pair is broken."""
+    target = Path(given.output)
+    if target.exists():
+        raise Mistake(f"{target} exists already, and is not overwritten: name another file by --output")
+    with tempfile.TemporaryDirectory() as folder:
+        recorded = Path(folder) / "commands"
+        code = _pytest([*given.pytest, f"--race-record={recorded}"])
+        if not recorded.exists() or code not in RAN:
+            raise Mistake(
+                f"pytest ended with code {code}, and nothing was recorded. `pytest {' '.join(given.pytest)}` has to "
+                "run here by itself first"
+            )
+        commands = read(recorded)
+    found = pairs(operations(commands))
+    if not found:
+        told = f"{len(commands)} commands were recorded" if commands else "the tests sent no command"
+        raise Mistake(f"{told}, and no two operations touch the same rows or keys with one writing")
+    able = [pair for pair in found if can_be_written(pair)]
+    django = any(each.django for each in commands)
+    results = _confirmed(able, django, target) if given.confirm else {}
+    kept = [pair for pair in able if not given.confirm or _broken(results.get(name_of(pair), {}))]
+    if kept:
+        target.write_text(source(kept, django), encoding="utf-8")
+    _tell(given, found, kept, results, target)
+    return int(bool(given.confirm and kept))
+
+
+def _pytest(arguments: Sequence[str]) -> int:
+    alone = ["-n0"] if find_spec("xdist") else []
+    command = [sys.executable, "-m", "pytest", "-q", *alone, *arguments]
+    return subprocess.run(command, check=False, stdout=sys.stderr).returncode
+
+
+def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, dict[str, Any]]:
+    """Each pair explored. → by the test's name its result, or the mistake that kept it from being explored"""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "results.json"
+        trial = target.with_name(f"test_suggested_{target.stem}.py")
+        trial.write_text(source(able, django), encoding="utf-8")
+        try:
+            _pytest([str(trial), f"--race-json={told}", "--no-header", "--tb=no"])
+        finally:
+            trial.unlink()
+        results = json.loads(told.read_text(encoding="utf-8"))["results"] if told.exists() else []
+    return {each["name"].rpartition("::")[2]: each for each in results}
+
+
+def _broken(result: dict[str, Any]) -> bool:
+    return result.get("verdict", INCONCLUSIVE) not in (KEPT, INCONCLUSIVE, "mistake")
+
+
+def _tell(
+    given: argparse.Namespace,
+    found: Sequence[Pair],
+    kept: Sequence[Pair],
+    results: dict[str, dict[str, Any]],
+    target: Path,
+) -> None:
+    rows = [_row(pair, results.get(name_of(pair), {})) for pair in found]
+    if given.json:
+        print(json.dumps({"pairs": rows, "written": str(target) if kept else ""}, indent=2))
+        return
+    print(f"{len(found)} pairs of operations touch the same rows or keys, one of them writing:\n")
+    for number, row in enumerate(rows, 1):
+        print(f"{number:3}. {row['pair']}{'  ' + row['verdict'] if row['verdict'] else ''}")
+        print(f"     {row['why']}")
+        if row["sentence"]:
+            print(f"     {row['sentence']}")
+    print(
+        f"\n{len(kept)} scenarios are in {target}: pytest {target}" if kept else "\nNo scenario was written"
+    )
+
+
+def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
+    cannot = "" if can_be_written(pair) else "its arguments are no literals: write this scenario by hand"
+    return {
+        "pair": pair.title,
+        "danger": pair.danger,
+        "why": pair.why,
+        "verdict": result.get("verdict", ""),
+        "sentence": cannot or result.get("sentence", ""),
+        "id": result.get("id", ""),
+    }

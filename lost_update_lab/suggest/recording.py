@@ -1,0 +1,172 @@
+"""What a test suite sends to its servers, command by command, and which of the user's functions sent it.
+
+An operation is the function that a test calls: of the user's frames the outermost that is not a test's.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from redis.connection import AbstractConnection
+
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.scenarios.lines import is_own, own_line
+
+#: what a connection of Redis says of itself
+_HANDSHAKE = frozenset({"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "INFO"})
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`operation`: `module:function`, "": the test itself. `call`: how it was called, as Python; None: that cannot be
+    written down. `values`: of an SQL command, and the words of one of Redis, as Python; None: the same. `line`:
+    `file:number` of the user's code."""
+
+    test: str
+    server: str
+    text: str
+    values: str | None
+    line: str
+    operation: str = ""
+    number: int = 0
+    call: str | None = None
+    #: the test runs in Django's test database
+    django: bool = False
+
+
+@dataclass
+class Recorder:
+    """`path`: the file that gets the commands, one a line."""
+
+    path: Path
+    test: str = ""
+    django: bool = False
+    commands: list[Command] = field(default_factory=list)
+    #: of the operation that sent the last command: it is held no longer than that
+    _frame: FrameType | None = None
+    _calls: int = 0
+
+    def install(self, patches: Patches) -> None:
+        execute, many = psycopg.Cursor.execute, psycopg.Cursor.executemany
+        send: Any = AbstractConnection.send_command
+        pack_all: Any = AbstractConnection.pack_commands
+
+        def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
+            self.sql(cursor, query, params)
+            return execute(cursor, query, params, **keywords)
+
+        def all_executed(cursor: Any, query: Any, params_seq: Any, **keywords: Any) -> Any:
+            every = list(params_seq)
+            for params in every:
+                self.sql(cursor, query, params)
+            return many(cursor, query, every, **keywords)
+
+        def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
+            self.redis(words)
+            return send(connection, *words, **keywords)
+
+        def all_packed(connection: Any, commands: Any) -> Any:
+            every = list(commands)
+            for words in every:
+                self.redis(words)
+            return pack_all(connection, every)
+
+        patches.method(psycopg.Cursor, "execute", executed)
+        patches.method(psycopg.Cursor, "executemany", all_executed)
+        patches.method(AbstractConnection, "send_command", sent)
+        patches.method(AbstractConnection, "pack_commands", all_packed)
+
+    def sql(self, cursor: Any, query: Any, params: Any) -> None:
+        text = query.as_string(cursor) if hasattr(query, "as_string") else query
+        text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+        self._add("postgres", " ".join(text.split()), written(params))
+
+    def redis(self, words: Any) -> None:
+        told = [word.decode(errors="replace") if isinstance(word, bytes) else str(word) for word in words]
+        if told and told[0].upper() not in _HANDSHAKE:
+            self._add("redis", " ".join(told), written(told))
+
+    def _add(self, server: str, text: str, values: str | None) -> None:
+        if not self.test:
+            return
+        name, number, call = "", 0, None
+        if frame := _operation(sys._getframe(2)):
+            name = f"{frame.f_globals.get('__name__', '')}:{frame.f_code.co_qualname}"
+            number, call = self._number(frame), _call(frame)
+        line = own_line()
+        where = str(line or "")
+        self.commands.append(Command(self.test, server, text, values, where, name, number, call, self.django))
+
+    def _number(self, frame: FrameType) -> int:
+        """Which call of the session it is."""
+        if frame is not self._frame:
+            self._frame, self._calls = frame, self._calls + 1
+        return self._calls
+
+    def begin(self, test: str, django: bool = False) -> None:
+        """The next commands are this test's. "": nobody's."""
+        self.test, self.django, self._frame = test, django, None
+
+    def write(self) -> None:
+        lines = [json.dumps(asdict(each), ensure_ascii=False) for each in self.commands]
+        self.path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def read(path: Path) -> list[Command]:
+    return [Command(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _operation(frame: FrameType | None) -> FrameType | None:
+    """None: no function of the user's but the test."""
+    found = None
+    while frame:
+        file = frame.f_code.co_filename
+        if is_own(file):
+            if is_test(file):
+                return found
+            found = frame
+        frame = frame.f_back
+    return found
+
+
+def is_test(file: str) -> bool:
+    name = Path(file).name
+    return name.startswith("test_") or name.endswith("_test.py") or name in ("conftest.py", "tests.py")
+
+
+def _call(frame: FrameType) -> str | None:
+    """How it was called. None: it is no function of a module, or a value cannot be written down."""
+    code = frame.f_code
+    if "." in code.co_qualname or code.co_flags & 0x0C:  # a method, a nested function, *args, **keywords
+        return None
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    told = [(name, written(frame.f_locals.get(name))) for name in names]
+    return None if any(value is None for _, value in told) else ", ".join(f"{name}={v}" for name, v in told)
+
+
+def written(value: Any) -> str | None:
+    """The value as Python source. None: it has none."""
+    if isinstance(value, Decimal | datetime | date | UUID):
+        return repr(value)
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return repr(int(value) if isinstance(value, int) else str(value))
+    if (meta := getattr(value, "_meta", None)) is not None and hasattr(value, "pk"):  # a row of Django's
+        return f"apps.get_model({meta.label!r}).objects.get(pk={value.pk!r})"
+    if isinstance(value, list | tuple):
+        parts = [written(each) for each in value]
+        inside = ", ".join(part for part in parts if part is not None)
+        return f"[{inside}]" if None not in parts else None
+    try:
+        return repr(value) if ast.literal_eval(repr(value)) == value else None
+    except (ValueError, SyntaxError):
+        return None

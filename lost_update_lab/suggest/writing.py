@@ -1,0 +1,100 @@
+"""Pairs as scenarios: a file of tests for pytest, each with what its own test had sent before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from lost_update_lab.suggest.pairs import Operation, Pair
+from lost_update_lab.suggest.recording import Command
+
+_CHANGES = re.compile(r"\s*(?:UPDATE|INSERT|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE)
+_NEVER = re.compile(
+    r"\s*(?:CREATE|DROP|ALTER)\s+DATABASE|.*\b(?:django_session|django_migrations)\b", re.IGNORECASE
+)
+_STANDARD = (
+    "import datetime  # noqa: F401",
+    "import os",
+    "from decimal import Decimal  # noqa: F401",
+    "from uuid import UUID  # noqa: F401",
+)
+HEAD = '''"""Written by `lost-update-lab suggest`: pairs of operations that touch the same rows or keys."""
+
+from __future__ import annotations
+
+{imports}
+
+
+def sent(*commands):
+    """What the recorded test had sent to its servers when it called the operations."""
+    sql = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+    keys = redis.Redis.from_url(os.environ["REDIS_URL"])
+    with sql, keys:
+        for text, values in commands:
+            if text is None:
+                keys.execute_command(*values)
+                continue
+            try:
+                sql.execute(text, values)
+            except (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject):
+                pass  # it is there already
+'''
+
+
+def can_be_written(pair: Pair) -> bool:
+    """Are the arguments literals, and what was sent before, too?"""
+    return all(
+        each.call is not None and ":" in each.name and all(c.values is not None for c in _changes(each))
+        for each in (pair.first, pair.second)
+    )
+
+
+def name_of(pair: Pair) -> str:
+    names = [each.name.partition(":")[2] for each in (pair.first, pair.second)]
+    return f"test_{names[0]}_beside_{names[1] if names[0] != names[1] else 'itself'}"
+
+
+def source(pairs: Iterable[Pair], django: bool) -> str:
+    """The file. `django`: the tests run in Django's test database."""
+    pairs = list(pairs)
+    modules = sorted({each.name.partition(":")[0] for pair in pairs for each in (pair.first, pair.second)})
+    lines = [*_STANDARD, "", "import psycopg", *["import pytest"] * django, "import redis"]
+    lines += ["from django.apps import apps  # noqa: F401"] * django
+    lines += ["", *(f"import {each}" for each in modules)]
+    return "\n\n".join([HEAD.format(imports="\n".join(lines)), *(_test(pair, django) for pair in pairs)])
+
+
+def _test(pair: Pair, django: bool) -> str:
+    names = [each.name.partition(":")[2] for each in (pair.first, pair.second)]
+    if names[0] == names[1]:
+        names = [f"{names[0]} 1", f"{names[1]} 2"]
+    made = ["@pytest.mark.django_db(transaction=True)"] * django
+    made += [
+        f"def {name_of(pair)}(race):",
+        f'    """{pair.why}',
+        "",
+        f"    From {pair.first.test}.",
+        '    """',
+    ]
+    if changes := _together(pair):
+        made += ["    race.setup(", "        lambda: sent("]
+        for each in changes:
+            text = each.text if each.server == "postgres" else None
+            made.append(f"            ({text!r}, {each.values}),")
+        made += ["        )", "    )"]
+    for name, operation in zip(names, (pair.first, pair.second), strict=True):
+        call = operation.name.replace(":", ".")
+        made.append(f"    race.worker({name!r}, lambda: {call}({operation.call}))")
+    return "\n".join([*made, "    race.explore(crashes=1)", ""])
+
+
+def _together(pair: Pair) -> Sequence[Command]:
+    """What has to be there for both: in one test what was there for the first of them, of two the longer beginning."""
+    beginnings = [list(_changes(each)) for each in (pair.first, pair.second)]
+    return (min if pair.first.test == pair.second.test else max)(beginnings, key=len)
+
+
+def _changes(operation: Operation) -> Iterator[Command]:
+    for each in operation.before:
+        if each.server == "redis" or (_CHANGES.match(each.text) and not _NEVER.match(each.text)):
+            yield each

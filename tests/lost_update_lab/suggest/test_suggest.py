@@ -1,0 +1,156 @@
+"""`lost-update-lab suggest`: what is recorded, which pairs it makes, what is written, what stays after --confirm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lost_update_lab.command.main import main
+from lost_update_lab.suggest.pairs import AT_ONCE, BLINDLY, BY_WHAT_IT_READ, ONLY_READS, operations, pairs
+from lost_update_lab.suggest.recording import Command, written
+
+ROOT = Path(__file__).resolve().parents[3]
+SHOP = """
+import os
+import psycopg
+import redis
+
+def connect():
+    return psycopg.connect(os.environ["DATABASE_URL"])
+
+def redeem(code, customer):
+    with connect() as db:
+        (left,) = db.execute("SELECT uses FROM voucher WHERE code = %s", [code]).fetchone()
+        if left > 0:
+            db.execute("UPDATE voucher SET uses = %s WHERE code = %s", [left - 1, code])
+        return left > 0
+
+def refund(code):
+    with connect() as db:
+        db.execute("UPDATE voucher SET uses = uses + 1 WHERE code = %s", [code])
+
+def sell(item):
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as keys:
+        keys.set(item, int(keys.get(item)) - 1)
+"""
+TESTS = """
+import os
+import redis
+import shop
+
+def test_redeem():
+    with shop.connect() as db:
+        db.execute("DROP TABLE IF EXISTS voucher")
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES (%s, 1)", ["XMAS"])
+    assert shop.redeem("XMAS", customer=1)
+    shop.refund("XMAS")
+
+def test_sell():
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as keys:
+        keys.set("apple", 5)
+    shop.sell("apple")
+"""
+SETTINGS = """[pytest]
+lost_update_lab_servers = embedded
+addopts = -p lost_update_lab.pytest_plugin -p no:cacheprovider
+"""
+
+
+def sent(text: str, operation: str = "shop:redeem", number: int = 1, server: str = "postgres") -> Command:
+    return Command("test_shop.py::test", server, text, "None", "shop.py:1", operation, number, "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "danger"),
+    [
+        (["SELECT uses FROM voucher", "UPDATE voucher SET uses = 1"], BY_WHAT_IT_READ),
+        (['SELECT "voucher"."uses" FROM "voucher" FOR UPDATE', 'UPDATE "voucher" SET "uses" = 1'], AT_ONCE),
+        (["UPDATE voucher SET uses = uses - 1"], AT_ONCE),
+        (["UPDATE voucher SET uses = 1"], BLINDLY),
+        (["INSERT INTO voucher VALUES (1)"], AT_ONCE),
+        (["SELECT count(*) FROM voucher", "INSERT INTO voucher VALUES (1)"], BY_WHAT_IT_READ),
+        (["SELECT uses FROM voucher"], ONLY_READS),
+    ],
+)
+def test_how_dangerous_an_operation_is(texts: list[str], danger: int) -> None:
+    (operation,) = operations([sent(text) for text in texts])
+    assert operation.touches["voucher"].danger == danger
+
+
+def test_pairs_touch_the_same_and_one_writes() -> None:
+    commands = [
+        sent("SELECT a FROM t", "shop:read", 1),
+        sent("SELECT a FROM t", "shop:change", 2),
+        sent("UPDATE t SET a = 2", "shop:change", 2),
+        sent("UPDATE other SET a = 2", "shop:elsewhere", 3),
+        sent("CREATE TABLE t ()", "shop:makes_tables", 4),
+    ]
+    assert [pair.title for pair in pairs(operations(commands))] == [
+        "change + change",
+        "elsewhere + elsewhere",
+        "read + change",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [(1, "1"), ("a", "'a'"), ([1, None], "[1, None]"), (object(), None), ([object()], None), (0.5, "0.5")],
+)
+def test_values_as_python(value: object, source: str | None) -> None:
+    assert written(value) == source
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in {"shop.py": SHOP, "test_shop.py": TESTS, "pytest.ini": SETTINGS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.deep
+def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path) -> None:
+    own = (
+        "DATABASE_URL",
+        "REDIS_URL",
+        "PYTEST_XDIST_WORKER",
+        "DJANGO_SETTINGS_MODULE",
+        "INITDB_TEMPLATE",
+        "PYTEST_ADDOPTS",
+    )
+    clean = {name: value for name, value in os.environ.items() if name not in own}
+    command = [sys.executable, "-m", "lost_update_lab.command.main", "suggest", "--confirm", "--json"]
+    done = subprocess.run(
+        command,
+        cwd=project,
+        env={**clean, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    rows = json.loads(done.stdout)["pairs"]
+    assert {row["pair"]: row["verdict"] for row in rows} == {
+        "redeem + redeem": "violated",
+        "sell + sell": "violated",
+        "redeem + refund": "violated",
+        "refund + refund": "kept",
+    }
+    assert (
+        rows[0]["why"]
+        == "voucher: redeem reads it without a lock, and then writes it (shop.py:11, shop.py:13)"
+    )
+    source = (project / "test_races.py").read_text()
+    assert source.count("\ndef test_") == 3
+    assert "race.worker('redeem 2', lambda: shop.redeem(code='XMAS', customer=1))" in source
+
+
+def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suggest", "--output", str(project / "shop.py")]) == 2
+    assert "exists already, and is not overwritten" in capsys.readouterr().err
+    assert (project / "shop.py").read_text() == SHOP
