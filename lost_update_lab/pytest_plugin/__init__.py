@@ -14,6 +14,8 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +90,8 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
 
     again = f"lost-update-lab replay '{request.node.nodeid}/{{id}}'"
     try:
-        made = Race(request.node.nodeid, again=again, **_framework(request))
+        terminal = partial(_terminal, request.config.pluginmanager.getplugin("capturemanager"))
+        made = Race(request.node.nodeid, again=again, terminal=terminal, **_framework(request))
     except Mistake as mistake:
         pytest.fail(str(mistake), pytrace=False)
     if wanted := request.config.getoption("--race-replay"):
@@ -98,6 +101,26 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     finally:
         os.environ.pop(REPLAY, None)
         request.config.stash[RESULTS] += made.results
+
+
+@contextmanager
+def _terminal(capturing: Any) -> Iterator[Any]:
+    """Progress is shown on the terminal that pytest hides from the tests."""
+    from lost_update_lab.scenarios.progress import shown
+
+    def uncaptured() -> Any:
+        return capturing.global_and_fixture_disabled() if capturing else nullcontext()
+
+    with uncaptured():
+        stream = sys.stderr
+    with shown(stream) as told:
+
+        def tell(progress: Any) -> None:
+            with uncaptured():
+                if told:
+                    told(progress)
+
+        yield tell if told else None
 
 
 def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:

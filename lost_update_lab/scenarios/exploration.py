@@ -24,6 +24,7 @@ from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.operations import BREACHES, Framework, Operations
 from lost_update_lab.scenarios.outcome import comparable
+from lost_update_lab.scenarios.progress import Progress, Watched
 from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
@@ -133,9 +134,15 @@ class Finding:
     replayed: bool = False
 
 
-def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str = "") -> Finding:
+def search(
+    opened: Opened,
+    examine: Callable[[SerialOrders], None],
+    replay: str = "",
+    progress: Callable[[Progress], None] | None = None,
+) -> Finding:
     """Every schedule within the bounds, and the smallest one that breaks something; or just the schedule `replay`.
-    `examine`: hears of the serial orders before; what it raises ends all. Raises Mistake."""
+    `examine`: hears of the serial orders before; what it raises ends all. `progress`: hears how far it is. Raises
+    Mistake."""
     while True:
         with opened.harness() as (harness, system):
             opened.judge.serial = serial = SerialOrders(harness, system)
@@ -147,12 +154,14 @@ def search(opened: Opened, examine: Callable[[SerialOrders], None], replay: str 
             examine(serial)
             if not opened.scenario.invariants:
                 serial.close()
-            return _replayed(harness, system, replay) if replay else _searched(harness, system)
+            if replay:
+                return _replayed(harness, system, replay)
+            watched = Watched.of(harness, opened.scenario.title, progress) if progress else Search(harness)
+            return _searched(harness, system, watched)
 
 
-def _searched(harness: Harness, system: Operations) -> Finding:
+def _searched(harness: Harness, system: Operations, searching: Search) -> Finding:
     begun = time.perf_counter()
-    searching = Search(harness)
     searched = searching.explore()
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None

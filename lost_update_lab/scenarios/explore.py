@@ -23,6 +23,7 @@ from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of
 from lost_update_lab.scenarios.operations import BREACHES, Framework
+from lost_update_lab.scenarios.progress import Progress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import (
     Mistake,
@@ -81,7 +82,9 @@ def explore(
         name=name or _caller(), workers=made, setup=setup, refusals=tuple(refusals), **laws, **limits
     )
     how = {"retry": retry, "disposable": disposable, "replay": replaying()}
-    return compare(parts_of(scenario, pairs, isolation), **_where(django, database, redis), **how)
+    with shown() as progress:
+        where = _where(django, database, redis)
+        return compare(parts_of(scenario, pairs, isolation), **where, **how, progress=progress)
 
 
 def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
@@ -126,11 +129,13 @@ def run(
     leave_as_found: bool = True,
     replay: str = "",
     again: str = "",
+    progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Explore a scenario on these servers; or `replay` one schedule of it. `again`: how a user sees it again."""
+    """Explore a scenario on these servers; or `replay` one schedule of it. `again`: how a user sees it again.
+    `progress`: hears how far it is."""
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
         try:
-            finding = search(ready, partial(examine, ready), replay)
+            finding = search(ready, partial(examine, ready), replay, progress)
         except Broken as error:
             raise not_explored(error) from error
         notes = list(_notes(ready))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 from lost_update_lab.scenarios.comparisons import parts_of
 from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import compare, replaying
 from lost_update_lab.scenarios.operations import Framework
+from lost_update_lab.scenarios.progress import shown
 from lost_update_lab.scenarios.result import Result
 from lost_update_lab.scenarios.scenario import (
     Invariant,
@@ -36,7 +37,8 @@ class NotKept(AssertionError):
 
 class Race:
     """`name`: what its results are called. `again`: how to see a schedule again, with `{id}` in it. `replay`: just
-    this schedule. `overrides`: what the command line says wins over what the scenario says."""
+    this schedule. `terminal`: where progress is shown. `overrides`: what the command line says wins over what the
+    scenario says."""
 
     def __init__(
         self,
@@ -48,13 +50,14 @@ class Race:
         leave_as_found: bool = True,
         again: str = "",
         replay: str = "",
+        terminal: Callable[[], AbstractContextManager[Any]] = shown,
         **overrides: Any,
     ) -> None:
         self.name, self.again, self.overrides = name, again, overrides
         self.results: list[Result] = []
         self._servers = servers
         self._frameworks, self._patches, self._leave_as_found = frameworks, patches, leave_as_found
-        self._replay = replay
+        self._replay, self._terminal = replay, terminal
         self._setup: Callable[[], Any] | None = None
         self._workers: dict[str, Worker] = {}
         self._invariants: list[Invariant] = []
@@ -109,17 +112,19 @@ class Race:
             refusals=tuple(refusals),
             **{**given, **self.overrides},
         )
-        result = compare(
-            parts_of(scenario, pairs, isolation),
-            self._servers(),
-            retry=retry,
-            disposable=disposable,
-            frameworks=self._frameworks,
-            patches=self._patches,
-            leave_as_found=self._leave_as_found,
-            replay=self._replay or replaying(),
-            again=self.again,
-        )
+        with self._terminal() as progress:
+            result = compare(
+                parts_of(scenario, pairs, isolation),
+                self._servers(),
+                retry=retry,
+                disposable=disposable,
+                frameworks=self._frameworks,
+                patches=self._patches,
+                leave_as_found=self._leave_as_found,
+                replay=self._replay or replaying(),
+                again=self.again,
+                progress=progress,
+            )
         self.results.append(result)
         if not result.kept:
             raise NotKept(result)

@@ -135,6 +135,10 @@ class Scenario:
     part: str = ""
 
     @property
+    def title(self) -> str:
+        return f"{self.name} ({self.part})" if self.part else self.name
+
+    @property
     def names(self) -> dict[str, str]:
         """What the engine calls a worker → what the user calls it."""
         return dict(zip(string.ascii_uppercase, (each.name for each in self.workers), strict=False))

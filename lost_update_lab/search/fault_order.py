@@ -100,6 +100,11 @@ class FaultOrder:
         self._at_its_end = True
         return None
 
+    @property
+    def waiting(self) -> int:
+        """How many paths are put off."""
+        return sum(map(len, self._waiting.values()))
+
     def leave(self) -> bool:
         """Leave the kind that is searched now, if it need not be searched any further."""
         if not self.until_decided.settled(self.faults):
