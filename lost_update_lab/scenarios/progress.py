@@ -2,8 +2,8 @@
 
 A depth-first search knows the tree only as far as it has been. So each alternative of a decision that was not tried yet
 counts as large as those that were (Knuth, "Estimating the efficiency of backtrack programs", 1975), and each path that
-waits with a fault at its end counts as large as those before it. The reduction makes later parts smaller, so most of the
-time more is done than is said; and a fault may open new paths, so the estimate may fall back.
+waits with a fault at its end counts as large as those before it. The reduction makes later parts smaller, so mostly
+more is done than is said; and a fault may open new paths, so the estimate may fall back.
 """
 
 from __future__ import annotations
