@@ -1,8 +1,8 @@
-"""`make bench`: the locks, then the strategies, on servers that are started for it.
+"""`make bench`: the locks, then the strategies, on servers of its own.
 
-Nobody else posts to them, and the hundreds of thousands of entries that are measured go with them instead of staying
-in a ledger for good. `manage.py bench PART` measures on the servers that run. Arguments go to both parts (`--quick`,
-`--output DIR`), or to the one that is named first. Ctrl-C, SIGTERM and a failure end the servers too.
+Nothing else posts to these servers. The hundreds of thousands of entries are deleted with them instead of staying in a
+ledger for good. `manage.py bench PART` measures on the running servers. Arguments go to both parts (`--quick`,
+`--output DIR`), or to the part that is named first. Ctrl-C, SIGTERM and a failure end the servers too.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ALONE = [["locks"], ["strategies"], ["explorer"], ["lock-tables"], ["waiting"]]
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: the gravest of the parts'."""
+    """Measure, and return the gravest exit code of the parts."""
     parts, rest = (arguments[:1], arguments[1:]) if arguments[:1] in ALONE else (PARTS, arguments)
-    os.environ.setdefault("LAB_PEERS", str(peers_folder()))  # installed once, and not for each run
+    os.environ.setdefault("LAB_PEERS", str(peers_folder()))  # installed once, not for each run
     with private_lab("bench"), using():
         migrate()
         return gravest([measure(part, rest) for part in parts])
 
 
 def gravest(codes: Sequence[int]) -> int:
-    """Money that was lost (1) before a part that could not run (2), and that before one that says nothing (3)."""
+    """Return the gravest code: lost money (1), then a part that could not run (2), then an inconclusive one (3)."""
     return min((code for code in codes if code), default=0)
 
 
 def measure(part: str, arguments: list[str]) -> int:
-    # only now: the settings read the addresses of the servers when they are imported
+    # only now: on import, the settings read the addresses of the servers
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
     import django
 

@@ -1,4 +1,4 @@
-"""A contender's process: it waits, does its work when told, and answers."""
+"""A contender's process: it waits for an order, works, and answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-ANSWER = 60.0  # seconds for an answer beyond the time of the work itself
+ANSWER = 60.0  # seconds to wait for an answer, beyond the duration of the work
 
 
 class ChildFailed(RuntimeError):
-    """A contender's process raised an error or ended; the message says what it said."""
+    """A contender's process raised an error or ended. The message is its last output."""
 
 
 class Forked:
-    """`work(order)` in a forked process: what the order is and what is answered is theirs."""
+    """Runs `work(order)` in a forked process. Orders and answers can be any picklable values."""
 
     def __init__(self, prepare: Callable[[], Callable[[Any], Any]]) -> None:
         context = multiprocessing.get_context("fork")
@@ -29,11 +29,11 @@ class Forked:
         theirs.close()
 
     def tell(self, order: Any) -> None:
-        with suppress(OSError):  # it has ended: what it said before is its answer
+        with suppress(OSError):  # it has ended: its last output is the answer
             self._pipe.send(order)
 
     def answer(self, work: float = 0.0) -> Any:
-        """What it answers to work of so many seconds. Raises ChildFailed."""
+        """Return its answer to work of this many seconds. Raises ChildFailed."""
         try:
             if not self._pipe.poll(work + ANSWER):
                 raise ChildFailed(f"no answer {ANSWER:g} s after the time of its work")
@@ -55,8 +55,11 @@ class Forked:
 
 
 def _serve(pipe: Any, parents: Any, prepare: Callable[[], Callable[[Any], Any]]) -> None:
-    """`parents`: the parent's end, which came through the fork. While anybody has it open, nobody hears of the
-    parent's end; the last child hears first, and ends, and so the one before it hears."""
+    """Serve orders. `parents`: the parent's end of the pipe, inherited by the fork.
+
+    While any process has it open, the parent's death goes unnoticed. The last child notices it first and ends, and
+    then the previous one notices.
+    """
     parents.close()
     try:
         work = prepare()
@@ -64,12 +67,12 @@ def _serve(pipe: Any, parents: Any, prepare: Callable[[], Callable[[Any], Any]])
             pipe.send((False, work(order)))
     except (EOFError, KeyboardInterrupt):
         return
-    except Exception as error:  # noqa: BLE001  whatever it is, the parent has to hear of it
+    except Exception as error:  # noqa: BLE001  the parent needs to know every error
         pipe.send((True, f"{type(error).__name__}: {error}"))
 
 
 class Foreign:
-    """The same in a Python of its own, by lines of JSON: for libraries that cannot live in this one."""
+    """The same in a Python of its own, with lines of JSON, for libraries that cannot be installed in this one."""
 
     def __init__(self, python: Path, script: Path, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -102,7 +105,7 @@ Child = Forked | Foreign
 
 @contextmanager
 def crew(*preparations: Callable[[], Callable[[Any], Any]]) -> Iterator[list[Forked]]:
-    """Several forked processes, ended with the block."""
+    """Several forked processes, which end with the block."""
     with ExitStack() as stack:
         forked = []
         for prepare in preparations:

@@ -1,10 +1,10 @@
-"""A goal of the bench: a ratio to something else of the same run. No goal is an absolute rate, which says more of the
-machine than of the code.
+"""A goal of the bench: a ratio to another figure of the same run. No goal is an absolute rate, which says more about
+the machine than about the code.
 
-    median of the rounds on the right side, and every round too     met
-    on the wrong side, and every round too                          missed
-    the rounds stand on both sides of the bound                     near
-    no figure                                                       not-measured, with the reason
+    every round is on the right side of the bound     met
+    every round is on the wrong side                  missed
+    the rounds are on both sides                      near
+    no figure                                         not-measured, with the reason
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadtest.bench.measured import Row
 
 
 class State(StrEnum):
-    """What a run says of a goal."""
+    """The result of a goal in one run."""
 
     MET = "met"
     NEAR = "near"
@@ -24,7 +24,7 @@ class State(StrEnum):
     NOT_MEASURED = "not-measured"
 
 
-#: `min`, `median` and `max` of the rounds; or a single figure
+#: `min`, `median` and `max` of the rounds, or a single figure
 Figure = Mapping[str, float] | float
 
 
@@ -37,8 +37,8 @@ def at_most(name: str, bound: float, figure: Figure | None, reason: str = "") ->
 
 
 def _judged(name: str, sense: str, bound: float, figure: Figure | None, reason: str) -> Row:
-    """Return `name`, `goal`, `measured` (the median), `met`, `state`; `spread` where there were rounds, `reason` where
-    nothing was measured. `met` is True for that state alone."""
+    """Return `name`, `goal`, `measured` (the median), `met` and `state`, with the `spread` of the rounds, or the
+    `reason` why nothing was measured. `met` is True only for the state of that name."""
     row: Row = {"name": name, "goal": f"{sense} {bound:g}"}
     if figure is None:
         return row | {"measured": None, "met": False, "state": State.NOT_MEASURED, "reason": reason}

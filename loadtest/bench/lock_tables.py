@@ -1,7 +1,7 @@
-"""`manage.py bench lock-tables`: one central row against a hundred, with one lock's name and with many.
+"""`manage.py bench lock-tables`: one central row against a hundred, with one lock name and with many.
 
 The lock-table article (E11, E13) measured 50 × 100 threads: 8 s behind the central row, 5 s behind the segments.
-Here it is a ratio within one run: locks taken and released a second, by 8 processes, the contenders in turns.
+Here it is a ratio within one run: locks taken and released per second by 8 processes. The contenders take turns.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ALIASES = {"mariadb": "mariadb", "postgres": "default"}
 NAMES = {"one name": 1, "many names": 1000}
 CALLERS = 8
 LEASE, POLL = 30.0, 0.001  # seconds
-HEAD_START = 0.15  # seconds, so that all begin at the same moment
+HEAD_START = 0.15  # seconds, so that all start at the same moment
 
 
 @dataclass(frozen=True)
 class LockTablesPlan:
-    """How often, and the seconds for one contender in one round."""
+    """The number of rounds, and the seconds for one contender in one round."""
 
     rounds: int = 3
     seconds: float = 1.0
@@ -47,7 +47,7 @@ QUICK = LockTablesPlan(rounds=1, seconds=0.2)
 
 
 def run(plan: LockTablesPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
-    """Fill `found`; no issue sets goals. Without MariaDB its rows say what to install."""
+    """Fill `found`. There are no goals. Without MariaDB, its rows say what to install."""
     found.environment, found.warning = environment(), neighbours.before()
     with maria() as missing:
         for store, alias in ALIASES.items():
@@ -60,7 +60,7 @@ def run(plan: LockTablesPlan, found: Measured, told: Callable[[str], None] = lam
 
 @contextmanager
 def maria() -> Iterator[str | None]:
-    """A MariaDB that Django knows as `mariadb`: the given one, else one of our own. Yields why there is none."""
+    """Provide a MariaDB as Django's `mariadb`: the configured one, or a new one. Yields the reason if there is none."""
     if "mariadb" in settings.DATABASES:
         yield None
         return
@@ -108,9 +108,10 @@ def _about(slug: str, store: str) -> Row:
 
 
 def rate(slug: str, alias: str, names: int, seconds: float) -> tuple[float, int]:
-    """Return locks taken and released a second by 8 processes, and how often the database refused (a deadlock)."""
+    """Return how many locks 8 processes took and released per second, and how often the database refused (a
+    deadlock)."""
     for connection in connections.all(initialized_only=True):
-        connection.close()  # a connection that goes through a fork would be closed by each child
+        connection.close()  # each child would close a connection that it inherits by the fork
     with crew(*[_caller(slug, alias, names)] * CALLERS) as processes:
         for length in (0.1, seconds):
             started = time.monotonic() + HEAD_START
@@ -123,13 +124,13 @@ def rate(slug: str, alias: str, names: int, seconds: float) -> tuple[float, int]
 
 def _caller(slug: str, alias: str, names: int) -> Callable[[], Callable[[Any], Any]]:
     def prepare() -> Callable[[Any], Any]:
-        draw, make = random.Random(), LOCK_TABLES[slug]  # noqa: S311  (no secret)
+        draw, make = random.Random(), LOCK_TABLES[slug]  # noqa: S311  (not a secret)
 
         def work(order: tuple[float, float]) -> tuple[int, int]:
             start, end = order
             time.sleep(max(0.0, start - time.monotonic()))
             done, failed, left = 0, 0, end - start
-            while left > 0:  # who came late, because the machine stood still, tries once all the same
+            while left > 0:  # a process that starts late on a busy machine still tries once
                 lock = make(f"bench-{draw.randrange(names)}", sql=alias, lease=LEASE, poll=POLL)  # type: ignore[call-arg]
                 try:
                     if lock.acquire(left):

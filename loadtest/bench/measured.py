@@ -1,5 +1,5 @@
-"""What a part of the bench has measured: rows as they come, so that a run that is cut short keeps what it has; and
-the least, the median and the most of some rounds."""
+"""The results of a part of the bench: rows as they arrive, so an aborted run keeps its rows, and the minimum, median
+and maximum of rounds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Row = dict[str, Any]
 
 @dataclass
 class Measured:
-    """`results`: a row for each contender of each measurement; where there are no figures, it has a `reason`.
-    `environment`: what was measured on. `warning`: why the figures say little, if others used the machine too."""
+    """`results`: a row for each contender of each measurement, with a `reason` if it has no figures. `environment`: the
+    machine. `warning`: why the figures are unreliable, if other programs used the machine too."""
 
     results: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -23,12 +23,12 @@ class Measured:
 
 
 def not_run(reason: object) -> Row:
-    """What stands in a row in the place of figures: something is not there."""
+    """Return the part of a row that replaces the figures: something is missing."""
     return {"verdict": "not-run", "reason": str(reason)}
 
 
 def failed(error: object) -> Row:
-    """The same: it ran, and failed or never answered."""
+    """The same for a contender that failed or never answered."""
     return {"verdict": "inconclusive", "reason": str(error)}
 
 
@@ -43,7 +43,7 @@ def spread(values: Iterable[float]) -> dict[str, float]:
 
 
 def ratios(these: Iterable[float], others: Iterable[float]) -> dict[str, float]:
-    """The same of the first to the second, round by round."""
+    """Return the spread of the ratios of `these` to `others`, round by round."""
     return spread(this / other for this, other in zip(these, others, strict=True))
 
 

@@ -1,7 +1,7 @@
-"""Who else used the machine while something was measured: then the figures are theirs, too.
+"""Other programs that used the machine during a measurement, and so affected its figures.
 
-A load average counts our own processes as well. So here: the CPU time that the machine spent, less what this process
-and the children that it has seen end spent, and what the hypervisor gave to other machines (steal).
+A load average would count our own processes too. This module takes the CPU time of the machine, minus that of this
+process and of its ended children, and the time that the hypervisor gave to other machines (steal).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 
 import psutil
 
-BUSY = 0.15  # CPUs, of others: more than a desktop that idles
-STOLEN = 0.03  # of all CPU time
+BUSY = 0.15  # CPUs used by others: more than an idle desktop
+STOLEN = 0.03  # share of all CPU time
 LOOK = 1.0  # seconds
 
 
 class Neighbours:
-    """`cpus`: that others used, on average. `stolen`: the share of all CPU time that the hypervisor took."""
+    """`cpus`: CPUs used by others, on average. `stolen`: the share of all CPU time that the hypervisor took."""
 
     cpus = stolen = 0.0
 
@@ -29,13 +29,14 @@ class Neighbours:
             return None
         return (
             f"The machine was busy {when} the run: other programs used {self.cpus:.1f} of {os.cpu_count()} CPUs, the "
-            f"hypervisor took {self.stolen:.0%} of the time. The figures say little then: run it again alone."
+            f"hypervisor took {self.stolen:.0%} of the time. The figures are unreliable: run it again on an idle "
+            "machine."
         )
 
 
 @contextmanager
 def neighbours() -> Iterator[Neighbours]:
-    """What is started inside must have ended inside."""
+    """Watch during the block. Processes that are started inside must end inside."""
     found, began = Neighbours(), time.monotonic()
     busy, stolen, ours = *_machine(), _ours()
     yield found
@@ -46,15 +47,15 @@ def neighbours() -> Iterator[Neighbours]:
 
 
 def before() -> str | None:
-    """Look for a second, while nothing of ours works. For parts whose servers are no children of this process: what
-    these use later cannot be told from what others use."""
+    """Watch for a second while nothing of ours works. It is for parts whose servers are not children of this process:
+    their CPU time cannot be separated from that of other programs later."""
     with neighbours() as found:
         time.sleep(LOOK)
     return found.warning("before")
 
 
 def _machine() -> tuple[float, float]:
-    """Return the seconds of CPU that all programs used, and those that the hypervisor took (where it says so)."""
+    """Return the CPU seconds that all programs used, and those that the hypervisor took, if it reports them."""
     times = psutil.cpu_times()
     return times.user + times.system + times.nice, getattr(times, "steal", 0.0)
 

@@ -1,4 +1,4 @@
-"""bench.json: what each part of the bench measured. Each part replaces its own and leaves the others'."""
+"""bench.json: the results of each part of the bench. A part replaces only its own results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadtest.trials import records
 
 
 def write(part: str, found: Measured, goals: Sequence[Row], file: Path) -> dict[str, Any]:
-    """Merge the results, goals and notes of one part into `file`; return the whole."""
+    """Merge the results, goals and notes of one part into `file`, and return the whole contents."""
     before = _read(file)
     whole: dict[str, Any] = {"environment": found.environment}
     for key, rows in (("results", found.results), ("goals", goals)):

@@ -1,4 +1,4 @@
-"""The parts of `manage.py bench`: what each is about, its options, who measures, judges and draws it."""
+"""The parts of `manage.py bench`: what each is about, its options, and how it is measured, judged and drawn."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Part:
-    """`quick`: what `--quick` does, in words; `plans`: the whole one and the quick one; `choices`: of `--part`;
-    `yours`: the options that add a contender; `rounds`: is there `--rounds`? `run` measures by a plan and fills what
-    it is given; its rows go to `judge` for the goals, and to `tables`. `drawn` writes drawings to a folder."""
+    """`quick`: what `--quick` does, in words. `plans`: the full and the quick plan. `choices`: the values of
+    `--part`. `yours`: the options that add a contender. `rounds`: is there a `--rounds`? `run` measures a plan and
+    fills the given `Measured`; its rows go to `judge` for the goals, and to `tables`. `drawn` writes drawings to a
+    folder."""
 
     about: str
     quick: str
@@ -51,7 +52,9 @@ class Part:
                 "--part", action="append", dest="only", choices=self.choices, help=f"repeatable. {listed}"
             )
         if self.rounds:
-            parser.add_argument("--rounds", type=whole_number(1000), help="of the uncontended part (9)")
+            parser.add_argument(
+                "--rounds", type=whole_number(1000), help="rounds of the uncontended part (9)"
+            )
         for name in self.yours:
             parser.add_argument(
                 f"--{name}",
@@ -61,7 +64,7 @@ class Part:
             )
 
     def plan(self, options: Mapping[str, Any]) -> Any:
-        """Raises CommandError."""
+        """Return the plan for these options. Raises CommandError."""
         plan = self.plans[options["quick"]]
         if options.get("only"):
             plan = replace(plan, parts=frozenset(options["only"]))
@@ -73,7 +76,7 @@ class Part:
         return plan
 
     def all_tables(self, found: Measured, goals: Sequence[Row]) -> Iterator[Table]:
-        """Those of the results, then the goals if there are any, with the warning below."""
+        """Yield the tables of the results, then the goals if there are any, with the warning below."""
         yield from self.tables(found.results)
         if goals:
             yield judged(goals, found.warning)
@@ -105,7 +108,7 @@ PARTS = {
         drawn=growth.write,
     ),
     "explorer": Part(
-        about="the explorer's schedules a second, what its reductions save, the same cases under frontrun",
+        about="the explorer's schedules per second, what its reductions save, and the same cases under frontrun",
         quick="less time for frontrun and for the ledger's strategy (5 s); no search of a case is cut short",
         plans=(explorer.ExplorerPlan(), explorer.QUICK),
         run=explorer.run,

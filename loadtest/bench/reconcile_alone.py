@@ -1,7 +1,7 @@
-"""A process of its own has a peak memory of its own: `python -m loadtest.bench.reconcile_alone BOOK`.
+"""Reconcile in a process of its own, which has its own peak memory: `python -m loadtest.bench.reconcile_alone BOOK`.
 
-Prints its figures as JSON: seconds, for each second of reading the same rows, growth of the peak memory in MiB, and
-whether the books balance.
+It prints figures as JSON: the seconds, their ratio to merely reading the same rows, the growth of the peak memory in
+MiB, and whether the books balance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIB = 2**20
 
 
 def measure(book: object) -> Row:
-    """Start such a process for `book` and return what it says. Raises ChildFailed."""
+    """Start such a process for `book` and return its figures. Raises ChildFailed."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, str(book)],
         cwd=BASE_DIR,
@@ -40,7 +40,7 @@ def measure(book: object) -> Row:
 
 
 class Peak(threading.Thread):
-    """Looks at this process's memory every 10 ms. Not getrusage: some sandboxes never move its ru_maxrss."""
+    """Samples this process's memory every 10 ms. It does not use getrusage: some sandboxes never update ru_maxrss."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -52,7 +52,7 @@ class Peak(threading.Thread):
             self.most = max(self.most, self._process.memory_info().rss)
 
     def grown(self) -> float:
-        """End, and return MiB above the start."""
+        """End the thread, and return the MiB above the start."""
         self._over.set()
         self.join()
         return (self.most - self.first) / MIB

@@ -1,4 +1,4 @@
-"""What the tables of the bench share: a row of a result, a spread of rounds, the goals."""
+"""Shared by the tables of the bench: the row of a result, the spread of rounds, the goals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadtest.report import narrow
 
 
 def blank(title: str, *columns: str) -> Table:
-    """The first column is words, the others figures."""
+    """Return an empty table. The first column has words, the others have figures."""
     table = narrow.blank(1)
     table.title, table.title_justify = title, "left"
     for number, column in enumerate(columns):
@@ -25,7 +25,7 @@ def blank(title: str, *columns: str) -> Table:
 def fill(
     table: Table, rows: Iterable[Row], name: Callable[[Row], str], figures: Callable[[Row], Iterable[str]]
 ) -> Table:
-    """A line for each row: who it is, and the figures; without any, why."""
+    """Add a line for each row: its name and figures, or why there are none."""
     for row in rows:
         if "reason" in row:
             word = row["verdict"].replace("-", " ")

@@ -38,7 +38,7 @@ LARGEST_LOG = 10_000_000  # bytes. A larger log is deleted when its server start
 
 
 def _valkey(lab: Path) -> list[Server]:
-    """It has an append-only file and a replica, without which the locks `durable` and `replicated` grant nothing."""
+    """Return Valkey with an append-only file and a replica, without which the locks `durable` and `replicated` fail."""
     primary = Valkey(lab / "valkey", port=0, persistence="everysec")
     return [primary, Valkey(lab / "valkey-replica", config={"replicaof": ("127.0.0.1", primary.port)})]
 

@@ -1,4 +1,4 @@
-"""The files in `.lab/` through which the users of the embedded servers and their keeper talk."""
+"""The files in `.lab/` through which the users of the embedded servers and their keeper communicate."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Servers for one run alone. It may kill them, and what it writes there is removed with them."""
+"""Servers for a single run. The run may kill them, and its data is removed with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger behind HTTP, as in production: gunicorn with several processes of several threads.
+"""The ledger behind HTTP, as in production: gunicorn with several processes, each with several threads.
 
 A trial's callers reach different server processes, so a lock inside one process protects nothing.
 """
@@ -32,7 +32,7 @@ class WebServer(Server):
     """
 
     name = "web"
-    #: ends it at once: nobody waits for an answer any more, and the polite way takes 2 s
+    #: ends it at once: no client waits for an answer any more, and the graceful way takes 2 s
     stop_signal = signal.SIGINT
     start_timeout = 60.0
 

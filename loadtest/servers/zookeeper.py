@@ -20,7 +20,7 @@ JAVA_OPTIONS = [
 
 
 def available() -> str | None:
-    """Return None if ZooKeeper can be started here, else the reason."""
+    """Return None if ZooKeeper can be started here, or the reason why not."""
     missing = [] if JAR.exists() else ["zookeeper"]
     missing += [] if shutil.which("java") else ["default-jre-headless"]
     return f"install {' '.join(missing)}" if missing else None

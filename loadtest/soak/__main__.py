@@ -1,4 +1,4 @@
-"""`make soak`: the service on servers of its own, killed at random under load, and what is left of the money."""
+"""`make soak`: the service on servers of its own, killed at random under load, and a check of the money."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def main() -> int:
 
 
 def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
-    """Returns the exit code: 0 when every strategy kept its book and both controls were caught."""
+    """Run the soak. Returns the exit code: 0 if every strategy kept its book and both controls were caught."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ledger.settings")
-    import django  # only now: the settings read the addresses of the servers when they are imported
+    import django  # only now: on import, the settings read the addresses of the servers
 
     django.setup()
     from loadtest.soak.run import Soak
@@ -56,39 +56,39 @@ def _options() -> argparse.Namespace:
         "--postings",
         type=whole_number(100_000_000),
         default=usual.postings,
-        help="of all clients, at least (%(default)s)",
+        help="the least number of postings, of all clients together (%(default)s)",
     )
     parser.add_argument(
         "--strikes",
         type=whole_number(10_000, least=0),
         default=usual.strikes,
-        help="in number (%(default)s); each hazard of each strategy takes 13",
+        help="the number of strikes (%(default)s); covering each hazard of each strategy takes 13",
     )
     parser.add_argument(
         "--imports",
         type=whole_number(1000, least=0),
         default=usual.imports,
-        help="files into each book (%(default)s)",
+        help="files to import into each book (%(default)s)",
     )
     parser.add_argument(
-        "--lines", type=whole_number(100_000), default=usual.lines, help="of each file (%(default)s)"
+        "--lines", type=whole_number(100_000), default=usual.lines, help="lines of each file (%(default)s)"
     )
     parser.add_argument(
         "--drop",
         type=whole_number(1_000_000, least=0),
         default=usual.drop,
-        help="a client loses one reply in so many (%(default)s)",
+        help="a client loses one reply in this many (%(default)s)",
     )
     parser.add_argument(
         "--at-most",
         type=typed(duration),
         default=usual.at_most,
         metavar="SECONDS",
-        help="begin no posting after (no limit)",
+        help="start no posting after this time (no limit)",
     )
-    parser.add_argument("--seed", type=int, help="of strikes and amounts (random; it is recorded)")
+    parser.add_argument("--seed", type=int, help="seed of strikes and amounts (random; it is recorded)")
     parser.add_argument("--output", type=typed(writable_folder), default="report", metavar="DIR")
-    parser.add_argument("--keep", action="store_true", help="keep logs and histories, and say where")
+    parser.add_argument("--keep", action="store_true", help="keep logs and histories, and print where")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Which processes work for a book now. A strike on another one of their kind would not touch it."""
+"""The processes that work for a book now. A strike on another process of the same kind would not touch the book."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from loadtest.soak.imports import Files
 from loadtest.soak.patience import patiently
 from loadtest.soak.plan import BACKGROUND
 
-#: so many of a book's last entries tell who posts to it
+#: how many of a book's last entries are searched for the processes that post to it
 LAST = 40
 WORKING, WAITING = ImportChunk.State.WORKING, ImportLine.State.WAITING
 
 
 def at_work(kind: str, book: Book, files: Files) -> set[int]:
-    """Return the ids of the processes that work for `book`: those that hold lines of an import, which is started if
-    none is under way; or those that wrote its last entries."""
+    """Return the ids of the processes that work for `book`: those that hold lines of an import, or that wrote its last
+    entries. If no import is under way, one is started."""
     if kind == BACKGROUND:
         if not patiently(ImportRun.objects.filter(book=book, finished=None).exists):
             files.start([book])
@@ -31,8 +31,8 @@ def at_work(kind: str, book: Book, files: Files) -> set[int]:
 
 
 def in_the_hands_of(pid: int) -> dict[str, tuple[str, ...]]:
-    """Return book → keys of the lines that this worker has claimed and not reported. Of a dead one it can be told
-    until its lease is over and another worker claims them."""
+    """Return book → keys of the lines that this worker has claimed but not reported. For a dead worker this is known
+    until its lease ends and another worker claims the lines."""
     lines = ImportLine.objects.filter(
         state=WAITING, chunk__state=WORKING, chunk__worker__contains=f":{pid}:"
     ).values_list("book_id", "key")
@@ -43,5 +43,5 @@ def in_the_hands_of(pid: int) -> dict[str, tuple[str, ...]]:
 
 
 def has_in_hands(book: str, pid: int) -> bool:
-    """Does this stopped worker hold lines of `book`? Asked twice: a COMMIT may have been under way when it stopped."""
+    """Does this stopped worker hold lines of `book`? It checks twice: a COMMIT may have been under way at the stop."""
     return all(book in in_the_hands_of(pid) for _ in range(2))

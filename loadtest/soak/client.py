@@ -1,8 +1,8 @@
-"""One client process: `python -m loadtest.soak.client ORDER`, ORDER being JSON. Knows HTTP only, no Django.
+"""One client process: `python -m loadtest.soak.client ORDER`, where ORDER is JSON. It uses HTTP only, and no Django.
 
-A careful caller asks again with the same key until it has an answer, and notes one operation. A careless one takes
-a new key for each try, and notes each try. Each completed posting is one byte on standard output. It goes on until
-SIGTERM: what was begun then is finished, and the exit code is 0. If a caller fails, the others begin nothing more.
+A careful caller repeats a request with the same key until it has an answer, and records one operation. A careless one
+takes a new key for each try, and records each try. Each completed posting is one byte on standard output. On SIGTERM
+the client finishes what it has begun and ends with exit code 0. If a caller fails, the others begin nothing more.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ledger.reconcile import Outcome
 from loadtest.history.journal import Journal
 from loadtest.soak.link import Link
 
-PATIENCE = 60.0  # seconds until a caller gives an operation up
+PATIENCE = 60.0  # seconds until a caller gives up an operation
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 BUSY = 503
 
 
 class Caller:
-    """One thread: one posting after the other, to one book."""
+    """One thread that posts to one book, one posting after the other."""
 
     def __init__(self, order: dict[str, Any], book: dict[str, Any], seat: int, journal: Journal) -> None:
         self.order, self.book, self.journal = order, book, journal
@@ -51,7 +51,7 @@ class Caller:
             os.write(1, b".")
 
     def careful(self, intent: str, legs: Any) -> None:
-        """One operation, one key, asked until there is an answer."""
+        """One operation with one key, repeated until there is an answer."""
         self.journal.invoke(intent, legs, self.name)
         told: dict[str, Any] = {}
         doubt = False
@@ -61,12 +61,12 @@ class Caller:
                 told["error"] = str(said["detail"])
             self.counts["replayed"] += bool(said.get("replayed"))
             doubt |= outcome is Outcome.INFO
-        if doubt and outcome is Outcome.FAIL:  # this try was not applied; of one before nobody knows
+        if doubt and outcome is Outcome.FAIL:  # this try was not applied, but an earlier one may be
             outcome = Outcome.INFO
         self.journal.complete(intent, outcome, **told)
 
     def careless(self, intent: str, legs: Any) -> None:
-        """One operation, and a new key for each try."""
+        """One operation with a new key for each try."""
 
         def key(number: int) -> str:
             self.journal.invoke(f"{intent}.{number}", legs, self.name)
@@ -76,12 +76,12 @@ class Caller:
             self.journal.complete(f"{intent}.{number}", outcome, error=str(said.get("detail", "")))
 
     def tries(self, key: Callable[[int], str], legs: Any) -> Any:
-        """Yield what came of each try, until one is answered for good or patience ends."""
+        """Yield the outcome of each try, until one has a final answer or patience ends."""
         body = {"account": legs[0][0], "amount": legs[0][1]}
         self.asked += 1
         dropped = (
             bool(self.order["drop"]) and self.asked % self.order["drop"] == 2
-        )  # early: the slow ones too
+        )  # early, so that slow clients lose one too
         end, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
         for number in count():
             outcome, said = self.link.post(self.path, body, key(number), drop=dropped and number == 0)
@@ -107,10 +107,10 @@ def main() -> None:
         try:
             caller.run(over)
         finally:
-            over.set()  # this one has failed, if nobody said that it is over
+            over.set()  # if `over` was not set, this caller has failed
 
     with ThreadPoolExecutor(len(callers)) as pool:
-        list(pool.map(call, callers))  # raises what a caller raised
+        list(pool.map(call, callers))  # raises the error of a caller
     for name in {each.book["name"] for each in callers}:
         counts = sum((each.counts for each in callers if each.book["name"] == name), Counter())
         folder = next(each.book["folder"] for each in callers if each.book["name"] == name)

@@ -1,4 +1,4 @@
-"""All client processes, as one: started together, counted by the bytes that they write, ended together."""
+"""All client processes as one: started together, counted by the bytes that they write, ended together."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lost_update_lab.embedded.reaper import REAPER
 
 
 class ClientDied(RuntimeError):
-    """A client process did not end well: what it was told to post, somebody else posted, or nobody."""
+    """A client process failed, so the other clients had to make its postings, or nobody made them."""
 
 
 class Crowd:
-    """`orders`: one for each process (see client.py). As a context manager: started … ended."""
+    """`orders`: one for each process (see client.py). A context manager that starts and ends the processes."""
 
     def __init__(self, orders: list[dict[str, Any]]) -> None:
         self.orders, self.done = orders, 0
@@ -53,13 +53,15 @@ class Crowd:
         self._pipes.close()
 
     def stop(self) -> None:
-        """Tell them to begin nothing more. Until then they go on."""
+        """Tell the clients to begin nothing more."""
         for process in self.processes:
             process.terminate()
 
     def wait_for(self, count: float, quiet: float, until: float = inf) -> bool:
-        """Wait until `count` postings are completed, all clients have ended, or the monotonic clock says `until`.
-        False: none was completed for `quiet` seconds. Raises ClientDied for one that ended with another code than 0.
+        """Wait until `count` postings are completed, all clients have ended, or the monotonic clock reaches `until`.
+
+        Returns False if none was completed for `quiet` seconds. Raises ClientDied if a client ended with a code other
+        than 0.
         """
         last = time.monotonic()
         while self.done < count and self._pipes.get_map() and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""The batch imports of a soak: files into each book while everything is killed, and whether each came out whole."""
+"""The batch imports of a soak: files into each book while everything is killed, and a check that each is complete."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from loadtest.verdict.laws import Breach, count_law
 from loadtest.verdict.words import Word
 
 LANES = 2
-#: seconds after the last posting within which every import has to be finished, without a human
+#: seconds after the last posting within which every import must finish, without human help
 PATIENCE = 180.0
 
 
 class Files:
-    """The files that were given to the books: for each book how many, and the keys of their lines."""
+    """The imported files: for each book their number, and the keys of their lines."""
 
     def __init__(self, lines: int, accounts: int, seed: int) -> None:
         self.lines, self.accounts = lines, accounts
-        self.chance = random.Random(seed)  # noqa: S311  (no secret)
+        self.chance = random.Random(seed)  # noqa: S311  (not a secret)
         self.keys: dict[UUID, list[str]] = defaultdict(list)
         self.counts: Counter[UUID] = Counter()
         self.count = 0
 
     def start(self, books: Sequence[Book]) -> None:
-        """Import one more file into each book. Started twice, it is known by its bytes and posts nothing."""
+        """Import one more file into each book. A second start of the same file is recognised and posts nothing."""
         self.count += 1
         rows = ["seller,account,amount,reference"]
         for number in range(1, self.lines + 1):
@@ -45,7 +45,7 @@ class Files:
             patiently(partial(start_import, book, [upload], workers=LANES))
 
     def breaches(self, book: Book) -> list[Breach]:
-        """Every line is posted, and is in the books once."""
+        """Return what is wrong: every line must be posted, and be in the books once."""
         keys = self.keys[book.pk]
         lines = dict(ImportLine.objects.filter(book=book, key__in=keys).values_list("key", "state"))
         left = Counter(lines.get(key, "missing") for key in keys)
@@ -54,7 +54,7 @@ class Files:
         breaches = count_law({key: found[key] for key in keys if lines.get(key) == "posted"})
         if left:
             told = ", ".join(f"{number} {state}" for state, number in sorted(left.items()))
-            breaches.append(Breach(Word.STALLED, f"imports not whole: {posted} lines posted, {told}"))
+            breaches.append(Breach(Word.STALLED, f"imports incomplete: {posted} lines posted, {told}"))
         return breaches
 
     def facts(self, book: Book) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Files:
 
 
 def finished(books: Sequence[Book], patience: float = PATIENCE) -> bool:
-    """Wait until every import into `books` is finished. False: some are not."""
+    """Wait until every import into `books` is finished. Returns False if some are not."""
     deadline = time.monotonic() + patience
     open_runs = ImportRun.objects.filter(book__in=books, finished=None)
     while patiently(open_runs.exists):

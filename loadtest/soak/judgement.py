@@ -1,4 +1,4 @@
-"""From what clients, importers and strikes left behind to a verdict: by the lab's own judge."""
+"""The verdict on a soak, by the lab's own judge, from what clients, imports and strikes left behind."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from loadtest.verdict.stall import longest_stall
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
-#: seconds without any acknowledged posting after which somebody would call a human
+#: seconds without any acknowledged posting after which an operator would be called
 STALLED_AFTER = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoakCase(Case):
-    """A trial whose book was opened before the strikes began. `careful`: do its clients repeat their keys?"""
+    """A trial whose book is opened before the strikes begin. `careful`: do its clients repeat their keys?"""
 
     book: Book
     folder: Path
@@ -62,7 +62,7 @@ def judged(
     doubts: Iterable[Doubt],
     control: Word | None,
 ) -> Judgement:
-    """Return the result of one book; `posted`: what its clients have noted. Nobody may write to it any more."""
+    """Return the result of one book. `posted`: what its clients recorded. Nothing may write to the book any more."""
     book = str(case.book.pk)
     imported = history_of(case.book)
     calls = sorted([*posted.calls, *imported.calls], key=lambda call: call.started)
@@ -89,20 +89,20 @@ def judged(
 
 
 def completed(posted: History) -> int:
-    """Return how many of a book's postings its clients have completed: all tries of one intent are one."""
+    """Return how many of a book's postings its clients have completed. All tries of one intent count as one."""
     begun = {_intent(call.key) for call in posted.calls}
     return len(begun - {_intent(call.key) for call in posted.calls if not call.answered})
 
 
 def shortfall(wanted: int, done: int, noted: int) -> list[Doubt]:
-    """`wanted`: postings of all clients, that they told to have `done`, and have `noted` in their histories."""
+    """Return the doubts about counts of postings: `wanted`, reported as `done`, and `noted` in the histories."""
     doubts = []
     if done < wanted:
         doubts.append(
-            Doubt(f"{done:,} of {wanted:,} postings were completed", "look at what the clients said")
+            Doubt(f"{done:,} of {wanted:,} postings were completed", "look at the output of the clients")
         )
     if noted != done:
-        told = f"the clients told of {done:,} completed postings, and noted {noted:,}"
+        told = f"the clients reported {done:,} completed postings, but recorded {noted:,}"
         doubts.append(Doubt(told, "look at the histories (--keep)"))
     return doubts
 
@@ -112,8 +112,8 @@ def _intent(key: str) -> str:
 
 
 def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
-    """What a client wanted once is in the books once, whatever keys it sent: `intent.2` is the third try of one
-    intent. Those that nobody acknowledged may be missing."""
+    """What a client wanted once is in the books once, whichever keys it sent: `intent.2` is the third try of one
+    intent. An intent without acknowledgement may be missing."""
     intents = {_intent(call.key) for call in calls}
     wanted = {_intent(call.key) for call in calls if call.outcome is Outcome.OK}
     keys = Entry.objects.filter(book=book).values_list("key", flat=True)
@@ -139,13 +139,13 @@ def _doubts(posted: History, counts: Counter[str]) -> list[Doubt]:
     if not counts["dropped"]:
         doubts.append(Doubt("no reply was lost on its way", "more postings"))
     if unknown and not any("." in call.key for call in posted.calls):
-        told = f"{unknown} postings had no answer in the end, whatever their client tried"
-        doubts.append(Doubt(told, "look at what the web server said"))
+        told = f"{unknown} postings never got an answer, however often their client tried"
+        doubts.append(Doubt(told, "look at the web server's log"))
     return doubts
 
 
 def as_json(case: SoakCase, result: Judgement) -> dict[str, Any]:
-    """Return the result's object. The careless client is a control: it agrees when it is seen."""
+    """Return the result as JSON. The careless client is a control: it agrees if its double posting is detected."""
     data: dict[str, Any] = result.as_json()
     if not case.careful:
         data |= {"claimed": False, "agrees": result.word == Word.CREATED, "control": True}

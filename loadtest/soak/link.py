@@ -1,4 +1,4 @@
-"""One caller's connection to the ledger, and what an answer (or none) says about the money."""
+"""One caller's connection to the ledger, and what an answer (or its absence) means for the money."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from ledger.reconcile import Outcome
 from loadtest.swarm.bank import headers
 
-TIMEOUT = 20.0  # seconds that an answer is waited for
+TIMEOUT = 20.0  # seconds to wait for an answer
 LOST = "the reply was lost on its way"
 
 
 class Link:
-    """Kept open from request to request; made anew after any failure."""
+    """A connection that stays open between requests and is replaced after any failure."""
 
     def __init__(self, host: str, port: int) -> None:
         self.http = HTTPConnection(host, port, timeout=TIMEOUT)
 
     def post(self, path: str, body: Any, key: str, *, drop: bool = False) -> tuple[Outcome, dict[str, Any]]:
-        """Send one posting. `drop`: its reply is lost: it has begun to arrive, and nobody reads it."""
+        """Send one posting. `drop`: lose its reply, which has begun to arrive but is not read."""
         try:
             self.http.request("POST", path, json.dumps(body).encode(), {**headers(), "Idempotency-Key": key})
             if drop:

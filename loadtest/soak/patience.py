@@ -1,4 +1,4 @@
-"""The soak's own questions to a database that is being killed: asked again until it answers."""
+"""The soak's own queries to a database that is being killed: repeated until it answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 60.0  # seconds
 
 
 def patiently(ask: Callable[[], T]) -> T:
-    """Return what `ask` returns, on a fresh connection after each failure. It may be carried out twice."""
+    """Return the result of `ask`, with a new connection after each failure. `ask` may be executed twice."""
     for attempt in Retrying(
         retry=retry_if_exception_type((OperationalError, InterfaceError)),
         stop=stop_after_delay(PATIENCE),

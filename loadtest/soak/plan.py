@@ -1,4 +1,4 @@
-"""What is done, and when: everything at a count of completed postings, so that a slow machine does the same."""
+"""The plan: every event happens at a count of completed postings, so a slow machine does the same as a fast one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
 BACKGROUND, WEB = "background-worker", "web-worker"
 KINDS = (WEB, BACKGROUND, "valkey", "postgres", "web-server")
-#: one of several of its kind, which touches some books only: struck while it works for a book under test
+#: processes of which there are several, each working for some books only: struck while working for a book under test
 AIMED = (BACKGROUND, WEB)
-#: of all postings: nothing happens before and after these shares, so that there is a before and an after
+#: shares of all postings: no event happens before the first or after the last, so there is a before and an after
 FIRST, LAST = 0.05, 0.85
 
 
@@ -26,9 +26,9 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class SoakPlan:
-    """`postings` of all clients together, at least; `strikes` in number; `imports` into each book, of `lines` lines;
-    `at_most` seconds, after which no posting is begun any more (0: no limit);
-    `processes` × `callers` clients a book; each client loses its 2nd reply, and every `drop`th after it (0: none)."""
+    """`postings`: the least number, of all clients together. `imports`: files into each book, with `lines` lines each.
+    `at_most`: seconds after which no posting is started (0: no limit). Each book has `processes` × `callers` clients.
+    Each client loses its 2nd reply and every `drop`th after it (0: none)."""
 
     strategies: tuple[str, ...] = STRATEGIES
     postings: int = 100_000
@@ -43,9 +43,9 @@ class SoakPlan:
     seed: int = 0
 
     def events(self) -> Iterator[Event]:
-        """Yield the strikes and imports in their order. Among the first `strikes`: each kind, those that are AIMED
-        once for each strategy."""
-        chance = random.Random(self.seed)  # noqa: S311  (no secret)
+        """Yield the strikes and imports in order. The first `strikes` contain each kind, and the AIMED ones once for
+        each strategy."""
+        chance = random.Random(self.seed)  # noqa: S311  (not a secret)
         further = AIMED * (len(self.strategies) - 1)
         kinds = [*KINDS, *further, *chance.choices(KINDS, k=self.strikes)][: self.strikes]
         chance.shuffle(kinds)
@@ -55,7 +55,7 @@ class SoakPlan:
         yield from sorted([*begun, *strikes], key=lambda event: event.count)
 
     def end(self, done: int) -> int:
-        """Return after how many postings the clients may stop, if the last event came when so many were `done`."""
+        """Return after how many postings the clients may stop, if `done` were completed at the last event."""
         return max(self.postings, done + int((1 - LAST) * self.postings))
 
     def as_json(self) -> dict[str, Any]:

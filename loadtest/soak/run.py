@@ -1,4 +1,4 @@
-"""The course of a soak: open the books, let the clients go, strike and import at their counts, wait, judge."""
+"""The course of a soak: open the books, start the clients, strike and import at the planned counts, wait, judge."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from loadtest.verdict.words import Word
 
 SETTINGS = {"think": [0.0, 0.002], "retries": 50}
 CARELESS = "select-for-update"
-#: seconds without any completed posting after which the soak is broken off
+#: seconds without any completed posting after which the soak is aborted
 QUIET = 150.0
 WHOLE = 120.0
 
 
 @dataclass
 class Soak:
-    """One soak. `tell` hears what happens."""
+    """One soak. `tell` gets a sentence for each event."""
 
     plan: SoakPlan
     service: Service
@@ -45,11 +45,11 @@ class Soak:
     doubts: list[Doubt] = field(default_factory=list)
     #: seconds from the first posting to the last
     took: float = 0.0
-    #: postings that the clients have told of
+    #: postings that the clients have reported
     done: int = 0
 
     def run(self) -> list[dict[str, Any]]:
-        """Return the object of each book: the two controls first."""
+        """Run the soak. Returns the result of each book, the two controls first."""
         cases = [
             self.open(CONTROL),
             self.open(CARELESS, careful=False),
@@ -74,7 +74,7 @@ class Soak:
         return case_of(self.plan, strategy, book, self.folder / str(book.pk), careful=careful)
 
     def orders(self, cases: list[SoakCase]) -> list[dict[str, Any]]:
-        """What each client process is told: to post to all books alike."""
+        """Return the order for each client process: to post to all books alike."""
         plan = self.plan
         books = [
             {"id": str(t.book.pk), "name": str(t.book.pk)[:8], "folder": str(t.folder), "careful": t.careful}
@@ -85,7 +85,7 @@ class Soak:
         return [{**common, "number": number} for number in range(plan.processes)]
 
     def course(self, crowd: Crowd, files: Files, cases: list[SoakCase]) -> None:
-        chance = random.Random(self.plan.seed)  # noqa: S311  (no secret)
+        chance = random.Random(self.plan.seed)  # noqa: S311  (not a secret)
         begun = time.monotonic()
         until = begun + (self.plan.at_most or inf)
         try:
@@ -105,13 +105,13 @@ class Soak:
             self.took = time.monotonic() - begun
         except (TimeoutError, ClientDied) as error:
             self.tell(str(error))
-            self.doubts.append(Doubt(f"broken off: {error}", f"look at {self.service.log}"))
+            self.doubts.append(Doubt(f"aborted: {error}", f"look at {self.service.log}"))
         self.done = crowd.done
 
     def strike(
         self, kind: str, chance: random.Random, done: int, files: Files, cases: list[SoakCase]
     ) -> None:
-        """The AIMED ones are struck while they work for a book under test, for one after the other."""
+        """Strike one process. AIMED ones are struck while they work for a book under test, each book in turn."""
         subjects = [each.book for each in cases[-len(self.plan.strategies) :]]
         turn = sum(each.kind == kind for each in self.strikes)
         book = subjects[turn % len(subjects)]

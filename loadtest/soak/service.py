@@ -1,4 +1,4 @@
-"""The service under attack, as a user starts it (`make serve`), and which processes it consists of."""
+"""The service under attack, started as a user would (`make serve`), and its processes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from loadtest.servers.embedded import status
 from lost_update_lab.embedded.ports import free_port
 from lost_update_lab.embedded.reaper import lives
 
-#: seconds after which another worker goes on with a killed one's chunk of an import
+#: seconds after which another worker takes over a killed worker's chunk of an import
 IMPORT_LEASE = "3"
 
 
 class Service(Server):
-    """Web server, background workers, and whatever their supervisor does about them."""
+    """Web server and background workers, with their supervisor."""
 
     name = "serve"
     stop_signal = signal.SIGTERM
@@ -47,7 +47,7 @@ class Service(Server):
             return bool(json.load(answer)["status"] == "ok")
 
     def processes(self, kind: str) -> list[psutil.Process]:
-        """Return its processes of this kind that live now; the kinds are plan.KINDS."""
+        """Return its living processes of this kind, one of plan.KINDS."""
         if kind in ("postgres", "valkey"):
             pid = status()["pids"].get(kind)
             return _living([psutil.Process(pid)] if pid and psutil.pid_exists(pid) else [])
@@ -60,8 +60,8 @@ class Service(Server):
         return []
 
     def whole(self, seconds: float) -> bool:
-        """Wait until it is complete again: every process that it began with has a living successor, and it says
-        itself that it is ready. False: it is not, after so many seconds."""
+        """Wait until the service is complete again: every process has a living successor, and the service reports
+        that it is ready. Returns False after this many seconds."""
         wanted = {"web-server": 1, "web-worker": 1, "background-worker": BACKGROUND_WORKERS, "postgres": 1}
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -1,8 +1,8 @@
-"""A strike: SIGKILL for one process of the service. Its proof: the process is gone, and had work of the book.
+"""A strike: SIGKILL to one process of the service. The proof: the process is gone, and was working for the book.
 
-web worker, web server      a posting that was under way had to be asked for again: its connection broke
-Valkey, PostgreSQL          a posting was under way (every posting of a strategy that asks them goes there)
-background worker           lines of an import were in its hands: claimed by this very process, and not reported
+web worker, web server      a posting under way had to be sent again, because its connection broke
+Valkey, PostgreSQL          a posting was under way (every posting of a strategy that uses the server goes there)
+background worker           it held lines of an import: claimed by this very process, and not reported
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loadtest.soak.service import Service
 from locks.hazards import Hazard
 from lost_update_lab.embedded.reaper import lives
 
-#: the hazard, in the words of the claims, that a kind of strike is to a strategy
+#: kind of strike → the hazard that it is for a strategy, as claims name it
 HAZARD_OF = {
     WEB: Hazard.CRASH,
     "web-server": Hazard.CRASH,
@@ -31,13 +31,13 @@ HAZARD_OF = {
     "valkey": Hazard.SERVER_RESTART,
     "postgres": Hazard.DATABASE_RESTART,
 }
-PATIENCE = 60.0  # seconds that a victim is waited for: the one before may not have a successor yet
+PATIENCE = 60.0  # seconds to wait for a victim: the previous one may not have a successor yet
 
 
 @dataclass(frozen=True)
 class Strike:
-    """`at`: seconds since the epoch. `done`: postings completed by then. `gone`: the process was seen to be. `held`:
-    book → keys of the lines that a background worker had in its hands."""
+    """`at`: seconds since the epoch. `done`: postings completed by then. `gone`: the process was seen to have ended.
+    `held`: book → keys of the lines that a background worker held."""
 
     kind: str
     at: float
@@ -50,7 +50,8 @@ class Strike:
         return {**asdict(self), "held": {book: len(keys) for book, keys in self.held.items()}}
 
     def met(self, calls: Sequence[Call], book: str) -> int:
-        """Return how much it is proved to have met: of `calls`, the postings to `book`, or of its imports' lines."""
+        """Return the proved number of affected `calls`, which are the postings to `book`, or of affected import
+        lines."""
         if not self.gone:
             return 0
         if self.kind == BACKGROUND:
@@ -60,7 +61,7 @@ class Strike:
 
 
 def _broken(call: Call) -> bool:
-    """Was it left without an answer by somebody else than its client, which loses replies itself?"""
+    """Did it fail, other than by its client, which loses replies on purpose?"""
     return call.error not in ("", LOST)
 
 
@@ -72,9 +73,11 @@ def strike(
     among: Callable[[], Collection[int]] | None = None,
     busy: Callable[[int], bool] | None = None,
 ) -> Strike:
-    """Kill one process of this kind, of those `among` (process ids) if given. `busy`: asked about the process while it
-    is stopped; one that has just ended its work goes on, and another is looked for. Raises TimeoutError when there is
-    none to kill."""
+    """Kill one process of this kind, of those `among` (process ids) if given.
+
+    `busy` is called while the process is stopped. If it has just ended its work, it continues, and another process is
+    chosen. Raises TimeoutError if there is none to kill.
+    """
 
     def victims() -> list[psutil.Process]:
         pids = among() if among else None
@@ -93,8 +96,10 @@ def strike(
 
 
 def stopped_at_work(victim: psutil.Process, busy: Callable[[int], bool] | None) -> bool:
-    """Stop the process (SIGSTOP), then look: between a look and a kill it could end its work. Return whether it is
-    `busy`; one that is not goes on."""
+    """Stop the process (SIGSTOP), then check whether it is `busy`, and return that. If it is not, it continues.
+
+    Without the stop, it could end its work between the check and the kill.
+    """
     if busy is None:
         return True
     found = False
@@ -102,7 +107,7 @@ def stopped_at_work(victim: psutil.Process, busy: Callable[[int], bool] | None) 
         victim.suspend()
         try:
             while victim.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
-                time.sleep(0.001)  # the signal arrives a moment after it was sent
+                time.sleep(0.001)  # the signal arrives a moment after it is sent
             found = busy(victim.pid)
         finally:
             if not found:
@@ -115,8 +120,8 @@ def stopped_at_work(victim: psutil.Process, busy: Callable[[int], bool] | None) 
 def recovery(
     each: Strike, calls: Sequence[Call], imported: Sequence[Call] = (), book: str = ""
 ) -> float | None:
-    """Return the seconds until a posting that began after the strike was acknowledged; after one on a background
-    worker, until all that it had in its hands was posted. None: that did not come, or it held nothing."""
+    """Return the seconds until a posting that began after the strike was acknowledged. For a background worker: until
+    all lines that it held were posted. None: this never happened, or it held nothing."""
     if each.kind == BACKGROUND:
         keys = each.held.get(book, ())
         ended = [call.ended for call in imported if call.key in keys and call.outcome is Outcome.OK]
@@ -126,12 +131,12 @@ def recovery(
 
 
 def fired(strikes: Sequence[Strike], calls: Sequence[Call], book: str) -> dict[str, str]:
-    """Return hazard → the evidence: which processes were killed, and what of this book each had met."""
+    """Return hazard → the evidence: the killed processes, and how much of this book's work they affected."""
     proofs: dict[str, list[str]] = {}
     for kind, hazard in HAZARD_OF.items():
         met = [number for each in strikes if each.kind == kind and (number := each.met(calls, book))]
         if met:
-            what = "lines in its hands" if kind == BACKGROUND else "postings under way"
+            what = "lines held" if kind == BACKGROUND else "postings under way"
             told = f"SIGKILL to {kind} {len(met)} times, {sum(met)} {what}"
             proofs.setdefault(str(hazard), []).append(told)
     return {hazard: "; ".join(told) for hazard, told in proofs.items()}

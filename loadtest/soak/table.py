@@ -1,4 +1,4 @@
-"""A soak's results on the terminal, and what they come to."""
+"""A soak's results on the terminal, and its exit code."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from loadtest.verdict.claims import Exit
 
 
 def exit_code(results: Sequence[dict[str, Any]]) -> Exit:
-    """A control that was not caught is a disagreement too."""
+    """Return the exit code. A control that was not caught is a disagreement too."""
     if not all(each["agrees"] for each in results if each.get("control")):
         return Exit.DISAGREES
     return claims.exit_code([each for each in results if not each.get("control")])
 
 
 def recoveries(report: dict[str, Any]) -> dict[str, tuple[int, float, float, int]]:
-    """Return kind of strike → how many, median and longest seconds until each book that it touched was served again,
-    and how often one was not. A background worker touches the books whose lines it held."""
+    """Return kind of strike → (count, median seconds, longest seconds, failures) until each affected book was served
+    again. A background worker affects the books whose lines it held."""
     seconds: dict[str, list[float]] = defaultdict(list)
     without: dict[str, int] = defaultdict(int)
     counts: dict[str, int] = defaultdict(int)

@@ -1,9 +1,9 @@
-"""`bench explorer`: schedules a second, what the reductions save, and the same small cases under frontrun.
+"""`bench explorer`: schedules per second, what the reductions save, and the same small cases under frontrun.
 
-All in one run, case by case in turns (rounds.py); without a fault, because frontrun has none. What is
-compared is the search alone: no start of a process, no connecting, no schema, no replays; and no schedule from a
-recording, because frontrun runs each by real code. Both run in one process there. What all cores come to is measured
-besides (cores.py), on cases that are large enough.
+Everything is measured in one run, and the contenders take turns on each case (rounds.py). There are no faults, because
+frontrun has none. Only the search is compared: no process start, no connecting, no schema, no replays, and no schedule
+from a recording, because frontrun runs each one by real code. Both use one process. The rate on all cores is measured
+separately (cores.py), on cases that are large enough.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.search.search import Search
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-#: the strategy that stands for the ledger's own code, through Django's ORM and redis-py
+#: the strategy that represents the ledger's own code, through Django's ORM and redis-py
 ORM = "naive-lock"
 REPLAYS = 10
-#: as `manage.py explore` searches; and with neither reduction nor recording: each schedule by real code, as a peer does
+#: the search of `manage.py explore`; and without reduction and recording: each schedule by real code, as a peer does
 USUAL, UNREDUCED, LEDGER = "explorer", "explorer, no reduction", "explorer, all cores"
 HOW = {USUAL: FULL, UNREDUCED: REAL}
 
 
 @dataclass(frozen=True)
 class ExplorerPlan:
-    """Seconds: for each case under the peer, for each lane of the ledger's strategy, and of the large cases.
-    `rounds`: of each case."""
+    """`peer`, `ledger`, `cores`: seconds for each case under the peer, for each lane of the ledger's strategy, and for
+    the large cases. `rounds`: rounds of each case."""
 
     cases: tuple[str, ...] = tuple(CASES)
     large: tuple[str, ...] = LARGE
@@ -56,7 +56,7 @@ QUICK = ExplorerPlan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0
 
 
 def run(plan: ExplorerPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
-    """Fill `found`. `told` hears what is being measured."""
+    """Fill `found`. `told` is called with what is being measured."""
     found.environment, found.warning = machine({}), neighbours.before()
 
     def theirs(case: Case, database: str, redis_url: str) -> Row:
@@ -77,13 +77,13 @@ def run(plan: ExplorerPlan, found: Measured, told: Callable[[str], None] = lambd
 
 
 def _servers(stack: ExitStack, one_core: bool = False) -> Urls:
-    with pinned(one_core):  # who starts them hands its core on
+    with pinned(one_core):  # the servers inherit this process's core
         postgres = stack.enter_context(Postgres(settings=SETTINGS))
         return postgres.url, stack.enter_context(Valkey()).url
 
 
 def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
-    """A row for each way to search. `played`: schedules that came from the recording."""
+    """Yield a row for each way to search. `played`: schedules that came from the recording."""
     for name, how in HOW.items():
         with harness_for(case, database, redis_url, how) as harness:
             search = Search(harness)
@@ -112,13 +112,13 @@ def _replayed(harness: Harness, search: Search) -> str:
 
 
 def ledger(plan: ExplorerPlan) -> Row:
-    """One strategy of the ledger, on all cores at once, as `manage.py explore` does it."""
+    """Measure one strategy of the ledger on all cores at once, as `manage.py explore` does."""
     from loadtest.explorer.job import Job
     from loadtest.explorer.lanes import Lanes
 
     cores = os.cpu_count() or 1
     about: Row = {"strategy": LEDGER, "case": f"{ORM}, Django's ORM, 1 fault, {cores} lanes"}
-    with Lanes(cores) as lanes:  # the first job of a lane waits until its process is there
+    with Lanes(cores) as lanes:  # the first job of a lane also waits for its process
         list(lanes.explore([Job(strategy="no-lock", budget=plan.ledger)] * cores))
         answers = [answer for _, answer in lanes.explore([Job(strategy=ORM, budget=plan.ledger)] * cores)]
     if broken := [answer["error"] for answer in answers if "error" in answer]:

@@ -1,8 +1,8 @@
-"""Small cases that every explorer of schedules should judge rightly. Nothing of this project is imported: the same
+"""Small cases that every explorer of schedules should judge correctly. It imports nothing of this project, so the same
 file runs in the environment of a peer.
 
-Each case is what one worker deposits: read, add, write, with something around it. `right` says what the true
-answer is: deposits of 10 and 20 on 100 make 130 in every order ("kept"), or in some order do not ("lost").
+Each case is a deposit by one worker: read, add, write, with some protection around it. `right` is the true answer:
+deposits of 10 and 20 on 100 make 130 in every order ("kept"), or not in some order ("lost").
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Case:
     name: str
     right: str
     deposit: Callable[[Any, Any, int], None]
-    #: a worker for each; how often each deposits
+    #: one worker for each amount, which deposits it this many `times`
     amounts: tuple[int, ...] = (10, 20)
     times: int = 1
 

@@ -1,4 +1,5 @@
-"""Raw psycopg on all cores: a process for each, with a database and a Valkey of its own, each with the whole search."""
+"""Raw psycopg on all cores: one process per core, each with its own database and Valkey, each doing the whole
+search."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from lost_update_lab.search.search import Search
 #: every schedule by real code, and from the recording
 REAL_CORES, PLAYED_CORES = "explorer, no reduction, all cores", "explorer, no reduction, recorded, all cores"
 HOW = {REAL_CORES: REAL, PLAYED_CORES: PLAYED}
-#: of a few thousand schedules: connecting and watching decide nothing there
+#: cases of a few thousand schedules, where connecting and watching do not matter
 LARGE = ("no lock, three deposits each", "no lock, four workers")
 MARGIN = 60.0  # seconds beyond the budget
 
 
 def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
-    """The row of a case, searched so (`name`: one of HOW) by as many processes as there are cores, all at once.
-    `of_plain`: schedules a second for each plain run of the same work, without an explorer."""
+    """Return the row of a case, searched in one way (`name`: one of HOW) by one process per core, all at once.
+    `of_plain`: schedules per second, relative to plain runs of the same work without an explorer."""
     cores = os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     row: Row = {"strategy": name, "case": f"{case}, {cores} processes"}
@@ -48,7 +49,7 @@ def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
     if broken := [answer["error"] for answer in answers if "error" in answer]:
         return row | failed(broken[0])
     if len(answers) < cores:
-        return row | failed("a process did not come to its end")
+        return row | failed("a process did not finish")
     schedules, steps, played = (
         sum(each[figure] for each in answers) for figure in ("schedules", "steps", "played")
     )
@@ -60,7 +61,7 @@ def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
 
 
 def _word(answer: dict[str, Any]) -> str:
-    """What a process found. Who was cut short has not seen that all is well."""
+    """Return what a process found. A search that was cut short has not shown that all is well."""
     if answer["worst"] != UNBROKEN:
         return str(answer["worst"])
     return "kept" if answer["exhausted"] else "inconclusive"
@@ -76,15 +77,17 @@ def _database(postgres: Postgres, name: str) -> str:
 def _explore(
     told: Any, all_there: Any, name: str, case: str, database: str, redis_url: str, budget: float
 ) -> None:
-    """Runs in a process of its own; it begins when all of them are ready."""
+    """Run one search in a process of its own. It starts when all processes are ready."""
     try:
-        all_there.wait(MARGIN)  # it is a limit for all cores at once, too
+        all_there.wait(MARGIN)  # the limit, too, is measured on all cores at once
         plain = plain_per_s(CASES[case], database, redis_url)
         with harness_for(CASES[case], database, redis_url, HOW[name], budget) as harness:
             all_there.wait(MARGIN)
             found = Search(harness).explore()
         figures = ("schedules", "steps", "seconds", "played", "worst", "exhausted", "cause")
         told.put({figure: getattr(found, figure) for figure in figures} | {"plain_per_s": plain})
-    except Exception as error:  # noqa: BLE001  (told to the bench)
-        told.put({"error": f"{type(error).__name__}: {error}"})  # before those that wait for it have one, too
+    except Exception as error:  # noqa: BLE001  (reported to the bench)
+        told.put(
+            {"error": f"{type(error).__name__}: {error}"}
+        )  # before the processes that wait for it report an error too
         all_there.abort()

@@ -1,8 +1,8 @@
 """Runs in an environment of its own, without this project: `python frontrun_program.py CASE DATABASE REDIS SECONDS`.
 
-Prints as JSON what frontrun says of the case: schedules, seconds of its search alone, its verdict; then, in a line
-more, also whether it could repeat what it found. Its search has no bound of preemptions, as ours has none; each worker
-keeps its clients between schedules.
+It prints frontrun's result as JSON: schedules, seconds of the search alone, the verdict. A second line also says
+whether frontrun could repeat its finding. Like ours, its search has no bound on preemptions, and each worker keeps
+its clients between schedules.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REPLAYS = 10
 
 
 def main() -> None:
-    from cases import CASES  # beside this file: Python finds a program's own folder first
+    from cases import CASES  # beside this file: Python searches a program's own folder first
 
     name, database, address, seconds = sys.argv[1:5]
     explore = explorer(CASES[name], database, address, float(seconds))
@@ -30,14 +30,14 @@ def main() -> None:
         "cause": found.inconclusive_reason or "",
     }
     print(json.dumps(told), flush=True)
-    if found.property_holds is False:  # our replays are no part of the search either
+    if found.property_holds is False:  # our replays are not part of the search either
         again = explore(stop_on_first=True, reproduce_on_failure=REPLAYS)
         told["replayed"] = f"{again.reproduction_successes} of {again.reproduction_attempts}"
         print(json.dumps(told), flush=True)
 
 
 def explorer(case: Any, database: str, address: str, seconds: float) -> Any:
-    """Return frontrun's search of the case: everything is connected, and the schema is there."""
+    """Return frontrun's search of the case. Everything is connected, and the schema exists."""
     import frontrun
     import psycopg
     import redis

@@ -1,4 +1,4 @@
-"""What the explorer is held to: ratios to plain runs, to raw commands and to a peer, in one run."""
+"""The goals of the explorer: ratios to plain runs, to raw commands and to a peer, in one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadtest.bench.explorer.peer import PEER
 from loadtest.bench.goals import at_least
 from loadtest.bench.measured import Row, spread
 
-PLAIN = 0.1  # of what the same work makes without an explorer
+PLAIN = 0.1  # of the rate of the same work without an explorer
 LEFT_OUT = "this run left it out"
 
 
@@ -50,11 +50,12 @@ def judge(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _amiss(row: Row) -> str:
-    """Why its figures count for nothing: it has none, or did not find what is true."""
+    """Return why a row's figures do not count: there are none, or the search was wrong. "": they count."""
     wrong = "" if row.get("right", True) else f"the search of {row['case']} came to: {row['verdict']}"
     return str(row.get("reason", wrong))
 
 
 def _pooled(rows: Sequence[Row]) -> float:
-    """Schedules of all cases by the seconds of all: a small fast one does not outweigh a large slow one."""
+    """Return the schedules of all cases divided by their seconds: a small fast case does not outweigh a large slow
+    one."""
     return float(sum(row["schedules"] for row in rows) / sum(row["seconds"] for row in rows))

@@ -1,4 +1,4 @@
-"""frontrun on a case, in a process group of its own: whatever it starts has ended when its answer is here."""
+"""frontrun on a case, in a process group of its own: when its answer arrives, everything that it started has ended."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from loadtest.bench.measured import Row, failed, not_run
 
 PEER = "frontrun"
 NEEDS = ("frontrun[sql]", "psycopg[binary]", "redis")
-MARGIN = 8.0  # seconds beyond those of its search and of its replays
+MARGIN = 8.0  # seconds beyond those for its search and its replays
 
 
 def measure(case: Case, seconds: float, install: bool, database: str, redis_url: str) -> Row:
-    """Its row. Without an answer in time it has no rate; what it said before it hung still counts."""
+    """Return its row. Without an answer in time it has no rate. Its output from before a hang still counts."""
     row: Row = {"strategy": PEER, "case": case.name}
     try:
         python = python_with(PEER, NEEDS, make=install)
@@ -51,8 +51,11 @@ def measure(case: Case, seconds: float, install: bool, database: str, redis_url:
 
 
 def answer(command: Sequence[str], patience: float) -> tuple[str, str, bool]:
-    """Return its output, its complaints, and whether it ended by itself within `patience` seconds. `command` may be
-    a wrapper that starts the real program: one that lived on would keep its sessions, and the table locked."""
+    """Return its output, its error output, and whether it ended by itself within `patience` seconds.
+
+    `command` may be a wrapper that starts the real program. If that survived, it would keep its sessions, and so the
+    table's locks.
+    """
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""A case in turns, round after round: our explorer and its peer next to each other, each where it is fastest.
+"""A case in rounds: our explorer and its peer take turns, each where it is fastest.
 
-Our explorer keeps to one core with its servers, as each lane of `manage.py explore` does: whoever's turn comes on
-another core has to be woken up there first. The peer is asked in both places, and its better one counts.
+Our explorer shares one core with its servers, as each lane of `manage.py explore` does, because a turn on another core
+costs a wake-up there. The peer runs in both places, and the better result counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Row, ratios, spread
 
 ONE, ANY = "one core", "any core"
-#: a PostgreSQL and a Valkey: where they are
+#: the addresses of a PostgreSQL and a Valkey
 Urls = tuple[str, str]
 JUDGED = {"kept", "lost"}
 
@@ -26,8 +26,8 @@ def in_turns(
     ours: Callable[[Case, str, str], Iterator[Row]],
     peer: Callable[[Case, str, str], Row],
 ) -> Iterator[Row]:
-    """Yield a row for each of ours, then the peer's. In a place where it came to no verdict it is not asked again:
-    that takes as long as its time-outs are."""
+    """Yield a row for each of our searches, then the peer's. After a run without a verdict, the peer is not run in that
+    place again, because each such run lasts as long as its time-outs."""
     own: dict[str, list[Row]] = {}
     theirs: dict[str, list[Row]] = {place: [] for place in places}
     for _ in range(rounds):
@@ -43,8 +43,8 @@ def in_turns(
 
 
 def of_rounds(rows: Sequence[Row]) -> Row:
-    """Several of the same as one: the round in the middle by its speed, the least of what was right and of what was
-    replayed, and the spread of the speeds."""
+    """Merge rounds into one row: the round with the median speed, the worst of `right` and `replayed`, and the spread
+    of the speeds."""
     if failed := [row for row in rows if "schedules_per_s" not in row]:
         return failed[0]
     by_speed = sorted(rows, key=_speed)
@@ -59,8 +59,12 @@ def of_rounds(rows: Sequence[Row]) -> Row:
 
 
 def compared(ours: Sequence[Row], places: Sequence[Sequence[Row]]) -> Row:
-    """The peer's row, from the place where it is faster, with `ratio`: ours to its own, round by round. Without one
-    where it came to no verdict: what it spends there is one of its time-outs, and says nothing of its speed."""
+    """Return the peer's row, from the place where it is faster, with the `ratio` of our speed to its speed, round by
+    round.
+
+    A run without a verdict has no `ratio`: it lasted as long as one of the peer's time-outs, which says nothing about
+    its speed.
+    """
     judged = [rows for rows in places if _judged(rows)]
     if not judged:
         return of_rounds(places[0])
@@ -77,6 +81,6 @@ def _speed(row: Row) -> float:
 
 
 def _how_many(replayed: str) -> int:
-    """`9 of 10`; "" where there was nothing to replay."""
+    """Return 9 for `9 of 10`, and -1 for "", if there was nothing to replay."""
     first = replayed.partition(" ")[0]
     return int(first) if first.isdigit() else -1

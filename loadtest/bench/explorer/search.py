@@ -1,4 +1,4 @@
-"""One case under our explorer. Nothing of Django: processes of their own run this too (cores.py)."""
+"""One case under our explorer. It uses no Django, because other processes run it too (cores.py)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
-#: as `manage.py explore` searches
+#: the search of `manage.py explore`
 FULL = {"reduction": Reduction.FULL, "recorded": True}
-#: with neither reduction nor recording: each schedule by real code, as a peer does
+#: without reduction and recording: each schedule by real code, as a peer does
 REAL = {"reduction": Reduction.NONE, "recorded": False, "followed": True}
-#: no reduction either; what workers are known to do is sent again without them
+#: without reduction, but replayed from the recording: known commands are sent without the workers' code
 PLAYED = {"reduction": Reduction.NONE, "recorded": True}
 
 
@@ -29,7 +29,7 @@ PLAIN = 0.5  # seconds
 
 
 def rates(schedules: int, steps: int | None, seconds: float) -> Row:
-    """The figures of a search, ours or a peer's. `steps`: None where nobody counts them."""
+    """Return the figures of a search, ours or a peer's. `steps`: None if they are not counted."""
     return {
         "schedules": schedules,
         "seconds": round(seconds, 3),
@@ -39,8 +39,8 @@ def rates(schedules: int, steps: int | None, seconds: float) -> Row:
 
 
 def plain_per_s(case: Case, database: str, redis_url: str) -> float:
-    """How often a second the workers of a case do their work one after the other, with the same reset and the same look
-    at the end, and no explorer about: no schedule by real code can be cheaper."""
+    """Return how often per second the workers of a case can do their work one after the other, without an explorer, but
+    with the same reset and the same check at the end. No schedule by real code can be cheaper."""
     system, done = CaseSystem(case, database, redis_url), 0
     servers, workers = ("postgres", "redis"), range(len(case.amounts))
     try:
@@ -60,7 +60,8 @@ def plain_per_s(case: Case, database: str, redis_url: str) -> float:
 def harness_for(
     case: Case, database: str, redis_url: str, how: dict[str, Any], budget: float = 60.0
 ) -> Iterator[Harness]:
-    """Everything is connected, as a peer's clients are before its search: one schedule was executed."""
+    """A harness in which one schedule has been executed: all clients are connected, as a peer's are before its
+    search."""
     system = CaseSystem(case, database, redis_url)
     servers: list[PostgresServer | RedisServer] = [PostgresServer(database, CONTENTS), RedisServer(redis_url)]
     bounds = Bounds(workers=len(case.amounts), faults=0, patience=SECOND, budget=budget, **how)

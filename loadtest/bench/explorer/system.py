@@ -47,7 +47,7 @@ class AccountSystem:
         return found
 
     def reset(self, changed: Collection[str]) -> None:
-        fair_lock_client.start_anew()  # each run's workers are processes that have just begun
+        fair_lock_client.start_anew()  # each run's workers are new processes
         if "postgres" in changed:
             self.admin.execute(self.opening)
         if "redis" in changed:
@@ -57,7 +57,7 @@ class AccountSystem:
         pass
 
     def remembers(self, contents: Mapping[str, bytes]) -> bool:
-        return False  # the balance is asked of the server
+        return False  # the server has the balance
 
     def leave(self, index: int) -> None:
         for client in vars(self.own).values():
@@ -81,7 +81,7 @@ class CaseSystem(AccountSystem):
         amounts = zip(endings, self.case.amounts, strict=True)
         done = sum(amount * self.case.times for ending, amount in amounts if ending.result == "ok")
         if stuck:
-            return Judgement("stalled", ("nobody could go on",))
+            return Judgement("stalled", ("no worker could go on",))
         if balance != OPENING + done:
             return Judgement("lost", (f"{OPENING} + {done} became {balance}",))
         return Judgement(UNBROKEN)

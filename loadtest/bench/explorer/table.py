@@ -1,4 +1,4 @@
-"""What `bench explorer` prints, from the rows of its result."""
+"""The tables of `bench explorer`, from the rows of its result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def figures(row: Row) -> tuple[str, ...]:
 
 
 def compared(rows: Sequence[Row]) -> Table:
-    """Round by round, our schedules a second, each by real code, to those of the peer in its better place."""
+    """Return our schedules per second, each by real code, beside the peer's in its better place, round by round."""
     table = blank(
         "Side by side, each schedule by real code",
         "case",
@@ -54,7 +54,7 @@ def compared(rows: Sequence[Row]) -> Table:
 
 
 def factors(rows: Sequence[Row]) -> Table:
-    """How many schedules the reductions save."""
+    """Return how many schedules the reductions save."""
     table = blank("Reduction", "case", "no reduction", "reduced", "factor")
     usual = {row["case"]: row for row in rows if row["strategy"] == USUAL}
     for row in rows:

@@ -1,4 +1,4 @@
-"""`manage.py bench locks`: what a lock costs, alone and under contention, against its peers and the floor."""
+"""`manage.py bench locks`: the cost of a lock, uncontended and contended, compared with its peers and the floor."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from loadtest.bench.measured import Measured, Row
 from loadtest.bench.neighbours import neighbours
 from loadtest.trials.machine import machine
 
-#: what `--part` chooses from
+#: the values of `--part`
 PARTS = {
-    "uncontended": "acquire and release with nobody else about, beside the floors and the peers",
+    "uncontended": "acquire and release without contention, beside the floors and the peers",
     "contended": "8 processes, one lock, a GET and a SET inside; also one process alone, and 1 ms of work inside",
-    "limit": "how often raw sockets can pass the turn through the server",
+    "limit": "how often raw sockets can hand over the turn through the server",
     "waiters": "polling, publish/subscribe, queue and hand-over with 2 to 64 processes",
-    "unpinned": "what else was chosen once more, on all CPUs",
+    "unpinned": "the other chosen parts once more, on all CPUs",
 }
 
 
 @dataclass(frozen=True)
 class LocksPlan:
-    """How long and how often. Seconds are for one contender in one round. `yours`: strangers' locks."""
+    """Durations and rounds. Seconds are for one contender in one round. `yours`: third-party locks."""
 
     parts: frozenset[str] = frozenset(PARTS)
     yours: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class LocksPlan:
     install: bool = True
 
     def has(self, part: str) -> bool:
-        """`unpinned` says where, and not what: alone it stands for everything."""
+        """Is this part chosen? `unpinned` chooses a place, not a measurement: alone it means all parts."""
         return part in self.parts or self.parts == {"unpinned"}
 
 
@@ -59,7 +59,7 @@ QUICK = LocksPlan(
 
 
 def run(plan: LocksPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
-    """Fill `found`. `told` hears what is being measured."""
+    """Fill `found`. `told` is called with what is being measured."""
     if not can_pin():
         found.notes.append(MISSING)
     both = can_pin() and "unpinned" in plan.parts

@@ -1,5 +1,5 @@
-"""Several processes want one lock: sections a second, how long each waits, who is served how often. All contenders in
-turns, round after round."""
+"""Several processes want one lock: sections per second, waiting times, and how evenly they are served. The contenders
+take turns in each round."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from locks.fair_lock.questions import packed
 COUNTER = b"bench:counter"
 SET = b"*3\r\n" + packed(b"SET", COUNTER) + b"$%d\r\n%b\r\n"  # length, value
 PROCESSES = 8
-WORK = 0.001  # seconds inside, where there is any
-HEAD_START = 0.05  # seconds, so that all begin at the same moment
+WORK = 0.001  # seconds inside, if there is any
+HEAD_START = 0.05  # seconds, so that all start at the same moment
 
 
 @dataclass(frozen=True)
 class Order:
-    """`start` and `end` on `time.monotonic()`'s clock, which all processes share; `work`: seconds inside."""
+    """`start` and `end`: by `time.monotonic()`, which all processes share. `work`: seconds inside."""
 
     start: float
     end: float
@@ -37,19 +37,19 @@ class Order:
 
 @dataclass(frozen=True)
 class Done:
-    """`waits`: seconds before each section. `cpu`: seconds of CPU that this process used."""
+    """`waits`: seconds of waiting before each section. `cpu`: CPU seconds that this process used."""
 
     waits: list[float]
     cpu: float
 
 
 def worker(name: str, servers: Servers) -> Callable[[], Callable[[Order], Done]]:
-    """In its own process."""
+    """Return the preparation of a worker process."""
 
     def prepare() -> Callable[[Order], Done]:
         acquire, release = contender(name).make(servers)
         section = Section(bare_connection(servers.plain))
-        acquire()  # its connection opens, its scripts are loaded
+        acquire()  # opens its connection and loads its scripts
         release()
 
         def work(order: Order) -> Done:
@@ -64,7 +64,7 @@ def worker(name: str, servers: Servers) -> Callable[[], Callable[[Order], Done]]
 
 
 class Section:
-    """One GET and one SET, prepared and the same for everyone: it is the lock that is measured."""
+    """One GET and one SET, prepared, and the same for all contenders, because only the lock is measured."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -84,7 +84,7 @@ class Section:
 def _loop(
     order: Order, acquire: Callable[[], Any], section: Section, release: Callable[[], Any]
 ) -> list[float]:
-    """At least one section: who came late on a busy machine has connected then, and has a wait to tell."""
+    """Run sections until the end, and at least one: a process that starts late on a busy machine still has a result."""
     clock, waits = time.monotonic, list[float]()
     while True:
         asked = clock()
@@ -99,8 +99,8 @@ def _loop(
 def measure(
     name: str, servers: Servers, *, processes: int, seconds: float, work: float = 0.0
 ) -> dict[str, Any]:
-    """Return the figures of one round. `commands`: what the lock's clients sent for each section.
-    `cpu_us`: CPU of clients and server for each section. `right`: did every increment survive? Raises ChildFailed."""
+    """Return the figures of one round. `commands`: commands that the lock's clients sent per section. `cpu_us`: CPU
+    time of clients and server per section. `right`: did every increment survive? Raises ChildFailed."""
     server = servers.plain
     with server.client() as client:
         client.flushall()
@@ -151,8 +151,8 @@ class Count:
 
 @contextmanager
 def counted(admin: Redis) -> Iterator[Count]:
-    """By the server's word: no client has to be changed for it. Afterwards `commands` is what the server was sent
-    inside the block; a script is one command."""
+    """Count the commands that the server receives inside the block. A script is one command. The server counts, so no
+    client has to be changed."""
     count = Count()
     with admin.monitor() as monitor:
         _heard_until(monitor, admin, "the count begins")
@@ -174,8 +174,8 @@ Round = dict[tuple[str, str], dict[str, Any]]
 
 
 def one_round(servers: Servers, seconds: float, yours: Sequence[str] = ()) -> Round:
-    """What is divided by each other stands next to each other: other programs come and go. Who fails has a reason
-    and no figures."""
+    """Measure all contenders once. Figures that form a ratio are measured one right after the other, because other
+    programs come and go. A contender that fails has a reason and no figures."""
     figures: Round = {}
 
     def told(what: str, name: str, processes: int = PROCESSES, work: float = 0.0) -> None:
@@ -194,8 +194,8 @@ def one_round(servers: Servers, seconds: float, yours: Sequence[str] = ()) -> Ro
 
 
 def rows(rounds: list[Round]) -> Iterator[Row]:
-    """Yield one row for each contender. `ratio`: fair-lock's sections with 8 processes for each of its own, if it
-    did not fail; `wait_ms`: the median of the rounds for p50 and p99, the longest of all for max."""
+    """Yield one row for each contender. `ratio`: fair-lock's sections with 8 processes, divided by the contender's,
+    unless fair-lock failed. `wait_ms`: the median of the rounds for p50 and p99, the longest of all for max."""
     for measured, name in rounds[0]:
         of = [each[measured, name] for each in rounds]
         about = {"measure": measured, "strategy": name, "processes": of[0]["processes"]}
@@ -224,14 +224,14 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
 
 
 def _all(rounds: list[Round], measured: str, name: str) -> list[dict[str, Any]]:
-    """What it came to in each round; nothing if it failed in one."""
+    """Return the contender's figures in each round, or [] if it failed in one."""
     of = [each[measured, name] for each in rounds if (measured, name) in each]
     return [] if any("reason" in each for each in of) else of
 
 
 def _waits_of_ours(rounds: list[Round]) -> Row:
-    """How long fair-lock's waiters wait, round by round: p99 for each 8 sections of one process alone, and the longest
-    wait for each longest one of redis-py's Lock. Without what it would be compared with: nothing."""
+    """Return how long fair-lock's waiters wait, round by round: p99 divided by 8 sections of a single process, and the
+    longest wait divided by that of redis-py's Lock. A ratio without its denominator is left out."""
     ours = [each["wait_ms"] for each in _all(rounds, "contended", OURS)]
     found: Row = {}
     if alone := _all(rounds, "alone", OURS):

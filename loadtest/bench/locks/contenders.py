@@ -1,4 +1,4 @@
-"""Who is measured: each contender makes a pair of callables, acquire and release, in its own process."""
+"""The contenders: each makes a pair of callables, acquire and release, in its own process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Contender:
 
 
 def ours(slug: str, **options: Any) -> Callable[[Servers], Pair]:
-    """One lock object, used again and again."""
+    """One lock object for all sections."""
 
     def make(servers: Servers) -> Pair:
         lock = LOCKS[slug](NAME + slug, redis=servers.plain.client(), lease=LEASE, **options)  # type: ignore[call-arg]
@@ -39,7 +39,7 @@ def ours(slug: str, **options: Any) -> Callable[[Servers], Pair]:
 
 
 def anew(slug: str) -> Callable[[Servers], Pair]:
-    """A new lock object for each section, as most programs have it."""
+    """A new lock object for each section, as in most programs."""
 
     def make(servers: Servers) -> Pair:
         redis, made = servers.plain.client(), list[Any]()
@@ -54,7 +54,7 @@ def anew(slug: str) -> Callable[[Servers], Pair]:
 
 
 def yours(spec: str) -> Callable[[Servers], Pair]:
-    """A stranger's lock: any context manager, made anew for each section."""
+    """A third-party lock: any context manager, with a new one for each section."""
 
     def make(servers: Servers) -> Pair:
         factory, redis, taken = find(spec), servers.plain.client(), list[Any]()
@@ -70,7 +70,7 @@ def yours(spec: str) -> Callable[[Servers], Pair]:
 
 
 def redis_py(servers: Servers) -> Pair:
-    """redis-py's Lock at its default: polls every 0.1 s."""
+    """redis-py's Lock with its default: it polls every 0.1 s."""
     lock = servers.plain.client().lock(NAME + "redis-py", timeout=LEASE)
     return lock.acquire, lock.release
 
@@ -145,7 +145,7 @@ def raw_socket(servers: Servers) -> Pair:
 
 FLOOR, FLOOR_PLAIN, OURS = "floor", "floor, no number", "fair-lock"
 
-#: the order of the table
+#: in the order of the table
 UNCONTENDED = (
     Contender("raw socket", "SET NX PX, DELIFEQ on a socket without a client library", raw_socket),
     Contender(FLOOR_PLAIN, "SET NX PX, DELIFEQ prepared on a bare redis-py connection", floor_plain),
@@ -167,11 +167,11 @@ UNCONTENDED = (
     Contender("redis-py", "redis.lock.Lock", redis_py),
     Contender("python-redis-lock", "redis_lock.Lock", python_redis_lock),
 )
-#: in environments of their own
+#: peers in environments of their own
 FOREIGN = ("redlock-ng", "pottery")
 
 CONTENDED = ("fair-lock", "token-queue", "token-pubsub", "token", "redis-py", "python-redis-lock")
-#: how a waiter learns of the release, and the contender that does so
+#: how a waiter learns of a release → the contender that does so
 WAITING = {
     "hand-over": "fair-lock",
     "queue": "token-queue",
@@ -181,6 +181,6 @@ WAITING = {
 
 
 def contender(name: str) -> Contender:
-    """The one of this name, else the stranger's lock that it names."""
+    """Return the contender with this name, or the third-party lock that it names."""
     known = (each for each in UNCONTENDED if each.name == name)
     return next(known, None) or Contender(name, "yours", yours(name))

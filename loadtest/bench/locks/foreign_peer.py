@@ -1,6 +1,6 @@
 """Runs in an environment of its own, without this project: `python foreign_peer.py PEER SOCKET`.
 
-Reads a number of seconds a line, acquires and releases for so long, answers with how often a second.
+For each line, a number of seconds, it acquires and releases for that long, and prints the cycles per second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What fair-lock is held to, as ratios within one run, pinned to one CPU."""
+"""The goals of fair-lock, as ratios within one run, pinned to one CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Spread = dict[str, float]
 
 @dataclass(frozen=True)
 class Goal:
-    """`of` takes the figures and returns what was measured. Raises KeyError, with why, when there is no figure."""
+    """`of` takes the figures and returns the measured one. It raises KeyError, with the reason, if there is none."""
 
     name: str
     judged: Callable[..., Row]
@@ -29,23 +29,23 @@ class Goal:
 
 
 class Figures:
-    """The pinned rows of a run, looked up by what they are."""
+    """The pinned rows of a run, by measure and strategy."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = {(row["measure"], row["strategy"]): row for row in rows if row["pinned"]}
         self._unpinned = {(row["measure"], row["strategy"]) for row in rows} - self._rows.keys()
 
     def cycles(self, other: str) -> Spread:
-        """How many cycles fair-lock makes for each one of `other`."""
+        """Return fair-lock's cycles per cycle of `other`."""
         return self._ratio("uncontended", other, "uncontended")
 
     def sections(self, other: str, measure: str = "contended") -> Spread:
-        """The same for sections of 8 processes."""
+        """Return the same for sections of 8 processes."""
         ours = "contended, 1 ms" if measure.endswith("1 ms") else "contended"
         return self._ratio(measure, other, ours)
 
     def ours(self, what: str, *others: tuple[str, str]) -> Spread:
-        """Of fair-lock with 8 processes. `others`: measure and strategy of what the figure is a ratio to."""
+        """Return a figure of fair-lock with 8 processes. `others`: measure and strategy of the ratio's denominator."""
         row = self._row("contended", OURS)
         for measure, strategy in others:
             self._row(measure, strategy)

@@ -1,9 +1,9 @@
-"""The physical limit: how often two processes can hand each other the turn through the server, on raw sockets.
+"""The physical limit: how often two processes can hand over the turn through the server, on raw sockets.
 
     A: PUBLISH b →                    B: wakes; (GET, SET;) PUBLISH a →         A: wakes …
 
-One command wakes the other: no hand-over through this server can cost less. There is no lock in it, no lease,
-no number, no queue.
+One command wakes the other process: no hand-over through this server can cost less. It involves no lock, no lease, no
+number and no queue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMEOUT = 5.0
 
 
 class Player:
-    """One side. `section`: with the GET and the SET that the locks' sections have."""
+    """One of the two processes. `section`: the GET and the SET of the locks' sections."""
 
     def __init__(self, path: str, mine: bytes, other: bytes) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -52,7 +52,7 @@ class Player:
 
 
 def player(servers: Servers, mine: bytes, other: bytes) -> Callable[[], Callable[[Any], float]]:
-    """In its own process: (begins?, turns, section?) → seconds."""
+    """Return the preparation of a process whose work is (begins?, turns, section?) → seconds."""
 
     def prepare() -> Callable[[Any], float]:
         side = Player(str(servers.plain.socket), mine, other)
@@ -76,12 +76,12 @@ def player(servers: Servers, mine: bytes, other: bytes) -> Callable[[], Callable
 
 
 def measure(servers: Servers, *, turns: int, section: bool) -> float:
-    """Return hand-overs a second."""
+    """Return the hand-overs per second."""
     sides = player(servers, b"a", b"b"), player(servers, b"b", b"a")
     with crew(*sides) as (first, second):
         for side in (first, second):
             side.tell((False, 0, section))
-            side.answer()  # it has subscribed: a message before that would be lost
+            side.answer()  # now it has subscribed: an earlier message would be lost
         for count in (20, turns):
             second.tell((False, count, section))
             first.tell((True, count, section))

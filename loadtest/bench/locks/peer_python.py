@@ -1,4 +1,4 @@
-"""Python environments for peers whose dependencies are not ours, made once: in $LAB_PEERS, else `.lab/bench-env/`."""
+"""Python environments for peers with other dependencies, created once, in $LAB_PEERS or else `.lab/bench-env/`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ledger.addresses import lab_dir
 
 
 class NotInstalled(RuntimeError):
-    """The environment could not be made. The message is the reason, for the table."""
+    """The environment could not be created. The message is the reason, for the table."""
 
 
 def peers_folder() -> Path:
@@ -20,8 +20,8 @@ def peers_folder() -> Path:
 
 
 def python_with(peer: str, needs: Sequence[str] = (), *, make: bool = True) -> Path:
-    """Return the Python that has `peer` (its name on PyPI), or what it `needs`, and hiredis, as our own has.
-    Raises NotInstalled."""
+    """Return a Python with `peer` (its name on PyPI), or with what it `needs`, and with hiredis, as in our own
+    environment. Raises NotInstalled."""
     folder = peers_folder() / peer
     python = folder / "bin" / "python"
     done = folder / "installed"

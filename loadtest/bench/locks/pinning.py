@@ -1,4 +1,4 @@
-"""One CPU for servers and clients: which CPU a process lands on moves these figures two to five times."""
+"""One CPU for servers and clients: the CPU that a process lands on changes these figures by a factor of two to five."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def can_pin() -> bool:
 
 @contextmanager
 def pinned(wanted: bool = True) -> Iterator[None]:
-    """What is started inside runs on one CPU, the last that this process may use."""
+    """Processes that are started inside run on one CPU, the last one that this process may use."""
     if not (wanted and can_pin()):
         yield
         return

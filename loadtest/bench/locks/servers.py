@@ -1,4 +1,4 @@
-"""The servers that the locks are measured on."""
+"""The servers on which the locks are measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Servers:
 
 @contextmanager
 def servers() -> Iterator[Servers]:
-    """Fresh servers of our own; nobody else's figures are in these."""
+    """Start servers of our own, which no other program uses."""
     with ExitStack() as stack:
         start = stack.enter_context
         plain = start(Valkey())
@@ -34,8 +34,8 @@ def servers() -> Iterator[Servers]:
 
 
 def bare_connection(server: Valkey) -> Connection:
-    """A connection of redis-py without its client: what `prepared` commands go through."""
+    """Return a redis-py connection without its client, for prepared commands."""
     pool = server.client().connection_pool
     connection: Connection = pool.get_connection()
-    vars(connection)["lab_pool"] = pool  # the pool would close it when it is collected
+    vars(connection)["lab_pool"] = pool  # otherwise the pool would close it when it is garbage-collected
     return connection

@@ -1,4 +1,4 @@
-"""What `bench locks` prints, from the rows of its result."""
+"""The tables of `bench locks`, from the rows of its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHERE = {True: "servers and clients on one CPU", False: "on all CPUs"}
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """One for each part that ran."""
+    """Yield one table for each part that ran."""
     for pinned, where in WHERE.items():
         ours = [row for row in rows if row["pinned"] is pinned]
         for drawn, measures in DRAWN.items():
@@ -25,15 +25,13 @@ def tables(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 def _of_ours(rows: Sequence[Row]) -> float | None:
-    """fair-lock's sections a second with 8 processes, if that part ran."""
+    """Return fair-lock's sections per second with 8 processes, if that part ran."""
     measured = (row for row in rows if row["measure"] == "contended" and row["strategy"] == OURS)
     return next((row["per_s"]["median"] for row in measured if "reason" not in row), None)
 
 
 def uncontended(rows: Sequence[Row], where: str) -> Table:
-    table = blank(
-        f"Acquire and release, nobody else about · {where}", "", "cycles/s", "fair-lock is × as fast"
-    )
+    table = blank(f"Acquire and release, uncontended · {where}", "", "cycles/s", "fair-lock is × as fast")
     return fill(
         table,
         sorted(rows, key=lambda row: -row.get("per_s", {"median": 0})["median"]),
@@ -67,7 +65,7 @@ def contended(rows: Sequence[Row], where: str) -> Table:
 
 
 def limit(rows: Sequence[Row], ours: float | None, where: str) -> Table:
-    """How far from what the server and two raw sockets reach."""
+    """Return the share that fair-lock reaches of the rate of two raw sockets."""
 
     def figures(row: Row) -> tuple[str, ...]:
         share = "not measured" if ours is None else f"{ours / row['per_s']['median']:.0%}"
@@ -91,7 +89,7 @@ def waiters(rows: Sequence[Row], where: str) -> Table:
     )
 
 
-#: how they are drawn → which measures are in it. The limit is drawn beside fair-lock's figure
+#: table → its measures. The limit has a table of its own, beside fair-lock's figure
 DRAWN: dict[Callable[[Sequence[Row], str], Table], tuple[str, ...]] = {
     uncontended: ("uncontended",),
     contended: ("alone", "contended", "alone, 1 ms", "contended, 1 ms"),

@@ -1,4 +1,4 @@
-"""Acquire and release with nobody else about: cycles a second, contenders in turns."""
+"""Acquire and release without contention: cycles per second. The contenders take turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WARM_UP = 0.03  # seconds
 
 
 def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[float], float]]:
-    """In its own process: seconds → cycles a second."""
+    """Return the preparation of a process whose work is seconds → cycles per second."""
 
     def prepare() -> Callable[[float], float]:
         acquire, release = contender.make(servers)
@@ -42,8 +42,8 @@ def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[flo
 def measure(
     servers: Servers, *, rounds: int, seconds: float, install: bool, yours: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles for each of its own (while fair-lock
-    itself did not fail)."""
+    """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles divided by the contender's, unless
+    fair-lock failed."""
     with ExitStack() as stack:
         children: dict[str, Child] = {}
         absent: dict[str, Row] = {}

@@ -1,4 +1,4 @@
-"""`manage.py bench strategies`: what a strategy costs, beside pgbench with the same SQL on the same server."""
+"""`manage.py bench strategies`: the cost of a strategy, beside pgbench with the same SQL on the same server."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from loadtest.bench.strategies.databases import fresh_databases
 from loadtest.bench.strategies.goals import MILLION
 from loadtest.trials.environment import environment
 
-#: what `--part` chooses from
+#: the values of `--part`
 PARTS = {
     "one-account": "each strategy and pgbench on one account",
-    "hundred-accounts": "the same on a hundred",
+    "hundred-accounts": "the same on a hundred accounts",
     "import": "the set-based import beside bulk_create and beside a COPY of ready rows",
     "reconcile": "reconcile of up to 1,000,000 entries",
-    "growth": "postings a second over the number of accounts, and of callers",
+    "growth": "postings per second over the number of accounts, and of callers",
 }
 ACCOUNTS = {"one-account": 1, "hundred-accounts": 100}
-#: the settings that make a commit durable, and their values that do
+#: settings → the values that make a commit durable
 DURABLE = {"fsync": ("on",), "synchronous_commit": ("on", "remote_write", "remote_apply", "local")}
 
 
 @dataclass(frozen=True)
 class StrategiesPlan:
-    """How long and how often. Seconds are for one contender in one round; `loads`: the rounds of the import."""
+    """Durations and rounds. Seconds are for one contender in one round. `loads`: the rounds of the import."""
 
     parts: frozenset[str] = frozenset(PARTS)
-    yours: tuple[str, ...] = ()  # strategies, and strangers' locks, beside the usual ones
+    yours: tuple[str, ...] = ()  # further strategies and third-party locks
     rounds: int = 5
     seconds: float = 1.0
     loads: int = 5
@@ -58,7 +58,7 @@ QUICK = StrategiesPlan(
 
 
 def run(plan: StrategiesPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
-    """Fill `found`. `told` hears what is being measured."""
+    """Fill `found`. `told` is called with what is being measured."""
     found.environment, found.warning = environment(), neighbours.before()
     found.notes.append(commits())
     with fresh_databases(found.notes.append) as turn:
@@ -76,7 +76,7 @@ def run(plan: StrategiesPlan, found: Measured, told: Callable[[str], None] = lam
 
 
 def commits() -> str:
-    """Ask the server whether a commit is on the disk when it is answered: a rate without that is another rate."""
+    """Return whether the server answers a commit only when it is on disk. Rates without that are not comparable."""
     with connection.cursor() as cursor:
         given = {}
         for name in DURABLE:
@@ -84,4 +84,4 @@ def commits() -> str:
             given[name] = cursor.fetchone()[0]
     durable = all(given[name] in values for name, values in DURABLE.items())
     listed = ", ".join(f"{name} = {value}" for name, value in given.items())
-    return f"Commits are {'durable' if durable else 'NOT durable: no goal holds for such rates'} ({listed})."
+    return f"Commits are {'durable' if durable else 'NOT durable: the goals do not apply to such rates'} ({listed})."

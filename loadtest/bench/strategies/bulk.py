@@ -1,4 +1,4 @@
-"""Many lines at once: the set-based import beside Django's bulk_create, and reconcile of what was imported."""
+"""Many lines at once: the set-based import beside Django's bulk_create, and reconcile of the imported book."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from loadtest.bench.strategies.callers import fresh_book, held
 from loadtest.bench.strategies.databases import Turn, settle
 
 ACCOUNTS = 100
-#: a session is a core's work of the server's, and the client works beside them
+#: a session keeps one core of the server busy, and the client works beside them
 SESSIONS = max(2, min(4, os.cpu_count() or 2))
-#: bulk_create posts so many times fewer lines: it takes a minute for as many, and its rate does not depend on it
+#: bulk_create posts this many times fewer lines: for all of them it takes a minute, and its rate does not depend on it
 SHARE = 10
 SET_BASED, ONE_SESSION, BULK_CREATE = "set-based import", "set-based import, 1 session", "bulk_create"
 READY_ROWS, READY_SIDE_BY_SIDE = "COPY of ready rows", f"COPY of ready rows, {SESSIONS} sessions"
 
 
-#: what is loaded → the same rows by as many sessions, without any work: no load can be faster
+#: load → the same rows by as many sessions, without any work: no load can be faster
 LIMITS = {SET_BASED: READY_SIDE_BY_SIDE, ONE_SESSION: READY_ROWS}
 
 
@@ -45,7 +45,7 @@ def lines(count: int, first: int = 0) -> list[BulkLine]:
 
 
 def by_bulk_create(book: Book, given: list[BulkLine]) -> None:
-    """The same entries as Django's documentation would write them: objects, bulk_create, bulk_update."""
+    """Write the same entries as Django's documentation suggests: objects, bulk_create, bulk_update."""
     with transaction.atomic():
         rows = {
             row.number: row
@@ -76,8 +76,8 @@ def by_bulk_create(book: Book, given: list[BulkLine]) -> None:
 
 
 def of_ready_rows(sessions: int, book: Book, given: list[BulkLine]) -> Callable[[], Any]:
-    """The limit: the same entries, computed beforehand, into the same table, by as many sessions. Not one line is
-    checked here."""
+    """Return the limit: the same entries, computed beforehand, into the same table, by as many sessions, without any
+    checks."""
     ready = [_ready(book, share) for share in Deal(sessions).shares(given)]
     if sessions == 1:
         return ready[0]
@@ -96,8 +96,8 @@ def of_ready_rows(sessions: int, book: Book, given: list[BulkLine]) -> Callable[
 
 
 def _ready(book: Book, given: list[BulkLine]) -> Callable[[], None]:
-    """The accounts in the same commit as their entries: a run that is cut short leaves no entry that its account knows
-    nothing of."""
+    """Return a function that writes the entries, and the accounts in the same commit, so an aborted run leaves no entry
+    that its account does not know."""
     accounts = locked(book, {line.account for line in given})
     with connection.cursor() as cursor:
         rows = list(stream(book, accounts, given, blocks(cursor, len(given))))
@@ -112,7 +112,7 @@ def _ready(book: Book, given: list[BulkLine]) -> Callable[[], None]:
     return copy_rows
 
 
-#: what is done before the clock starts, and returns what is timed
+#: the work before the clock starts; it returns the timed work
 Way = Callable[[Book, list[BulkLine]], Callable[[], Any]]
 WAYS: dict[str, Way] = {
     SET_BASED: lambda book, given: partial(load_lines, book, given, sessions=SESSIONS),
@@ -124,13 +124,13 @@ WAYS: dict[str, Way] = {
 
 
 def warm_up(count: int) -> None:
-    """A load before the clock starts: a new server makes each segment of its log anew, 16 MiB of zeros, while the load
-    waits. From the checkpoint on it uses the old ones again."""
+    """Load once before the clock starts: a new server creates each WAL segment, 16 MiB of zeros, while the load waits.
+    After a checkpoint it reuses the old segments."""
     load_lines(fresh_book("select-for-update", ACCOUNTS), lines(count), sessions=SESSIONS)
 
 
 def one(way: Way, count: int) -> tuple[float, bool]:
-    """Lines a second until the commit, and whether the book balances and holds the sum of the lines."""
+    """Return the lines per second until the commit, and whether the book balances and holds the sum of the lines."""
     book, given = fresh_book("select-for-update", ACCOUNTS), lines(count)
     with transaction.atomic():
         timed = way(book, given)
@@ -142,8 +142,8 @@ def one(way: Way, count: int) -> tuple[float, bool]:
 
 
 def imports(turn: Turn, rounds: int, count: int, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield a row for each way, in turns, each with tables of its own. `of_limit`: its rate for each line of a COPY of
-    ready rows by as many sessions."""
+    """Yield a row for each way. The ways take turns, each on tables of its own. `of_limit`: the rate divided by that
+    of a COPY of ready rows by as many sessions."""
     found: dict[str, list[float]] = {name: [] for name in WAYS}
     counts = dict.fromkeys(WAYS, count) | {BULK_CREATE: max(1, count // SHARE)}
     right = dict.fromkeys(WAYS, True)
@@ -169,7 +169,7 @@ def imports(turn: Turn, rounds: int, count: int, told: Callable[[str], None]) ->
 
 
 def reconciles(counts: tuple[int, ...], chunk: int, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield a row for each of `counts` (ascending): one book that grows, reconciled in a process of its own."""
+    """Yield a row for each of `counts` (ascending): one growing book, reconciled in a process of its own."""
     book, there = fresh_book("select-for-update", ACCOUNTS), 0
     for count in counts:
         while there < count:

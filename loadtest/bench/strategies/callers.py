@@ -1,4 +1,4 @@
-"""Worker processes that post to one book by its strategy, as often as they can."""
+"""Worker processes that post to one book with its strategy, as often as they can."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ from ledger.strategies import find
 from ledger.strategies.single_writer import SingleWriter
 from loadtest.bench.children import crew
 
-IDLE = {"think": [0.0, 0.0], "before": [0.0, 0.0]}  # no business between read and write: only the cost itself
+IDLE = {
+    "think": [0.0, 0.0],
+    "before": [0.0, 0.0],
+}  # no business logic between read and write: only the strategy's cost
 
 
 def fresh_book(strategy: str, accounts: int) -> Book:
-    """A book of its own, with accounts A0, A1, … `strategy`: also a `module:callable`, by the command line only."""
+    """Open a book with accounts A0, A1, … `strategy` may be a `module:callable`, but only from the command line."""
     numbers = [(f"A{n}", 0, None) for n in range(accounts)]
     return open_book(strategy, numbers, values=IDLE, name=f"bench {strategy}", trusted=True)
 
 
 def held(book: Book) -> int:
-    """The sum of the book's balances."""
+    """Return the sum of the book's balances."""
     return int(Account.objects.filter(book=book).aggregate(held=Sum("balance"))["held"])
 
 
 def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[[Any], Any]]:
-    """In its own process. The order: (start, end) on time.monotonic(); the answer: postings that were applied, and
-    the seconds of CPU that this process spent.
+    """Return the preparation of a caller's process. Its orders are (start, end) by time.monotonic(). Its answers are
+    the number of applied postings and the CPU seconds of the process.
 
-    `window`: so many postings are on their way at once (only `single-writer` can); 0: one after the other.
+    `window`: how many postings are in flight at once (only `single-writer` supports it); 0: one after the other.
     """
 
     def prepare() -> Callable[[Any], Any]:
         strategy = find(book.strategy)(book)
-        me, numbers, draw = uuid4().hex[:12], count(), random.Random()  # noqa: S311  (no secret)
+        me, numbers, draw = uuid4().hex[:12], count(), random.Random()  # noqa: S311  (not a secret)
 
         def posting() -> Posting:
             return Posting(f"{me}-{next(numbers)}", (Line(f"A{draw.randrange(accounts)}", 1),))
@@ -64,7 +67,7 @@ def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[
             if time.monotonic() < start:
                 time.sleep(start - time.monotonic())
             done, spent, late = 0, time.process_time(), False
-            while not late:  # who came late, because the machine stood still, posts once all the same
+            while not late:  # a process that starts late on a busy machine still posts once
                 done += once()
                 late = time.monotonic() >= end
             return done, time.process_time() - spent
@@ -74,16 +77,16 @@ def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[
     return prepare
 
 
-HEAD_START = 0.15  # seconds, so that all begin at the same moment
+HEAD_START = 0.15  # seconds, so that all start at the same moment
 WARM_UP = (
-    1  # second, as pgbench has: connections, plans, and the owner of a book. Not longer than what is timed
+    1  # second, as for pgbench: connections, plans, and the owner of a book; not longer than the timed part
 )
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Postings a second; `right`: the balances hold exactly what was acknowledged; `client_us`: µs of CPU that the
-    clients spent on a posting."""
+    """`per_s`: postings per second. `right`: do the balances hold exactly what was acknowledged? `client_us`: µs of CPU
+    time that the clients spent per posting."""
 
     per_s: float
     right: bool
@@ -91,9 +94,9 @@ class Rate:
 
 
 def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: int = 0) -> Rate:
-    """Let `callers` processes post to a fresh book for so long."""
+    """Let `callers` processes post to a new book for this many seconds."""
     book = fresh_book(strategy, accounts)
-    connections.close_all()  # a connection that goes through a fork would be closed by each child
+    connections.close_all()  # each child would close a connection that it inherits by the fork
     with crew(*[caller(book, accounts, window)] * callers) as processes:
         acknowledged = 0
         for length in (min(WARM_UP, seconds), seconds):

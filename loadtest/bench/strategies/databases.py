@@ -1,10 +1,10 @@
-"""A database for each turn, so that each turn meets the same tables, and none the rows of those before it.
+"""A database for each turn, so every turn starts with the same tables, without the rows of earlier turns.
 
     once          CREATE DATABASE; the ledger's migrations
     each turn     CREATE DATABASE … TEMPLATE; this process goes there; the turn; back; DROP DATABASE
 
-An entry is never deleted: in one database, whoever had the last turn would write to the largest table. What a turn
-wrote goes with its database, and so does the memory that its files were kept in: the next turn is given the same.
+An entry is never deleted: in a single database, the last contender would write to the largest table. The rows of a turn
+are dropped with its database, and so is their page cache, so every turn has the same conditions.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from django.db import DatabaseError, ProgrammingError, connection, connections
 from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL, Identifier
 
-#: what `fresh_databases` gives: the block of a turn
+#: provided by `fresh_databases`: the block of a turn
 Turn = Callable[[], AbstractContextManager[None]]
 NOT_ALLOWED = (
-    "Each turn met the rows of those before it: this role may not create databases (ALTER ROLE … CREATEDB)."
+    "Each turn found the rows of earlier turns: this role may not create databases (ALTER ROLE … CREATEDB)."
 )
 
 
 @contextmanager
 def fresh_databases(noted: Callable[[str], None]) -> Iterator[Turn]:
-    """Give what makes a database for a turn, beside the one that is used now. `noted` hears of it where the role may
-    not: the turns are then in the one that is used now. None of them is left at the end."""
+    """Provide a function that creates a database for a turn, on the server in use. If the role may not create
+    databases, `noted` is told so, and the turns use the current database. All created databases are dropped at the
+    end."""
     template = f"lab_bench_{token_hex(4)}"
     try:
         _execute("CREATE DATABASE {}", template)
@@ -47,11 +48,11 @@ def fresh_databases(noted: Callable[[str], None]) -> Iterator[Turn]:
 
 
 def settle() -> None:
-    """Let the server write now what it writes every few minutes; else it does so in the middle of somebody's turn."""
+    """Make the server write its checkpoint now. Otherwise it would do so in the middle of some turn."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("CHECKPOINT")
-    except DatabaseError:  # not everybody may, on a server that is not the bench's own
+    except DatabaseError:  # on another server, the role may lack the permission
         return
 
 
@@ -69,7 +70,7 @@ def _copy_of(template: str) -> Iterator[None]:
 
 @contextmanager
 def _used(name: str) -> Iterator[None]:
-    """This process uses the database of this name, its threads too: they take their settings from the same place."""
+    """Switch this process to the database of this name, including its threads, which share the settings."""
     settings = connection.settings_dict
     before = settings["NAME"]
     connections.close_all()
@@ -82,7 +83,7 @@ def _used(name: str) -> Iterator[None]:
 
 
 def _execute(statement: str, *names: str) -> None:
-    """By a connection of its own: there is no CREATE DATABASE within a transaction."""
+    """Execute on a connection of its own, because CREATE DATABASE cannot run in a transaction."""
     admin = connection.copy()
     try:
         with admin.cursor() as cursor:

@@ -1,5 +1,5 @@
-"""What the strategies are held to, as ratios within one run: to pgbench (8 callers, one account, durable commits), to a
-COPY of ready rows by as many sessions, to reading the same rows."""
+"""The goals of the strategies, as ratios within one run: to pgbench (8 callers, one account, durable commits), to a
+COPY of ready rows by as many sessions, and to reading the same rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from loadtest.bench.strategies.bulk import BULK_CREATE, READY_SIDE_BY_SIDE, SET_
 from loadtest.bench.strategies.rates import LIMIT, WINDOWS
 
 MILLION = 1_000_000
-READING = 4  # times as long as to read the same rows and look at none
-MEMORY = 100  # MiB: a tenth of what the rows of a million entries would take in Python
+READING = 4  # times the duration of only reading the same rows
+MEMORY = 100  # MiB: a tenth of the memory that the rows of a million entries would take in Python
 
 
 def judge(rows: Sequence[Row]) -> Iterator[Row]:
@@ -48,7 +48,7 @@ def _first(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> Row | None:
 
 
 def _figure(row: Row | None, name: str) -> tuple[Any, str]:
-    """The figure, else None and why there is none."""
+    """Return (figure, ""), or None and the reason."""
     if row is None:
         return None, "this run left it out"
     if "reason" in row:

@@ -17,7 +17,7 @@ from loadtest.bench.children import ChildFailed
 from loadtest.bench.strategies.callers import WARM_UP, Rate, held
 from lost_update_lab.embedded.postgres import binaries
 
-#: what Django's cursor would fill in, as SQL that pgbench's sessions evaluate themselves
+#: the parameters of the statement, as SQL that pgbench's sessions evaluate themselves
 FILLED = {
     "entry": "gen_random_uuid()",
     "amount": "1",
@@ -29,15 +29,15 @@ FILLED = {
 PROCESSED = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 FIRST = re.compile(r"^progress: ([0-9.]+) s, ([0-9.]+) tps", re.MULTILINE)
-LEAST = 0.5  # seconds that a rate is taken of
+LEAST = 0.5  # the shortest time for a rate, in seconds
 
 
 class PgbenchFailed(ChildFailed):
-    """pgbench did not end well; the message is what it said."""
+    """pgbench failed. The message is its last output."""
 
 
 def script(book: Book, accounts: int) -> str:
-    """Return a transaction: one statement on one of `accounts` accounts, the entry's id drawn once."""
+    """Return a transaction: one statement on one of `accounts` accounts, with the entry's id drawn once."""
     filled: Mapping[str, str] = {
         **FILLED,
         "book": f"'{book.pk}'::uuid",
@@ -50,7 +50,7 @@ def script(book: Book, accounts: int) -> str:
 
 
 def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: str = "prepared") -> Rate:
-    """Let `clients` sessions post to `book` for so long, after a second that does not count. Raises PgbenchFailed."""
+    """Let `clients` sessions post to `book` for this many seconds, after a second of warm-up. Raises PgbenchFailed."""
     given, length = connection.get_connection_params(), WARM_UP + max(1, round(seconds))
     # pragma: allowlist nextline secret
     variables = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password"}
@@ -78,11 +78,14 @@ def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: s
 
 
 def read(told: str, progress: str) -> tuple[int, float]:
-    """Return how many transactions pgbench made, and how many a second after its first report of progress; in all, if
-    that came so late that hardly anything is left. Raises LookupError when it does not say, or made none."""
+    """Return pgbench's number of transactions, and their rate after its first progress report.
+
+    If that report came so late that hardly any time is left, the rate is that of the whole run. Raises LookupError if
+    the output has no figures, or if there was no transaction.
+    """
     found = [words.search(text) for words, text in ((PROCESSED, told), (RATE, told), (FIRST, progress))]
     if None in found:
-        raise LookupError("not what pgbench says at its end")
+        raise LookupError("not the output of a finished pgbench")
     processed, whole, first_seconds, first = (float(n) for match in found if match for n in match.groups())
     if not processed:
         raise LookupError("not one transaction")
@@ -91,6 +94,6 @@ def read(told: str, progress: str) -> tuple[int, float]:
 
 
 def _of_children() -> float:
-    """Seconds of CPU of the child processes that have ended."""
+    """Return the CPU seconds of the ended child processes."""
     times = os.times()
     return times.children_user + times.children_system

@@ -1,4 +1,4 @@
-"""Postings a second of each strategy and of pgbench, in turns, round after round."""
+"""Postings per second of each strategy and of pgbench. The contenders take turns in each round."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALLERS = 8
 WINDOW = 64
 LIMIT = "pgbench"
 LIMIT_SIMPLE = "pgbench, simple protocol"
-LIMIT_SEGMENTS = f"pgbench, {SEGMENTS} rows"  # what segments could reach if the client cost nothing
+LIMIT_SEGMENTS = f"pgbench, {SEGMENTS} rows"  # the rate of segments if the client cost nothing
 WINDOWS = f"single-writer, {WINDOW} in flight"
 STRATEGIES = (
     "atomic-update",
@@ -40,7 +40,7 @@ def one(name: str, accounts: int, seconds: float, processes: int = CALLERS) -> c
 
 
 def turned(names: Sequence[str], turn: int, rounds: int) -> Sequence[str]:
-    """The contenders, each in another place in each round: nobody is always the first one."""
+    """Return the contenders in a different order for each round, so that none is always the first."""
     first = turn * len(names) // rounds
     return [*names[first:], *names[:first]]
 
@@ -53,8 +53,8 @@ def measure(
     yours: Sequence[str] = (),
     told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Row]:
-    """Yield a row for each contender: `per_s`, and `ratio`, its rate for each posting of pgbench in that round, if
-    pgbench did not fail."""
+    """Yield a row for each contender: `per_s`, and `ratio`, its rate divided by pgbench's in the same round, unless
+    pgbench failed."""
     found: dict[str, list[callers.Rate]] = {name: [] for name in dict.fromkeys((*CONTENDERS, *yours))}
     absent: dict[str, Row] = {}
     for place in range(rounds):
@@ -90,7 +90,7 @@ def growth(
     seconds: float,
     told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Row]:
-    """Yield the rates over the number of accounts (8 callers), and over that of callers (one account)."""
+    """Yield the rates over the number of accounts (8 callers), and over the number of callers (one account)."""
     points = [("accounts", n, CALLERS) for n in accounts] + [("callers", 1, n) for n in processes]
     for along, of, by in points:
         for name in GROWING:

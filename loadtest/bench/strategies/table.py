@@ -1,4 +1,4 @@
-"""What `bench strategies` and `bench lock-tables` print, from the rows of their results."""
+"""The tables of `bench strategies` and `bench lock-tables`, from the rows of their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadtest.bench.tables import blank, fill, right, span, strategy
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """The tables of `bench strategies`."""
+    """Yield the tables of `bench strategies`."""
     for accounts in sorted({row["accounts"] for row in rows if row["measure"] == "postings"}):
         title = f"8 callers, accounts: {accounts}"
         table = blank(title, "", "postings/s", "× pgbench", "client µs", "balances")
@@ -50,7 +50,7 @@ def imported(row: Row) -> tuple[str, ...]:
 
 
 def lock_tables(rows: Sequence[Row]) -> Table:
-    """The table of `bench lock-tables`."""
+    """Return the table of `bench lock-tables`."""
     heads = ("names", "locks/s", "× centre-lock", "errors")
     return fill(
         blank("Lock and unlock, 8 callers", "lock and store", *heads),

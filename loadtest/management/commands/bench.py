@@ -1,4 +1,5 @@
-"""`manage.py bench PART`: measurements against peers and floors, in one run. loadtest/bench/parts.py lists them."""
+"""`manage.py bench PART`: measurements against peers and floors, in one run. loadtest/bench/parts.py lists the
+parts."""
 
 from __future__ import annotations
 
@@ -37,9 +38,12 @@ class Command(BaseCommand):
             own.add_argument("--json", action="store_true", help="print bench.json instead of the tables")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Measure, write bench.json and the drawings, print. Raises CommandError, SystemExit(1) when a balance does not
-        hold what was acknowledged, or a lock let two in: a figure of who loses money is none. SystemExit(3) when who
-        was to be measured failed, or came to no verdict."""
+        """Measure, write bench.json and the drawings, and print.
+
+        Raises CommandError. Raises SystemExit(1) if a balance is wrong or a lock admitted two holders, because
+        figures of a contender that loses money are worthless. Raises SystemExit(3) if a contender failed or has no
+        verdict.
+        """
         part, found = PARTS[options["part"]], Measured()
         plan = part.plan(options)
         writable(options["output"])
@@ -48,7 +52,7 @@ class Command(BaseCommand):
             with embedded.held(), Console(stderr=True).status("starting") as status:
                 part.run(plan, found, lambda text: status.update(escape(text)))
         except BaseException as error:
-            if found.results:  # what was measured before is no less true
+            if found.results:  # the earlier measurements are still valid
                 found.notes.append(f"The run ended early: {error!r}")
                 self.tell(part, found, options)
             if isinstance(error, NoServers | ServerError | ChildFailed):
@@ -64,7 +68,7 @@ class Command(BaseCommand):
             raise SystemExit(Exit.INCONCLUSIVE)
 
     def tell(self, part: Part, found: Measured, options: dict[str, Any]) -> None:
-        """Write the files, and print."""
+        """Write the files and print."""
         folder, goals = options["output"], list(part.judge(found.results))
         file = folder / "bench.json"
         whole = output.write(options["part"], found, goals, file)
@@ -73,5 +77,7 @@ class Command(BaseCommand):
         if options["json"]:
             tell(self, whole, files)
             return
-        unsaid = [found.warning] if found.warning and not goals else []  # else it stands below the goals
+        unsaid = (
+            [found.warning] if found.warning and not goals else []
+        )  # otherwise it is printed below the goals
         show(console(self.stdout), part.all_tables(found, goals), [*unsaid, *found.notes, *files])

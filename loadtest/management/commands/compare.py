@@ -44,11 +44,14 @@ MORE_USERS = (
     f"the web server handles {WORKERS * THREADS} requests at once, and further callers only queue. For more "
     "contention, give a longer --think; for more load, run Locust on machines of its own"
 )
-#: as a workload: all of them
+#: the value of --workload for all workloads
 EVERY = "all"
-#: settings of a strategy that are times: how each is written, and what it is
+#: time settings of a strategy → (parser, help text)
 TIMES = {
-    "think": (span, "how long the business works between read and write, such as 20ms or 1-100ms (0-5ms)"),
+    "think": (
+        span,
+        "how long the business logic takes between read and write, such as 20ms or 1-100ms (0-5ms)",
+    ),
     "before": (span, "work before the read, such as 1-100ms (none)"),
     "poll": (duration, "how often a waiting lock tries again, such as 20ms (as published)"),
     "lease": (duration, "a lock's lease, such as 5s (as published)"),
@@ -88,7 +91,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--unordered",
             action="store_true",
-            help="take a posting's locks in the order of its lines, not in one order for all: transfers deadlock",
+            help="take a posting's locks in the order of its lines, not in one common order: transfers deadlock",
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
         parser.add_argument(
@@ -137,7 +140,7 @@ class Command(BaseCommand):
             raise SystemExit(int(code))
 
     def measure(self, plans: list[Comparison], options: dict[str, Any]) -> dict[str, Any]:
-        """Run all trials, with a progress bar on the terminal. What was measured is kept if it is cut short."""
+        """Run all trials, with a progress bar on the terminal. An aborted run keeps its results so far."""
         file, report = options["output"] / "compare.json", {}
         left = [case for plan in plans for case in plan.cases()]
         for warning in dict.fromkeys(map(rehearse, left)):
@@ -169,7 +172,7 @@ class Command(BaseCommand):
                     if measured(report):
                         self.kept = "\n".join(["What was measured is kept.", *self.files])
                     if results:
-                        records.close(row)  # the database may be why it was cut short
+                        records.close(row)  # the database may be the reason for the abort
         return report
 
     def show(self, report: dict[str, Any], options: dict[str, Any]) -> None:
@@ -184,7 +187,7 @@ class Command(BaseCommand):
 
 
 def _plans(options: dict[str, Any]) -> list[Comparison]:
-    """A plan for each workload. Raises ValueError and CommandError."""
+    """Return a plan for each workload. Raises ValueError and CommandError."""
     given = options["workload"]
     given = [given] if isinstance(given, str) else given  # call_command(…, workload="stock")
     of_preset = PRESETS[options["preset"]][1].get("workload") if options["preset"] else None
@@ -198,7 +201,7 @@ def _plans(options: dict[str, Any]) -> list[Comparison]:
 
 
 def _plan(options: dict[str, Any]) -> Comparison:
-    """The preset, and what was asked for beside it. Raises ValueError and CommandError."""
+    """Return the plan of the preset and the other options. Raises ValueError and CommandError."""
     chosen = dict(PRESETS[options["preset"]][1]) if options["preset"] else {}
     settings = dict(chosen.pop("settings", {}))
     for name in TIMES:

@@ -18,7 +18,7 @@ from loadtest.report.pages import measured
 class Command(BaseCommand):
     help = (
         "Merge results of `manage.py explore` into docs/counterexamples.md, the smallest schedule that breaks each "
-        "strategy. Without a file, write the page anew for today's strategies. With --check, run its schedules again."
+        "strategy. Without a file, rewrite the page for the current strategies. With --check, run its schedules again."
     )
     requires_system_checks: list[str] = []
 
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{schedules.PATH}: {'fits' if check else 'written'}")
 
     def _again(self, runs: measured.Runs, options: dict[str, Any]) -> list[str]:
-        """Return what did not come again."""
+        """Return the schedules that were not reproduced."""
         chosen = schedules.shortest(schedules.shown(runs), options["shortest"])
         told = []
         for shown, why in schedules.replayed(chosen, options["lanes"] or os.cpu_count() or 1):

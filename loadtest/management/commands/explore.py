@@ -1,4 +1,4 @@
-"""`manage.py explore`: every schedule of the real strategies, on servers of its own, and the matrix."""
+"""`manage.py explore`: every schedule of the real strategies, on servers of its own, and the table of findings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replay",
             metavar="ID",
-            help="replay one schedule: exit code 0 if its verdict comes again, else 1",
+            help="replay one schedule: exit code 0 if it has the same verdict again, else 1",
         )
 
     @staticmethod
@@ -77,7 +77,7 @@ class Command(BaseCommand):
             type=whole_number(DAY, least=0),
             default=0,
             metavar="MS",
-            help="how long the business works between read and write (0)",
+            help="how long the business logic takes between read and write (0)",
         )
         parser.add_argument(
             "--slack",
@@ -145,7 +145,7 @@ class Command(BaseCommand):
         show(on, tables(results, on.width), told)
 
     def _replay(self, job: Job, options: dict[str, Any]) -> None:
-        """Print the verdict's word, and the schedule above it."""
+        """Print the schedule and the word of its verdict."""
         subjects.subjects(
             {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
         )
@@ -165,7 +165,7 @@ class Command(BaseCommand):
 
 
 def _hazards(text: str) -> tuple[str, ...]:
-    """Raises ValueError for one that the explorer does not know."""
+    """Parse a list of hazards. Raises ValueError for one that the explorer does not know."""
     known = tuple(map(str, HAZARD_OF.values()))
     names = tuple(name.strip() for name in text.split(","))
     if wrong := [name for name in names if name not in known]:
@@ -174,7 +174,7 @@ def _hazards(text: str) -> tuple[str, ...]:
 
 
 def _jobs(options: dict[str, Any]) -> list[Job]:
-    """One for each strategy that was asked for, the control first; without any: all."""
+    """Return a job for each requested strategy, or for all if none was named. The control comes first."""
     shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
     budget = 300.0 if options["budget"] is None else options["budget"]
     slugs = subjects.subjects(options, tuple(STRATEGIES))

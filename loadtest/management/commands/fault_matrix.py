@@ -15,7 +15,7 @@ from loadtest.report.pages import measured
 class Command(BaseCommand):
     help = (
         "Merge results of `manage.py faults` into the table of claims × evidence in docs/faults.md. Without a file, "
-        "write the table anew for today's strategies and hazards. With --check, say where it does not fit the code."
+        "rewrite the table for the current strategies and hazards. With --check, report where it does not fit the code."
     )
     requires_system_checks: list[str] = []
 

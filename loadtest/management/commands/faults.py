@@ -1,4 +1,4 @@
-"""`manage.py faults`: each hazard, really done to real processes and servers, for each strategy."""
+"""`manage.py faults`: inject each hazard into real processes and servers, for each strategy."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ class Command(BaseCommand):
             tell(self, report, self.files)
             return
         results = report["results"]
-        on = console(self.stdout, width=130)  # the whole matrix side by side
+        on = console(self.stdout, width=130)  # the whole matrix fits side by side
         show(on, tables(results, on.width), [*remarks(results), *stopped(results), *self.files])
 
 
 def _in_order(plan: MatrixPlan, found: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The objects of all cells of the plan; of those that a stopped run did not come to, that they were not run."""
+    """Return the results of all cells of the plan. Cells that a stopped run did not reach are `not-run`."""
     return [
         found.get((cell.strategy, cell.hazard.slug)) or as_json(cell, skipped(cell.case(), STOPPED), [])
         for cell in plan.cells()

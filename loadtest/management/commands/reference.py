@@ -1,4 +1,4 @@
-"""`python manage.py reference [--check]`: write docs/reference.md, or say whether it is stale."""
+"""`python manage.py reference [--check]`: write docs/reference.md, or check whether it is stale."""
 
 from argparse import ArgumentParser
 from typing import Any

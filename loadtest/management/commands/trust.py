@@ -33,7 +33,7 @@ from loadtest.trials import records
 from loadtest.verdict.claims import Exit
 from lost_update_lab.embedded.reaper import REAPER
 
-#: the gravest first: which exit code of several is ours
+#: exit codes of the three commands, the gravest first: the gravest is the exit code of `trust`
 GRAVEST = (Exit.DISAGREES, Exit.INCONCLUSIVE, Exit.AGREES)
 
 
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         named = subjects.wanted(options)
         if not named:
             raise subjects.usage("which lock? --lock mylocks:mine, or --strategy token")
-        chosen.hazards(options)  # `explore` and `faults` would ask after the swarm only
+        chosen.hazards(options)  # otherwise `explore` and `faults` would complain only after the swarm
         subjects.gates(options)
         folder = options["output"].absolute()
         subjects.writable(folder)
@@ -125,7 +125,8 @@ class Command(BaseCommand):
 
 
 def _ended(command: list[str]) -> int:
-    """Run it to its end, in a session of its own: Ctrl-C is handed on once, and it ends what it has started."""
+    """Run the command to its end, in a session of its own. Ctrl-C is passed on once, and the command ends its
+    children."""
     process = subprocess.Popen(
         command, env=child_environment(), stdout=subprocess.DEVNULL, start_new_session=True
     )
@@ -146,7 +147,7 @@ def _each(option: str, values: Iterable[str]) -> list[str]:
 
 @contextmanager
 def _servers(command: str) -> Iterator[None]:
-    """`compare` posts to a ledger that has to be there; the others bring their own."""
+    """Run the servers that `compare` needs. The other commands start their own."""
     if command != "compare":
         yield
         return

@@ -103,7 +103,7 @@ def test_schedules_by_real_code_are_held_against_plain_runs_and_the_ledger_again
 @pytest.mark.parametrize(
     ("amiss", "reason"),
     [
-        ({"reason": "a process did not come to its end"}, "a process did not come to its end"),
+        ({"reason": "a process did not finish"}, "a process did not finish"),
         ({"verdict": "inconclusive", "right": False}, "the search of b came to: inconclusive"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_busy_machine_is_said_where_there_are_no_goals(
     bench(tmp_path, "lock-tables", "--quick")
     out = capsys.readouterr().out
     assert "Goals, in this run" not in out
-    assert "The figures say little then: run it again alone." in out
+    assert "The figures are unreliable: run it again on an idle machine." in out
 
 
 @pytest.mark.parametrize(

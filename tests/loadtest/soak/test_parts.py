@@ -71,7 +71,7 @@ def test_an_import_that_is_not_whole_is_seen(book: Book) -> None:
     files.start([book])
     assert not finished([book], patience=0)
     (breach,) = files.breaches(book)
-    assert (breach.word, breach.sentence) == ("stalled", "imports not whole: 0 lines posted, 3 waiting")
+    assert (breach.word, breach.sentence) == ("stalled", "imports incomplete: 0 lines posted, 3 waiting")
 
 
 def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
@@ -122,7 +122,7 @@ def test_what_a_background_worker_meets_is_lines_in_its_hands_and_no_posting() -
     assert not fired([idle], posted, "book")
     assert recovery(idle, posted, lines, "book") is None
     busy = Strike(BACKGROUND, 2.0, 10, 123, gone=True, held={"book": ("f1-1", "f1-2")})
-    told = {"worker-crash": "SIGKILL to background-worker 1 times, 2 lines in its hands"}
+    told = {"worker-crash": "SIGKILL to background-worker 1 times, 2 lines held"}
     assert fired([idle, busy], posted, "book") == told
     assert not fired([busy], posted, "another book")
     assert recovery(busy, posted, lines, "book") == 5.0  # until the last of them was posted
@@ -141,7 +141,7 @@ def test_postings_that_are_missing_are_a_doubt() -> None:
     assert not shortfall(10, 10, 10)
     assert [each.cause for each in shortfall(10, 9, 9)] == ["9 of 10 postings were completed"]
     assert [each.cause for each in shortfall(10, 10, 8)] == [
-        "the clients told of 10 completed postings, and noted 8"
+        "the clients reported 10 completed postings, but recorded 8"
     ]
     unanswered = Call("b.1", (), Outcome.INFO, 1.0, float("inf"), "w", answered=False)
     assert completed(History([call("a"), call("b.0", Outcome.INFO), unanswered])) == 1

@@ -42,7 +42,7 @@ def test_nothing_is_lost_and_nothing_twice_while_everything_is_killed(tmp_path: 
     for each in kept:
         _whole(each)
         assert any(each["book"] in held for held in struck)
-        assert "lines in its hands" in each["fired"]["worker-crash"]
+        assert "lines held" in each["fired"]["worker-crash"]
 
 
 def _whole(each: dict[str, Any]) -> None:
