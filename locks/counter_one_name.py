@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from locks.counter import CounterLock
-from locks.hazards import BESIDE_THE_LOCK, Hazard
+from locks.hazards import NONE
 
 
 class CounterOneNameLock(CounterLock):
@@ -35,15 +35,8 @@ class CounterOneNameLock(CounterLock):
         " server forgets nothing"
     )
     breaks_when = "a holder crashes; anyone releases; the server loses the key; init() is called"
-    withstands = BESIDE_THE_LOCK | {
-        Hazard.CONTENTION,
-        Hazard.PAUSE,
-        Hazard.OVERRUN,
-        Hazard.RENEWAL_DIES,
-        Hazard.WAITER_INTERRUPTED,
-        Hazard.CLOCK_JUMP,
-        Hazard.STAMPEDE,
-    }
+    #: the balance is kept, and callers are refused though nothing has failed: that is no service
+    withstands = NONE
     fails: ClassVar[dict[str, str]] = {
         "foreign-release": "DEL does not ask whose lock it is",
         "release-after-loss": "DEL does not ask whose lock it is",

@@ -14,6 +14,8 @@ regular expression that matches its beginning. No sleep decides anything.
 
 from __future__ import annotations
 
+import ctypes
+import threading
 import time
 from typing import Any, Self
 from unittest.mock import patch
@@ -95,8 +97,18 @@ class Race:
                     worker.dies()
         finally:
             dismiss()  # the owners of the single writer
+            end_orphans()
             for each in self._patches:
                 each.stop()
+
+
+def end_orphans() -> None:
+    """A caller that died was a thread here, not a process. So the published watchdogs' threads live on, and would renew
+    for ever. They end when they wake next."""
+    for thread in threading.enumerate():
+        if "(_watch)" in thread.name and thread.ident:
+            ended = ctypes.py_object(SystemExit)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ended)
 
 
 def _slept(seconds: float) -> None:
