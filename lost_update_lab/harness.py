@@ -10,7 +10,7 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, outside, threads
+from lost_update_lab.gates import clocks, mariadb, outside, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -35,6 +35,7 @@ from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, WorkerThr
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
@@ -44,6 +45,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     psycopg.install,
     redis.install,
     clock.install,
+    mariadb.install,
     outside.install,
 )
 _now = time.perf_counter  # the real one: workers see another
@@ -275,6 +277,8 @@ def _settle(server: Server, sessions: Sequence[Any]) -> None:
         server.end_sessions(sessions)
         mend(sessions)
         server.prove_idle(sessions)
+    elif isinstance(server, MariaDBServer):
+        server.settle(sessions)
     elif isinstance(server, RedisServer):
         for session in sessions:
             connections.reset(session)

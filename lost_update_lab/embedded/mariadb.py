@@ -15,6 +15,18 @@ from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 #: Debian installs servers in sbin, which is not on a normal user's PATH
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 
+#: of a server that only the explorer uses. No crash of the server is explored: what it writes need not reach the disk.
+#: Nothing may be decided in the background, and tables lie in one file, which makes emptying them four times as fast
+EXPLORED = {
+    "innodb-flush-log-at-trx-commit": 0,
+    "innodb-doublewrite": "OFF",
+    "innodb-file-per-table": "OFF",
+    "innodb-stats-persistent": "OFF",
+    "innodb-stats-auto-recalc": "OFF",
+    "innodb-buffer-pool-size": "32M",
+    "innodb-log-file-size": "16M",
+}
+
 
 def available() -> str | None:
     """Return None if MariaDB can be started here, else the reason."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -18,6 +19,8 @@ def look_around() -> None:
     By their type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for.
     """
     kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
+    if pymysql := sys.modules.get("pymysql"):  # not everybody has it
+        kinds |= _with_subclasses(pymysql.Connection)
     _before.clear()
     _before.update([thing for thing in gc.get_objects() if type(thing) in kinds])
 

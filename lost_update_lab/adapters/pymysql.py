@@ -1,0 +1,115 @@
+"""Everything private that the gates use of PyMySQL. Nothing else of this package names any of it."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND, SERVER_STATUS
+
+from lost_update_lab.adapters.versions import Library, Names
+
+#: as PyMySQL has them, without a gate: what sends each command, and what calls it
+send: Any = Connection._execute_command  # type: ignore[attr-defined]
+connect: Any = Connection.connect
+close: Any = Connection.close
+ping: Any = Connection.ping
+QUERY, BEGIN, COMMIT, ROLLBACK, WARNINGS = "query", "begin", "commit", "rollback", "show_warnings"
+AUTOCOMMIT = "_send_autocommit_mode"
+methods: dict[str, Callable[..., Any]] = {
+    name: getattr(Connection, name) for name in (QUERY, BEGIN, COMMIT, ROLLBACK, WARNINGS, AUTOCOMMIT)
+}
+
+SEND = "_execute_command"
+LIBRARY = Library(
+    "PyMySQL",
+    "PyMySQL",
+    ("1.2",),
+    [
+        Names(Connection, (SEND, AUTOCOMMIT, "_read_ok_packet", "_read_query_result", "_force_close")),
+        Names(Connection, ("_sock", "_rfile", "_result", "_closed", "server_status", "autocommit_mode")),
+        Names(Connection._execute_command, ("command", "sql")),  # type: ignore[attr-defined]
+        Names(Connection.query, ("sql", "unbuffered")),
+    ],
+)
+_RESET = 0x1F  # COM_RESET_CONNECTION
+
+
+def is_open(connection: Any) -> bool:
+    return connection._sock is not None
+
+
+def inside(connection: Any) -> bool:
+    """Is it inside of a transaction? The server has said so with its last answer."""
+    return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+
+
+def commits_by_itself(connection: Any) -> bool:
+    return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_AUTOCOMMIT)
+
+
+def wishes_autocommit(connection: Any) -> bool:
+    """What `_send_autocommit_mode` is about to set."""
+    return bool(connection.autocommit_mode)
+
+
+def has_answered(connection: Any, within_ms: int | None) -> bool:
+    poller = select.poll()
+    poller.register(connection._sock, select.POLLIN)
+    return bool(poller.poll(within_ms))
+
+
+def run(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
+    """Execute it past the gates. → the rows. Raises pymysql.Error."""
+    send(connection, COMMAND.COM_QUERY, text)
+    connection._read_query_result()
+    return tuple(connection._result.rows or ())
+
+
+def hear_out(connection: Any) -> None:
+    """Read what the server has answered to a command that was interrupted."""
+    with suppress(pymysql.Error):  # interrupted
+        connection._read_query_result()
+
+
+def begin_anew(connection: Any) -> None:
+    """The session forgets its variables, its temporary tables, its transaction and its locks."""
+    send(connection, _RESET, "")
+    connection._read_ok_packet()
+
+
+def answer(connection: Any) -> tuple[Any, ...]:
+    """What came back last: rows written, the last number given, warnings, rows read."""
+    result = connection._result
+    if result is None:
+        return ()
+    return result.affected_rows, result.insert_id, result.warning_count, result.rows
+
+
+def take_away(connection: Any) -> tuple[Any, ...]:
+    """From now on it finds its connection closed. → what `give_back` needs"""
+    kept = connection._sock, connection._rfile, connection.server_status
+    connection._sock = connection._rfile = connection._result = None
+    return kept
+
+
+def give_back(connection: Any, kept: tuple[Any, ...]) -> None:
+    connection._sock, connection._rfile, connection.server_status = kept
+    connection._closed, connection._result = False, None
+
+
+def wish_autocommit(connection: Any, on: bool) -> None:
+    connection.autocommit_mode = on
+
+
+def number(connection: Any) -> int:
+    """What the server calls it."""
+    return int(connection.server_thread_id[0])
+
+
+def address(connection: Any) -> str:
+    return str(connection.unix_socket or f"{connection.host}:{connection.port}")

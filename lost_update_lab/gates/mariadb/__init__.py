@@ -1,0 +1,14 @@
+"""The gate before PyMySQL, for those who have it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from lost_update_lab.gates.patch import Patches
+
+
+def install(patches: Patches) -> None:
+    if find_spec("pymysql"):
+        from lost_update_lab.gates.mariadb import gate
+
+        gate.install(patches)

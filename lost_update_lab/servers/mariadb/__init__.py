@@ -1,0 +1,1 @@
+"""MariaDB as the engine sees it."""

@@ -1,0 +1,125 @@
+"""A MariaDB database after a setup: what makes its contents, and how a schedule's changes are taken back.
+
+A row that was deleted stays in InnoDB's indexes until the purge comes by, and locks on gaps begin and end at it. So a
+table is emptied by TRUNCATE, which leaves nothing of it (and begins its numbers anew), and no row goes while a schedule
+runs: an old snapshot is held open, and the purge has to wait for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lost_update_lab.snapshot.postgres import CannotBeRestored
+
+#: the database that keeps the opening
+OPENING = "explorer_opening"
+#: restores for which one old snapshot is held: what the purge has to keep for it grows
+HELD_FOR = 200
+
+_TABLES = """
+SELECT table_name, auto_increment IS NOT NULL FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name
+"""
+_COLUMNS = """
+SELECT table_name, column_name, column_key = 'PRI', extra LIKE '%GENERATED%' FROM information_schema.columns
+WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position
+"""
+_TRIGGERS = """
+SELECT trigger_name FROM information_schema.triggers
+WHERE event_object_schema = DATABASE() AND event_manipulation = 'INSERT'
+"""
+_WORD = re.compile(r"\w+")
+
+Run = Callable[[str], tuple[tuple[Any, ...], ...]]
+Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`numbers`: an insert draws a number from a counter."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    numbers: bool
+    stored: tuple[str, ...]
+
+
+class MariaDBSnapshot:
+    """The database as it is now. `run`: executes a statement past the gates, in a session that is used for nothing
+    else, and returns its rows; `held`: the same in another session. `besides`: tables that no schedule writes, which
+    are left alone."""
+
+    def __init__(self, run: Run, held: Run, besides: Collection[str] = ()) -> None:
+        self.run, self._held = run, held
+        if found := run(_TRIGGERS):
+            raise CannotBeRestored(
+                f"the database has a trigger for inserts ({found[0][0]}), which would act when rows are put back. "
+                "Explore in a database without it"
+            )
+        self.tables = {each.name: each for each in _look(run) if each.name not in besides}
+        self._filled = [name for name in self.tables if run(f"SELECT 1 FROM `{name}` LIMIT 1")]  # noqa: S608
+        self._restores = 0
+        self._take()
+
+    def _take(self) -> None:
+        self.run("SET SESSION foreign_key_checks = 0")
+        self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        self.run("SET SESSION autocommit = 1")
+        self.run(f"DROP DATABASE IF EXISTS {OPENING}")
+        self.run(f"CREATE DATABASE {OPENING}")
+        for name in self._filled:
+            self.run(f"CREATE TABLE {OPENING}.`{name}` AS SELECT * FROM `{name}`")  # noqa: S608  (names of its own)
+        self.restore(self.tables)
+
+    def rows(self) -> Rows:
+        """All that is committed, by table; rows in the order of their keys."""
+        return {each.name: self.run(_select(each)) for each in self.tables.values()}
+
+    def named_in(self, text: str) -> set[str]:
+        """The tables that a command names. One that names none may write anywhere, by a procedure."""
+        words = {word.lower() for word in _WORD.findall(text)}
+        return {name for name in self.tables if name.lower() in words} or set(self.tables)
+
+    def restore(self, written: Collection[str]) -> None:
+        """Bring back the tables that a run has written."""
+        if self._restores % HELD_FOR == 0:
+            self._held("ROLLBACK")
+            self._held("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            self._held("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        self._restores += 1
+        for name in written:
+            self.run(f"TRUNCATE `{name}`")
+            if name in self._filled:
+                columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
+                self.run(
+                    f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM {OPENING}.`{name}`"  # noqa: S608
+                )
+
+    def drop(self) -> None:
+        """Nothing of ours stays."""
+        self._held("ROLLBACK")
+        self.run(f"DROP DATABASE IF EXISTS {OPENING}")
+
+
+def _select(table: Table) -> str:
+    columns = ", ".join(f"`{each}`" for each in table.columns)
+    order = ", ".join(f"`{each}`" for each in table.key) or columns
+    return f"SELECT {columns} FROM `{table.name}` ORDER BY {order}"  # noqa: S608  (names of its own)
+
+
+def _look(run: Run) -> list[Table]:
+    columns = run(_COLUMNS)
+    return [
+        Table(
+            name,
+            tuple(column for of, column, _, _ in columns if of == name),
+            tuple(column for of, column, key, _ in columns if of == name and key),
+            bool(numbers),
+            tuple(column for of, column, _, made in columns if of == name and not made),
+        )
+        for name, numbers in run(_TABLES)
+    ]

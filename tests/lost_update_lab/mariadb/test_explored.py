@@ -1,0 +1,100 @@
+"""The verdicts of the literature on MariaDB, found by search on the real server."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.model.bounds import Fault, Reduction
+from lost_update_lab.search.search import Result
+from lost_update_lab.servers.mariadb.server import MariaDBServer
+from tests.lost_update_lab.mariadb import bank
+from tests.lost_update_lab.mariadb.bank import Bank
+
+Explore = Callable[..., tuple[Result, Bank]]
+
+#: deposit → the gravest word without a fault, the numbers of the errors that somebody ended with
+CASES: dict[str, tuple[Any, str, set[int]]] = {
+    "no lock": (bank.no_lock, "lost", set()),
+    "select for update": (bank.select_for_update, "unbroken", set()),
+    "REPEATABLE READ as it comes": (bank.repeatable_read, "lost", set()),
+    "REPEATABLE READ with innodb_snapshot_isolation": (bank.snapshot_isolation, "unbroken", set()),
+    "two rows in opposite order": (bank.opposite_order, "stalled", {bank.DEADLOCK}),
+    "GET_LOCK": (bank.named_lock, "unbroken", set()),
+    "the lock table, REPEATABLE READ: two gap locks": (
+        bank.lock_table("REPEATABLE READ"),
+        "stalled",
+        {bank.DEADLOCK},
+    ),
+    "the lock table, READ COMMITTED: both insert": (
+        bank.lock_table("READ COMMITTED"),
+        "stalled",
+        {bank.DUPLICATE},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_literature(name: str, explore: Explore) -> None:
+    deposit, word, errors = CASES[name]
+    found, system = explore(deposit)
+    assert (found.exhausted, found.worst, system.errors) == (True, word, errors), found.cause
+
+
+@pytest.mark.parametrize("name", ["select for update", "two rows in opposite order", "GET_LOCK"])
+def test_every_order_of_every_step_finds_the_same(name: str, explore: Explore) -> None:
+    """Must the reduction leave nothing out: the referee executes all."""
+    deposit = CASES[name][0]
+    reduced, one = explore(deposit)
+    referee, other = explore(deposit, reduction=Reduction.NONE)
+    assert referee.exhausted
+    assert set(reduced.words) == set(referee.words)
+    assert one.errors == other.errors
+
+
+def test_a_time_out_comes_by_virtual_time(explore: Explore) -> None:
+    """Nobody waits in reality: the holder stands still, and the waiter's 2 s (or the server's 50 s) pass."""
+    found, system = explore(bank.impatient, faults=1)
+    assert found.exhausted
+    assert bank.TIMED_OUT in system.errors
+    assert found.seconds < 50
+
+
+@pytest.mark.parametrize("name", ["select for update", "GET_LOCK"])
+def test_a_crashed_holder_lets_go(name: str, explore: Explore) -> None:
+    """Of its row, and of its name: both die with its session."""
+    found, _ = explore(CASES[name][0], faults=1, kinds=frozenset({Fault.CRASH}))
+    assert found.exhausted, found.cause
+    assert Fault.CRASH in found.fired
+    assert found.worst == "unbroken"
+
+
+def test_the_servers_own_clock_is_told(explore: Explore) -> None:
+    found, _ = explore(bank.by_the_clock)
+    assert not found.exhausted
+    assert "MariaDB's own clock decides" in found.cause
+
+
+def test_a_client_past_the_gates_is_told(explored_mariadb: MariaDB) -> None:
+    """It connects, and is gone again before anybody looks."""
+    server = MariaDBServer(explored_mariadb.connect, driver)
+    try:
+        server.watch()
+        assert server.bypassed() == ""
+        client = [
+            "mariadb",
+            "--no-defaults",
+            f"--socket={explored_mariadb.socket}",
+            "--user=lab",
+            "-e",
+            "SELECT 1",
+        ]
+        subprocess.run(client, check=True, capture_output=True)
+        assert "past the gates" in server.bypassed()
+    finally:
+        server.close()
