@@ -11,7 +11,7 @@ from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.search.search import Result, Search
+from lost_update_lab.search.search import Search, SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from tests.lost_update_lab.mariadb.bank import TABLES, Bank
 
@@ -29,10 +29,10 @@ def explored_mariadb() -> Iterator[mariadb.MariaDB]:
 
 
 @pytest.fixture
-def explore(explored_mariadb: mariadb.MariaDB) -> Callable[..., tuple[Result, Bank]]:
+def explore(explored_mariadb: mariadb.MariaDB) -> Callable[..., tuple[SearchResult, Bank]]:
     """`explore(deposit, faults=1, …)`: the result of the whole search, and its system."""
 
-    def search(deposit: Any, **bounds: Any) -> tuple[Result, Bank]:
+    def search(deposit: Any, **bounds: Any) -> tuple[SearchResult, Bank]:
         server = MariaDBServer(explored_mariadb.connect, driver)
         try:
             bank = Bank(deposit, server, explored_mariadb)

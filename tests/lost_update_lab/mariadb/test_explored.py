@@ -11,12 +11,12 @@ import pytest
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.model.bounds import Fault, Reduction
-from lost_update_lab.search.search import Result
+from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from tests.lost_update_lab.mariadb import bank
 from tests.lost_update_lab.mariadb.bank import Bank
 
-Explore = Callable[..., tuple[Result, Bank]]
+Explore = Callable[..., tuple[SearchResult, Bank]]
 
 #: deposit → the gravest word without a fault, the numbers of the errors that somebody ended with
 CASES: dict[str, tuple[Any, str, set[int]]] = {
