@@ -24,6 +24,8 @@ EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
     "_enter_gen",
     "_exit_gen",
 )
+#: … the method that tells the words of BEGIN
+BEGIN = "_get_tx_start_command"
 #: … what one of the program's own is called here
 STATEMENT = "statement"
 #: … of those that send nothing
@@ -32,7 +34,7 @@ SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen
 _CONNECTION = (
     "wait",
     "connect",
-    "_get_tx_start_command",
+    BEGIN,
     "_start_query",
     "_pipeline",
     "_closed",

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pkgutil import resolve_name
 from typing import Any
 
 from lost_update_lab.scenarios.race import NotKept, Race
-from lost_update_lab.scenarios.result import Result
+from lost_update_lab.scenarios.result import BY_A_TEST, SURVIVES, Result, Tried
 from lost_update_lab.scenarios.scenario import WORDS, Mistake, faults_of
+
+#: the standard error of this process: pytest's output is none of the command's
+STDERR = 2
 
 
 def explore(given: argparse.Namespace) -> list[Result]:
-    return explored(given.scenario, bounds_of(given))
+    results = explored(given.scenario, bounds_of(given))
+    return [missed_by_tests(each, given.tests) for each in results] if given.tests else results
+
+
+def missed_by_tests(result: Result, tests: str) -> Result:
+    """Which of the mutations that no schedule misses breaks one of these tests? `tests`: as pytest takes it."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *shlex.split(tests)]
+    if subprocess.run(command, check=False, stdout=STDERR).returncode:
+        raise Mistake(f"`pytest {tests}` fails by itself: mend that first")
+    tried = [_missed(each, command) if each.word == SURVIVES else each for each in result.mutations]
+    return replace(result, mutations=tuple(tried))
+
+
+def _missed(tried: Tried, command: Sequence[str]) -> Tried:
+    if not tried.mutation.line:  # a constraint: the tests make their tables themselves
+        return tried
+    option = f"--race-mutation={json.dumps(asdict(tried.mutation))}"
+    done = subprocess.run([*command, option], check=False, stdout=STDERR)
+    return replace(tried, word=BY_A_TEST) if done.returncode == 1 else tried
 
 
 def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
@@ -57,4 +83,6 @@ def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
         bounds["faults"], bounds["kinds"] = faults_of(given.faults or 0, named)
     if given.budget is not None:
         bounds["budget"] = given.budget
+    if getattr(given, "mutate", False):
+        bounds["mutate"] = True
     return bounds

@@ -43,6 +43,17 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(required=True, metavar="COMMAND")
     exploring = commands.add_parser("explore", help="every order of a scenario's commands")
     exploring.add_argument("scenario", metavar="MODULE:SCENARIO", help="a function that takes `race`")
+    exploring.add_argument(
+        "--mutate",
+        action="store_true",
+        help="take away what protects it, one at a time: what is missed by no schedule?",
+    )
+    exploring.add_argument(
+        "--tests",
+        metavar="PYTEST",
+        default="",
+        help="with --mutate: which of the rest breaks one of these tests (arguments for pytest)",
+    )
     exploring.set_defaults(run=explore)
     trusting = commands.add_parser("trust", help="can I trust this lock with money?")
     trusting.add_argument("lock", metavar="MODULE:LOCK", help="takes a name and gives a context manager")

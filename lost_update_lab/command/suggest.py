@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lost_update_lab.command.explore import STDERR
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
 from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
@@ -53,7 +54,7 @@ def suggest(given: argparse.Namespace) -> int:
 def _pytest(arguments: Sequence[str]) -> int:
     alone = ["-n0"] if find_spec("xdist") else []
     command = [sys.executable, "-m", "pytest", "-q", *alone, *arguments]
-    return subprocess.run(command, check=False, stdout=sys.stderr).returncode
+    return subprocess.run(command, check=False, stdout=STDERR).returncode
 
 
 def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, dict[str, Any]]:

@@ -42,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--race-record", metavar="FILE", default="", help="write there what the tests send to their servers"
     )
+    group.addoption("--race-mutation", metavar="JSON", default="", help="take this away (explore --mutate)")
     told = "'embedded': PostgreSQL and Valkey are started before the settings are read, as DATABASE_URL and REDIS_URL"
     parser.addini(SERVERS, told, default="")
 
@@ -65,6 +66,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.stash[RECORDER] = Recorder(Path(path))
         config.stash[RECORDER].install(Patches())
+    if told := config.getoption("--race-mutation"):
+        from lost_update_lab.gates.patch import Patches
+        from lost_update_lab.scenarios.mutations import Mutator
+        from lost_update_lab.scenarios.result import Mutation
+
+        Mutator(Mutation(**json.loads(told)), applies=lambda: True).install(Patches())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,14 +21,14 @@ from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 
 #: what locks rows, from here to the end of a SELECT or of a bracket
-_ROWS = re.compile(
+ROWS = re.compile(
     r"\s+FOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(?:\s+OF\s+[\w\".,\s]+?)?(?:\s+NOWAIT|\s+SKIP\s+LOCKED)?(?=\s*(?:;|\)|$))",
     re.IGNORECASE,
 )
-_ADVISORY = re.compile(
+ADVISORY = re.compile(
     r"\bpg_(?:try_)?advisory_(?:xact_)?(?:lock|unlock)(?:_shared)?\s*\([^()]*\)", re.IGNORECASE
 )
-_TABLE = re.compile(r"^\s*LOCK\s+(?:TABLE\s+)?.*$", re.IGNORECASE | re.DOTALL)
+TABLE = re.compile(r"^\s*LOCK\s+(?:TABLE\s+)?.*$", re.IGNORECASE | re.DOTALL)
 #: seconds for finding the first schedule that breaks
 BUDGET = 20.0
 
@@ -60,14 +61,14 @@ class Unlocked:
         if not isinstance(query, str | bytes):
             return query
         text = was = query.decode() if isinstance(query, bytes) else query
-        if _TABLE.match(text):
+        if TABLE.match(text):
             text = "SELECT 1"
             self.taken.add("LOCK TABLE")
-        if _ROWS.search(text):
-            text = _ROWS.sub("", text)
+        if ROWS.search(text):
+            text = ROWS.sub("", text)
             self.taken.add("FOR UPDATE")
-        if _ADVISORY.search(text):
-            text = _ADVISORY.sub("true", text)
+        if ADVISORY.search(text):
+            text = ADVISORY.sub("true", text)
             self.taken.add("the advisory lock")
         if text == was:
             return query
@@ -84,7 +85,7 @@ class Unlocked:
         return words
 
 
-class _UntilBroken(Search):
+class UntilBroken(Search):
     """Ends with the first schedule that breaks something."""
 
     def _backtrack(self) -> bool:
@@ -124,8 +125,10 @@ def _controlled(opened: Opened) -> Control:
 
 def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
     """→ what was taken away, and whether a schedule without it comes to one of the words, or may."""
-    unlocked = Unlocked()
-    with opened.harness([unlocked.install]) as (harness, system):
+    unlocked, known = Unlocked(), opened.judge.serial
+    with ExitStack() as stack:
+        harness, system = stack.enter_context(opened.harness([unlocked.install]))
+        stack.callback(setattr, opened.judge, "serial", known)
         serial = SerialOrders(harness, system)
         serial.all()
         if not unlocked.taken:
@@ -133,7 +136,7 @@ def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
         if not opened.scenario.invariants:
             opened.judge.serial = serial
             serial.close()
-        searched = _UntilBroken(harness).explore()
+        searched = UntilBroken(harness).explore()
     return " and ".join(sorted(unlocked.taken)), bool(
         searched.words.keys() & set(words)
     ) or not searched.exhausted

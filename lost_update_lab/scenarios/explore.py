@@ -22,6 +22,7 @@ from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of
+from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.operations import BREACHES, Framework
 from lost_update_lab.scenarios.progress import Progress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
@@ -59,6 +60,7 @@ def explore(
     isolation: str | Sequence[str] = "",
     retry: Any = None,
     control: bool = True,
+    mutate: bool = False,
     name: str = "",
     django: bool = False,
     **each_fault: int,
@@ -71,17 +73,16 @@ def explore(
     one the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
     any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
     `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
-    `retry`: as the operations' caller repeats them (comparisons.py). `database`, `redis`: addresses; else those of
-    DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations are those of this process's Django
+    `retry`: as the operations' caller repeats them (comparisons.py). `mutate`: mutations.py. `database`, `redis`:
+    addresses; else DATABASE_URL and REDIS_URL, else embedded servers. `django`: it is about this process's Django
     project, in its database. `budget`: seconds for each. Raises Mistake: it cannot be explored.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
-    limits = {"budget": budget, "slack": slack, "control": control, **limits_of(faults, each_fault)}
+    limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
+    limits |= {"refusals": tuple(refusals), **limits_of(faults, each_fault)}
     made = tuple(workers) if pairs else workers_of(workers)
-    scenario = Scenario(
-        name=name or _caller(), workers=made, setup=setup, refusals=tuple(refusals), **laws, **limits
-    )
-    how = {"retry": retry, "disposable": disposable, "replay": replaying()}
+    scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
+    how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
     with shown() as progress:
         where = _where(django, database, redis)
         return compare(parts_of(scenario, pairs, isolation), **where, **how, progress=progress)
@@ -142,6 +143,8 @@ def run(
         needed = scenario.control and finding.searched.exhausted and not finding.schedule
         found = control(ready) if needed else Control()
         result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
+        if scenario.mutate and result.kept and not replay:
+            result = replace(result, mutations=tuple(mutations(ready)))
         return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
 
 

@@ -97,12 +97,19 @@ class Race:
         budget: float = 60.0,
         slack: float = 0.1,
         control: bool = True,
+        mutate: bool = False,
         disposable: bool = False,
         **each_fault: int,
     ) -> Result:
         """Every order within the bounds, as the function `explore` does. Raises NotKept with the smallest one that
         breaks something, or Mistake."""
-        given = {"budget": budget, "slack": slack, "control": control, **limits_of(faults, each_fault)}
+        given = {
+            "budget": budget,
+            "slack": slack,
+            "control": control,
+            "mutate": mutate,
+            **limits_of(faults, each_fault),
+        }
         scenario = Scenario(
             name=self.name,
             workers=tuple(self._workers.values()) if pairs else workers_of(self._workers.values()),
@@ -112,9 +119,16 @@ class Race:
             refusals=tuple(refusals),
             **{**given, **self.overrides},
         )
+        result = self._compared(parts_of(scenario, pairs, isolation), retry, disposable)
+        self.results.append(result)
+        if not result.kept:
+            raise NotKept(result)
+        return result
+
+    def _compared(self, parts: Sequence[Scenario], retry: Any, disposable: bool) -> Result:
         with self._terminal() as progress:
-            result = compare(
-                parts_of(scenario, pairs, isolation),
+            return compare(
+                parts,
                 self._servers(),
                 retry=retry,
                 disposable=disposable,
@@ -125,10 +139,6 @@ class Race:
                 again=self.again,
                 progress=progress,
             )
-        self.results.append(result)
-        if not result.kept:
-            raise NotKept(result)
-        return result
 
     def replay(self, schedule: str, **transitions: Any) -> Result:
         """Just this schedule, by its id. Raises NotKept: it still breaks. If it breaks nothing any more, or does not

@@ -11,7 +11,31 @@ from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.scenarios.telling import order
 
 WIDTH = 98
+#: of a mutation: no schedule breaks without it
+SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """`kind`: what is done; `line`: of the user's code, "" for a constraint; `what`: the command, or the constraint."""
+
+    kind: str
+    line: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{f'{self.line}  ' if self.line else ''}{self.kind}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """`word`: of the first schedule that breaks without it; `survives`: there is none; `undecided`: `told` says why;
+    `a test`: no schedule breaks, but one of the user's tests does."""
+
+    mutation: Mutation
+    word: str
+    told: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +61,8 @@ class Result:
     notes: tuple[str, ...] = ()
     #: how to see the schedule again
     again: str = ""
+    #: what was taken away of what protects it
+    mutations: tuple[Tried, ...] = ()
     #: which part of a comparison it is (comparisons.py), and, of the comparison itself, all of them
     part: str = ""
     parts: tuple[Result, ...] = ()
@@ -76,9 +102,17 @@ class Result:
         if self.remedy:
             yield f"  What would help: {self.remedy}"
         yield from (f"  Note: {note}" for note in self.notes)
+        yield from self._mutations()
         if self.again:
             yield ""
             yield f"  Again: {self.again}"
+
+    def _mutations(self) -> Iterator[str]:
+        missed = sum(each.word == SURVIVES for each in self.mutations)
+        if self.mutations:
+            yield f"  Mutations: {len(self.mutations)}, of which nothing misses {missed}"
+        for each in sorted(self.mutations, key=lambda each: each.word != SURVIVES):
+            yield f"    {each.word:10} {each.mutation}{f'  ({each.told})' if each.told else ''}"
 
     def _row(self) -> Iterator[str]:
         """What each part of a comparison came to."""

@@ -131,6 +131,8 @@ class Scenario:
     slack: float = 0.1
     isolation: str = ""
     control: bool = True
+    #: take away what protects it, one at a time (mutations.py)
+    mutate: bool = False
     #: of a comparison (comparisons.py): which pair, which level
     part: str = ""
 

@@ -140,8 +140,8 @@ def _operation(frame: FrameType | None) -> FrameType | None:
 
 
 def is_test(file: str) -> bool:
-    name = Path(file).name
-    return name.startswith("test_") or name.endswith("_test.py") or name in ("conftest.py", "tests.py")
+    name = Path(file).stem
+    return name.startswith("test_") or name.endswith("_test") or name in ("conftest", "tests")
 
 
 def _call(frame: FrameType) -> str | None:

@@ -95,3 +95,33 @@ def test_a_schedule_as_a_test() -> None:
     assert "def test_voucher_locked_in_the_order_3a(race" in made
     assert "race.replay('v/3a', crashes=1)" in made
     assert "race.replay('v/3a')" in as_test(f"{HERE}:voucher", "v/3a")
+
+
+SHOP_TESTS = """
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem_locked
+import os, psycopg
+
+def test_redeem():
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as sql:
+        sql.execute("DROP TABLE IF EXISTS voucher, redemption")
+        one_voucher()
+        assert redeem_locked("XMAS", 1, sql) == "redeemed"
+        sql.execute("DROP TABLE voucher, redemption")
+"""
+
+
+@pytest.mark.deep
+def test_a_mutation_that_neither_a_schedule_nor_a_test_misses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_shop.py").write_text(SHOP_TESTS)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:cacheprovider -p no:django")
+    tests = f"{tmp_path}/test_shop.py -c /dev/null --rootdir {Path.cwd()}"
+    assert main(["explore", f"{HERE}:voucher_locked", "--mutate", "--tests", tests, "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    words = {each["mutation"]["kind"]: each["word"] for each in result["mutations"]}
+    assert words == {
+        "without the lock": "violated",
+        "with the lock after the read": "violated",
+        "without the transaction": "violated",
+    }

@@ -1,0 +1,93 @@
+"""What protects an operation is taken away, one at a time: what is missed, and what is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result
+from lost_update_lab.scenarios import mutations
+from lost_update_lab.scenarios.mutations import ATOMIC, CONSTRAINT, IN_PLACE, LATER, LOCK, ORDER
+from lost_update_lab.scenarios.result import SURVIVES
+
+SCHEMA = """
+CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
+INSERT INTO account VALUES (1, 50), (2, 50);
+CREATE TABLE request (key text, UNIQUE (key));
+"""
+
+
+def accounts() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(SCHEMA)
+
+
+def transfer(key: str, one: int, two: int, sql: Any) -> bool:
+    with sql.transaction():
+        query = "SELECT id, balance FROM account WHERE id IN (%s, %s) ORDER BY id FOR UPDATE"
+        balances = dict(sql.execute(query, [one, two]).fetchall())
+        if balances[one] < 30:
+            return False
+        sql.execute("INSERT INTO request VALUES (%s)", [key])
+        sql.execute("UPDATE account SET balance = balance - %s WHERE id = %s", [30, one])
+        sql.execute("UPDATE account SET balance = balance + %s WHERE id = %s", [30, two])
+    return True
+
+
+@pytest.mark.deep
+def test_each_is_taken_away_by_itself(trial: Callable[..., Result]) -> None:
+    """Under the lock nobody needs to change in place; keys differ, so nothing needs the constraint."""
+    result = trial([(transfer, "a", 1, 2), (transfer, "b", 1, 2)], setup=accounts, mutate=True)
+    words: dict[str, set[str]] = {}
+    for each in result.mutations:
+        words.setdefault(each.mutation.kind, set()).add(each.word)
+    assert words == {
+        LOCK: {"violated"},
+        LATER: {"violated"},
+        ATOMIC: {"violated"},
+        ORDER: {SURVIVES},
+        IN_PLACE: {SURVIVES},
+        CONSTRAINT: {SURVIVES},
+    }
+    assert f"{len(result.mutations)}, of which nothing misses 4" in str(result)
+    assert "test_mutations.py:" in str(result.mutations[0].mutation)
+
+
+def once(key: str, sql: Any) -> bool:
+    done = sql.execute("INSERT INTO request VALUES (%s) ON CONFLICT DO NOTHING", [key]).rowcount
+    return bool(done)
+
+
+def test_a_constraint_that_is_needed_and_is_there_again_afterwards(trial: Callable[..., Result]) -> None:
+    for _ in range(2):
+        result = trial([(once, "a"), (once, "a")], setup=accounts, mutate=True)
+    assert [(each.mutation.what, each.word != SURVIVES) for each in result.mutations] == [
+        ("request: request_key_key", True)
+    ]
+
+
+def seat(sql: Any) -> bool:
+    sql.execute("UPDATE account SET balance = balance - 1 WHERE id = 1")
+    return True
+
+
+def test_a_change_in_place_that_is_needed(trial: Callable[..., Result]) -> None:
+    result = trial([(seat,), (seat,)], setup=accounts, mutate=True)
+    assert [(each.mutation.kind, each.word) for each in result.mutations] == [(IN_PLACE, "violated")]
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("SELECT a FROM t ORDER BY a FOR UPDATE", "SELECT a FROM t FOR UPDATE"),
+        ("SELECT a FROM t ORDER BY a DESC LIMIT 1", "SELECT a FROM t LIMIT 1"),
+        ("SELECT a FROM (SELECT b FROM t ORDER BY b) x", "SELECT a FROM (SELECT b FROM t) x"),
+        ("SELECT a FROM t ORDER BY t.a, t.b", "SELECT a FROM t"),
+    ],
+)
+def test_order_by_is_taken_out(text: str, without: str) -> None:
+    assert mutations._ORDER.sub("", text) == without
