@@ -34,7 +34,7 @@ def test_callers_who_came_before_anybody_looked_are_counted(tmp_path) -> None:
     )
     Journal(tmp_path).invoke("of the one inside", [("A0001", 1)], "worker")
     Stampede().strike(scene)
-    assert proofs == ["200 callers came while one worker was inside, 200 of them had to wait"]
+    assert proofs == ["200 callers came while one worker was inside, and 200 of them had to wait"]
 
 
 def test_who_waits_for_them_all_keeps_his_lock_meanwhile() -> None:
