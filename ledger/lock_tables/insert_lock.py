@@ -16,6 +16,7 @@ Source       the field's first idea of a lock in a database: "unique index as a 
 from __future__ import annotations
 
 from ledger.lock_tables.base import ELSEWHERE, TableLock
+from ledger.models import LockRecord
 from locks.hazards import Hazard
 
 #: no lease: a slow holder keeps its lock, a dead one too
@@ -41,7 +42,7 @@ class InsertLock(TableLock):
     withstands = NO_LEASE
 
     def attempt(self) -> bool:
-        self.records.create(name=self.name)
+        self.records.create(name=self.name, status=LockRecord.Status.LOCKED)
         return True
 
     def give_back(self) -> None:

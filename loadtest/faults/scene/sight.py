@@ -82,11 +82,8 @@ def ends(site: Site, book: str) -> dict[str, float]:
 
 
 def rows(book: str) -> list[str]:
-    """Return the rows of lock tables that mark the book's accounts as locked. For insert-lock and lock-table any row
-    does. For the others, a row with a deadline and the locked status does."""
-    found = LockRecord.objects.filter(name__contains=book).exclude(
-        deadline__isnull=False, status=LockRecord.Status.FREE
-    )
+    """Return the rows of lock tables that mark the book's accounts as locked."""
+    found = LockRecord.objects.filter(name__contains=book, status=LockRecord.Status.LOCKED)
     return [f"row {each.name}" for each in found.order_by("name")]
 
 
