@@ -1,4 +1,4 @@
-"""setnx: set the key only if it is not there, in one command.
+"""setnx: set the key only if it is absent, in one command.
 
     A: SETNX lock 1 → 1
     B:                    SETNX lock 1 → 0 … again every 100 ms
@@ -6,11 +6,11 @@
     B:                    SETNX lock 1 → 1
 
 Guarantees   mutual exclusion, as long as nobody dies and the server forgets nothing.
-Breaks when  the holder crashes, or the reply to its SETNX gets lost: there is no lease, so everyone waits for
-             ever. A failover that loses the key lets a second holder in. Anyone's release deletes it; so does a DEL
-             that the client sends again because its reply was lost (redis-py's usual one does).
-Costs        1 round trip to acquire, 1 to release, and a poll each 100 ms while waiting.
-Source       the hot-account article (A11): try SETNX again each 100 ms.
+Breaks when  the holder crashes, or the reply to its SETNX gets lost: there is no lease, so everyone waits for ever. A
+             failover that loses the key lets a second holder in. Anyone's release deletes the key; so does a DEL
+             that the client sends twice because its reply was lost (redis-py's default retry).
+Costs        1 round trip to acquire, 1 to release, and 1 every 100 ms while waiting.
+Source       the hot-account article (A11): try SETNX again every 100 ms.
 """
 
 from __future__ import annotations

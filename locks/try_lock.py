@@ -1,19 +1,22 @@
-"""try-lock: spin until a wait time is over, and `finally: unlock()` whether it was got or not.
+"""try-lock: spin until the wait time is over, then `finally: unlock()`, whether the lock was taken or not.
 
     A: SET lock a7f3 NX PX 10000 → OK, read 100
     B:                                SET … → nil, SET … → nil, SET … → nil, … for 5 s: "busy"
-    B:                                finally: DEL lock → 1        B never held it; it was A's
+    B:                                finally: DEL lock → 1        B never held the lock; it was A's
     C:                                SET … → OK, read 100
     A: write 110                      C: write 120                 A's 10 are gone
 
-Guarantees   mutual exclusion while every section fits its lease, nobody ever waits as long as the wait time, and the
+    The published call is tryLock(5000, MILLISECONDS), and the published method has three parameters, the lease
+    among them. The listing does not compile. The lease of 10 s here is ours.
+
+Guarantees   mutual exclusion while every section fits its lease, nobody waits as long as the wait time, and the
              server forgets nothing.
-Breaks when  a waiter gives up: it deletes the holder's lock. Likewise a late holder, and anyone's release. A section
-             or a pause outlasts the lease; the server loses the key, or its clock jumps. The spin loads server and
+Breaks when  a waiter gives up: it deletes the holder's lock. So does a late holder, and anyone's release. A section
+             or a pause outlasts the lease. The server loses the key, or its clock jumps. The spin loads server and
              client.
-Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
-Source       the lock-series article (D5, D6). Its unlock is not published: here it is a plain DEL, in
-             `try-lock-checked` it asks whose lock it is.
+Costs        1 round trip to acquire, 1 to release; while waiting, as many as the connection carries.
+Source       the lock-series article (D5, D6). Its unlock is not published: here it is a plain DEL. In
+             `try-lock-checked` it checks whose lock it is.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from locks.timing import checked_wait, milliseconds, poll_until
 
 
 class TryLock(Lock):
-    """A busy spin with a wait time, unlocked in `finally` even if it was not got; the unlock is a plain DEL."""
+    """A busy spin with a wait time. `finally` unlocks even what was not taken, by a plain DEL."""
 
     slug = "try-lock"
     title = "Spin, then unlock in any case (DEL)"
@@ -61,13 +64,13 @@ class TryLock(Lock):
     def __init__(
         self, name: str, *, redis: Redis, lease: float = 10.0, wait: float = 5.0, poll: float = 1e-6
     ) -> None:
-        """Seconds: `lease` of the key, `wait` before `with` gives up, `poll` between two attempts: it spins."""
+        """Seconds: `lease` of the key, `wait` before `with` gives up, `poll` between two attempts (it spins)."""
         super().__init__(name)
         self.redis, self.lease, self.wait = redis, milliseconds(lease), checked_wait(wait)
         self.poll = poll
 
     def __enter__(self) -> Self:
-        """Raises LockTimeout when the lock was busy for `wait` seconds, after unlocking all the same."""
+        """Raises LockTimeout when the lock was busy for `wait` seconds, and unlocks it all the same."""
         try:
             if not self.acquire(self.wait):
                 raise LockTimeout(f"{self.name}: busy")

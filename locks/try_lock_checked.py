@@ -1,16 +1,16 @@
-"""try-lock-checked: try-lock whose unlock asks whose lock it is, and complains about the one who was only busy.
+"""try-lock-checked: `try-lock` whose unlock checks whose lock it is. Whoever was only busy gets an error from it.
 
     A: SET lock a7f3 NX PX 10000 → OK
     B:                                SET … → nil, … for 5 s: "busy"
     B:                                finally: unlock() → error: not held       the caller never hears "busy"
-    B's caller: catches "busy" to try again later; gets an error that it takes for a fault of its program
+    B's caller: would try again after "busy"; gets an error that looks like a fault of its program
 
-Guarantees   mutual exclusion while the section fits the lease, as `token`; no balance is lost by a waiter that gives
-             up. A late holder hears LockNotHeld; a forked child may release its parent's lock.
-Breaks when  the section outlasts the lease. The error of unlock() hides "busy": callers that retry on "busy"
-             do not retry.
-Costs        1 round trip to acquire, 1 to release; as many as the link carries while waiting.
-Source       the same as `try-lock`, with the checked unlock.
+Guarantees   mutual exclusion while the section fits the lease, as `token`. A waiter that gives up costs no money. A
+             late holder hears LockNotHeld. A forked child may release its parent's lock.
+Breaks when  the section outlasts the lease. The error of unlock() hides "busy", so callers that retry on "busy" do
+             not retry.
+Costs        1 round trip to acquire, 1 to release; while waiting, as many as the connection carries.
+Source       as `try-lock` (D5, D6), with a checked unlock; that one is ours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from locks.try_lock import TryLock
 
 
 class TryLockChecked(TryLock):
-    """`try-lock` with compare-and-delete; unlocking what is not held raises, and that hides "busy"."""
+    """`try-lock` with compare-and-delete. Unlocking what is not held raises, and that error hides "busy"."""
 
     slug = "try-lock-checked"
     title = "Spin, then unlock in any case (checked)"

@@ -24,7 +24,7 @@ from loadtest.bench import neighbours
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.bench.tables import blank, fill
 from loadtest.servers import Valkey
-from loadtest.trials.environment import environment
+from loadtest.trials.machine import machine
 from locks import LOCKS, build
 
 #: in turns of the same server: those that poll, each as published, then those that are told
@@ -45,7 +45,7 @@ QUICK = Plan(waiters=(2, 8), seconds=0.2)
 
 def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`; no issue sets goals."""
-    found.environment, found.warning = environment(), neighbours.before()
+    found.environment, found.warning = machine({}), neighbours.before()
     for slug in CONTENDERS:
         for waiters in plan.waiters:
             told(f"{slug}, {waiters} waiters")
