@@ -1,5 +1,5 @@
 -- The strategy select-for-update-function. Locks, reads, checks and writes each account of one posting, in the
--- order in which they are given (the caller sorts them: one order for everyone). Raises LU001 for what the
+-- order in which they are given (the caller sorts them into one common order). Raises LU001 for what the
 -- business refuses; the caller's transaction is then rolled back as a whole.
 CREATE OR REPLACE FUNCTION ledger_post(
     the_book uuid, numbers text[], amounts bigint[], entries uuid[], the_key text, the_fingerprint text, the_worker text

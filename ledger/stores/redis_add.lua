@@ -1,4 +1,4 @@
--- Adds a posting's amounts to balances: check, addition, entries and the key's record in one step.
+-- Adds a posting's amounts to balances: checks, additions, entries and the key's record in one step.
 -- Balances are 64-bit, Lua's numbers are not: HINCRBY adds, and balances are compared as decimal strings.
 -- KEYS[1]      the record of the idempotency key
 -- KEYS[2i]     the hash of the i-th account
@@ -7,8 +7,8 @@
 -- ARGV[3i-1]   the amount
 -- ARGV[3i]     the id of the new entry
 -- ARGV[3i+1]   the entry's JSON as far as the client knows it: an object without its closing brace
--- reply        the key's record · 0: this key has been here before · an error that begins with REFUSED · the server's
---              own error, nothing being written: it is full, read-only, or has not enough replicas
+-- reply        the key's record · 0: this key was used before · an error that begins with REFUSED · the server's
+--              own error, without anything written: it is full, read-only, or has too few replicas
 
 -- Is the decimal string a less than b?
 local function less(a, b)

@@ -1,4 +1,4 @@
--- Writes a posting over whatever is there now: balances, entries and the key's record, all or nothing.
+-- Writes a posting over the current contents: balances, entries and the key's record, all or nothing.
 -- KEYS[1]      the record of the idempotency key
 -- KEYS[2i]     the hash of the i-th account
 -- KEYS[2i+1]   the list of its entries
@@ -7,7 +7,7 @@
 -- ARGV[4i-1]   the new version
 -- ARGV[4i]     the new head
 -- ARGV[4i+1]   the entry, as JSON
--- reply        1: written · 0: this key has been here before · -1: an account is gone
+-- reply        1: written · 0: this key was used before · -1: an account is gone
 if redis.call('EXISTS', KEYS[1]) == 1 then
     return 0
 end

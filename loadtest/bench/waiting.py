@@ -27,14 +27,14 @@ from loadtest.servers import Valkey
 from loadtest.trials.machine import machine
 from locks import LOCKS, build
 
-#: in turns of the same server: those that poll, each as published, then those that are told
+#: each on a server of its own: first the locks that poll, each as published, then those that are notified
 CONTENDERS = ("try-lock", "token", "setnx", "token-pubsub", "token-queue", "fair-lock")
 PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many wait, and for how many seconds the server is watched."""
+    """The numbers of waiters, and for how many seconds the server is watched."""
 
     waiters: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
     seconds: float = 1.0
@@ -44,7 +44,7 @@ QUICK = Plan(waiters=(2, 8), seconds=0.2)
 
 
 def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
-    """Fill `found`; no issue sets goals."""
+    """Fill `found`. There are no goals."""
     found.environment, found.warning = machine({}), neighbours.before()
     for slug in CONTENDERS:
         for waiters in plan.waiters:
@@ -52,13 +52,13 @@ def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: Non
             about: Row = {"measure": "waiting", "strategy": slug, "waiters": waiters}
             try:
                 figures = watch(slug, waiters, plan.seconds)
-            except Exception as error:  # noqa: BLE001  (of any lock)
+            except Exception as error:  # noqa: BLE001  (a lock may raise anything)
                 figures = failed(error)
             found.results.append(about | figures)
 
 
 def watch(slug: str, waiters: int, seconds: float) -> Row:
-    """Return the figures of one lock with so many waiters, on a server of its own."""
+    """Return the figures of one lock with this many waiters, on a server of its own."""
     with ExitStack() as stack:
         server = stack.enter_context(Valkey())
         admin = stack.enter_context(server.client())
@@ -68,7 +68,7 @@ def watch(slug: str, waiters: int, seconds: float) -> Row:
         holder.acquire()
         turns = [crowd.submit(inside.visit, lock) for lock in locks[1:]]
         inside.all_ask.wait(PATIENCE)
-        time.sleep(0.2)  # the first questions are over, the waiting has begun
+        time.sleep(0.2)  # the first requests are over, and the waiting has begun
         commands = _commands(admin, seconds)
         released = time.monotonic()
         holder.release()
@@ -82,7 +82,7 @@ def _lock(slug: str, redis: Redis) -> Any:
 
 
 def _commands(admin: Redis, seconds: float) -> float:
-    """Return how many commands a second the server executed, without the two that ask."""
+    """Return the commands per second that the server executed, without those that count."""
 
     def count() -> int:
         return int(admin.info("stats")["total_commands_processed"])
@@ -93,7 +93,7 @@ def _commands(admin: Redis, seconds: float) -> float:
 
 
 class _Inside:
-    """Who was inside, and when."""
+    """The visits: which waiter was inside from when to when."""
 
     def __init__(self, waiters: int) -> None:
         self.all_ask = threading.Barrier(waiters + 1)

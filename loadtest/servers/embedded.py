@@ -2,7 +2,7 @@
 
     using()         for the time of a `with` block: `make demo`, `make serve`
     held()          the same, but it starts none: `manage.py compare`
-    up() … down()   until somebody says `down`: `python manage.py servers up`
+    up() … down()   until a call of `down`: `python manage.py servers up`
 
 Two runs side by side share the servers. A server that the environment names (`DATABASE_URL`, `REDIS_URL`, …) is not
 started. The servers belong to a process of their own, the keeper (keeper.py). This file talks to it.

@@ -4,7 +4,7 @@
     keeper     start them, write servers.json · look every 0.2 s ············ flock(users.lock, exclusive)
                                                 one was killed: start it again   stop them, remove servers.json
 
-embedded.py starts it. The keeper ends the servers when nobody holds `users.lock` and nobody has pinned them (`servers
+embedded.py starts it. The keeper ends the servers when no process holds `users.lock` and they are not pinned (`servers
 up`). The kernel drops the lock of a user that dies, however it dies, so no count can be wrong. The servers are the
 keeper's children, and they end when the keeper itself is killed (reaper.py). While it stops them it holds the lock
 exclusively: a newcomer waits, and then starts fresh servers.
@@ -115,7 +115,7 @@ class Keeper:
     def _stop(self) -> None:
         self.lab.state.unlink(
             missing_ok=True
-        )  # first, so that nobody connects to a server that is about to end
+        )  # first, so that no client connects to a server that is about to end
         self.lab.clear_orders()
         for servers in reversed(self.running.values()):
             for server in servers:
@@ -123,7 +123,8 @@ class Keeper:
                     server.close()
 
     def _end_orphans(self) -> None:
-        """End the servers whose keeper and reaper were both killed. This keeper holds the lock, so nobody owns them."""
+        """End the servers whose keeper and reaper were both killed. This keeper holds the lock, so no keeper owns
+        them."""
         state = self.lab.read_state()
         for pid, born in state.get("processes", {}).values():
             if born and born == birth(pid):

@@ -18,7 +18,7 @@ from lost_update_lab.embedded.reaper import REAPER
 
 
 class ClientDied(RuntimeError):
-    """A client process failed, so the other clients had to make its postings, or nobody made them."""
+    """A client process failed, so its postings were made by the other clients, or not at all."""
 
 
 class Crowd:
