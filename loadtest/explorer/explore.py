@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any
 
@@ -20,6 +21,7 @@ from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
 from loadtest.explorer.explored import HAZARD_OF, Explored, explored
 from loadtest.explorer.gloss import Gloss
+from loadtest.explorer.graph import Graphing, packed
 from loadtest.explorer.job import EXHAUSTED, WORDS, Job
 from loadtest.explorer.restore import contents_sql
 from loadtest.explorer.system import LedgerSystem
@@ -27,7 +29,7 @@ from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED, Turns
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.schedule_id import Diverged, exactly, play
 from lost_update_lab.search.poll_calibration import calibrate_polls
@@ -56,6 +58,17 @@ def _unclaimed(job: Job) -> frozenset[Fault]:
         return frozenset()
     withstands = find(job.strategy).withstands
     return frozenset(fault for fault, hazard in HAZARD_OF.items() if fault and hazard not in withstands)
+
+
+def graph(job: Job) -> dict[str, Any]:
+    """Return every position of the job's schedules (graph.py)."""
+    by_real_code = replace(job.bounds, recorded=False, in_memory=False, followed=False)
+    with harness_of(job, bounds=by_real_code) as harness:
+        walk = Graphing(harness, _gloss(harness))
+        result = walk.explore()
+        if not result.exhausted:
+            raise RuntimeError(f"not every position was reached: {result.cause}")
+        return packed(walk, strategy=job.strategy, title=find(job.strategy).title, bounds=job.as_json())
 
 
 def replay(job: Job) -> dict[str, Any]:
@@ -115,8 +128,10 @@ def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
 
 
 @contextmanager
-def harness_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[Harness]:
-    """A harness for this job. `turns`: turns that no command offers. `given`: settings of the book."""
+def harness_of(
+    job: Job, turns: Turns | None = None, bounds: Bounds | None = None, **given: Any
+) -> Iterator[Harness]:
+    """A harness for this job. `turns`, `bounds`: those that no command offers. `given`: settings of the book."""
     strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
     store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
@@ -130,7 +145,9 @@ def harness_of(job: Job, turns: Turns | None = None, **given: Any) -> Iterator[H
     system = LedgerSystem(job.strategy, turns, store, values, nodes, clients)
     try:
         with (
-            Harness(system, servers, job.bounds, [clients.install, *map(resolve_name, job.gates)]) as harness,
+            Harness(
+                system, servers, bounds or job.bounds, [clients.install, *map(resolve_name, job.gates)]
+            ) as harness,
             confirming(harness, int(os.environ["REDIS_PORT"])),
         ):
             keep_sessions_here()

@@ -35,6 +35,8 @@ class Job:
     expected: str = ""
     until: str = EXHAUSTED
     gates: tuple[str, ...] = ()
+    #: return every position instead of a verdict
+    positions: bool = False
 
     @property
     def bounds(self) -> Bounds:

@@ -24,7 +24,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
 
     django.setup()
     from loadtest.explorer.cores import keep_to
-    from loadtest.explorer.explore import explore, replay
+    from loadtest.explorer.explore import explore, graph, replay
     from loadtest.trials.environment import environment as measured
     from lost_update_lab.runs.worker_thread import WorkerThread
 
@@ -37,7 +37,8 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
             job = pipe.recv()
         except (EOFError, OSError):
             return
-        answer = _answer(explore if job.choices is None else replay, job)
+        does = graph if job.positions else explore if job.choices is None else replay
+        answer = _answer(does, job)
         gc.unfreeze()  # what the search has learned may go
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         gc.freeze()

@@ -106,6 +106,27 @@ class Opening:
             "rows": dict(self._rows("SELECT name, status FROM ledger_lockrecord ORDER BY name")),
         }
 
+    def entries(self, book: Book) -> list[dict[str, Any]]:
+        """The committed entries in the order of their writes, with what each writer had read, and whether the balance
+        comes from it. Nothing of a book in Redis, whose entries are no rows."""
+        if book.store == "redis":
+            return []
+        names = ("id", "key", "account", "amount", "before", "after", "parent", "head")
+        found = self._raw.exec_(
+            b"SELECT left(e.id::text, 8), e.key, a.number, e.amount, e.balance_before, e.balance_after,"
+            b" left(e.parent::text, 8), (a.head = e.id)::text"
+            b" FROM ledger_entry e JOIN ledger_account a ON a.id = e.account_id ORDER BY e.seq"
+        )
+        rows = [
+            [(found.get_value(row, column) or b"").decode() for column in range(len(names))]
+            for row in range(found.ntuples)
+        ]
+        numbers = {"amount", "before", "after"}
+        return [
+            {name: int(each) if name in numbers else each for name, each in zip(names, row, strict=True)}
+            for row in rows
+        ]
+
     def _sequences(self) -> Iterator[tuple[str, str, str]]:
         """Yield the sequences with their values, which are reset. Otherwise rows would get new ids in each schedule."""
         names = self._raw.exec_(

@@ -197,6 +197,10 @@ class LedgerSystem:
     def show(self) -> dict[str, Any]:
         return self.opening.shown(self.book)
 
+    def entries(self) -> list[dict[str, Any]]:
+        """The committed entries: who read what, and wrote what over it."""
+        return self.opening.entries(self.book)
+
 
 def _told(error: BaseException) -> str:
     """Return the error and where it was raised: in third-party code outside the clients, if possible."""

@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from loadtest.front import documents, home
+from loadtest.front import documents, home, play
 
 urlpatterns = [
     path("", home.home, name="front"),
     path("experiments/", home.start, name="front_experiments"),
     path("experiments/<int:pk>/", home.shown, name="front_experiment"),
     path("strategies/<slug:slug>/", home.strategy, name="front_strategy"),
+    path("play", play.play, name="front_play"),
+    path("play/<slug:slug>.json", play.positions, name="front_positions"),
     path("docs/<path:name>", documents.document, name="front_document"),
 ]

@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from ledger.strategies import known
 from loadtest.faults.sentences import about
-from loadtest.report import bench, charts, explorer
+from loadtest.report import bench, charts, explorer, playable
 from loadtest.report import faults as matrix
 from loadtest.report.command_line import of_report
 from loadtest.report.labels import labels
@@ -70,6 +70,7 @@ def write(folder: Path) -> Path:
     path, evidence = folder / "index.html", load(folder)
     path.write_text(render_to_string("loadtest/report.html", context(evidence)))
     explorer.write_pages(folder, evidence.get("explore"))
+    playable.write(folder)
     return path
 
 

@@ -85,6 +85,8 @@ ROWS: dict[str, tuple[May, May]] = {
     "experiments/": (NO_METHOD, (EVERYBODY, 400)),  # of no strategy: nothing is started
     "experiments/<int:pk>/": ((EVERYBODY, 200), NO_METHOD),
     "strategies/<slug:slug>/": ((EVERYBODY, 200), NO_METHOD),
+    "play": ((EVERYBODY, 200), NO_METHOD),
+    "play/<slug:slug>.json": ((EVERYBODY, 200), NO_METHOD),
     "docs/<path:name>": ((EVERYBODY, 200), NO_METHOD),
     # the API knows its token, and no session
     "api/": ((EVERYBODY, 404),) * 2,

@@ -1,0 +1,88 @@
+"""Somebody plays: one level to its loss, step by step and by keyboard; one that cannot be broken; as a file too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from loadtest.report import playable
+from tests.browser.conftest import AUDIT, watched
+
+
+@pytest.fixture
+def page(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
+    with watched(chromium, lab[0], reduced_motion="reduce") as tab:
+        tab.goto("/play")
+        expect(tab.locator("body[data-ready=no-lock]")).to_be_attached()
+        yield tab
+
+
+def move(page: Page, words: str) -> None:
+    page.locator("#moves button", has_text=words).first.click()
+
+
+def test_a_level_is_played_to_its_loss(page: Page) -> None:
+    move(page, "A: SELECT balance")
+    move(page, "A: BEGIN")
+    move(page, "B: SELECT balance")
+    for _ in range(20):
+        if page.locator("#end").is_visible():
+            break
+        page.locator("#moves button:not(.fault)").first.click()
+    expect(page.locator("#end .word")).to_have_text("lost")
+    expect(page.locator("#balance")).not_to_have_text("130")
+    expect(page.locator("#tree .gone")).to_contain_text("overwritten by")
+    expect(page.locator("#said")).to_contain_text("lost")
+
+    address = page.url
+    page.reload()
+    expect(page.locator("#end .word")).to_have_text("lost")  # the address holds the position
+    page.get_by_role("button", name="Step back").click()
+    expect(page.locator("#end")).to_be_hidden()
+    assert page.url != address
+
+
+def test_it_is_shown_how_a_level_loses_and_what_the_same_order_does_elsewhere(page: Page) -> None:
+    page.get_by_role("button", name="Show me how it loses").click()
+    expect(page.locator("#end .word")).to_have_text("lost")
+    page.get_by_label("The same order under").select_option("select-for-update")
+    expect(page.locator("#compared")).to_contain_text("Balance")
+    expect(page.locator("#compared .word.lost")).to_have_count(0)
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    page.keyboard.press("1")
+    expect(page.locator("#past li")).to_have_count(1)
+    expect(page.locator("#moves button").first).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#past li")).to_have_count(0)
+
+
+def test_the_last_level_cannot_be_broken(page: Page) -> None:
+    page.get_by_role("link", name="fenced").or_(page.locator("a[data-level=fenced]")).first.click()
+    expect(page.locator("body[data-ready=fenced]")).to_be_attached()
+    page.get_by_role("button", name="Show me how it loses").click()
+    expect(page.locator("#hint")).to_contain_text("All 1,314 orders were tried")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_nobody_stumbles(page: Page, width: int, scheme: str) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Show me how it loses").click()
+    expect(page.locator("#end .word")).to_have_text("lost")
+    found = page.evaluate(AUDIT)
+    found += [each["id"] + each["nodes"][0]["html"] for each in Axe().run(page).response["violations"]]
+    assert found == []
+
+
+def test_the_reports_file_asks_nobody_and_plays(chromium: Browser, tmp_path: Path) -> None:
+    path = playable.write(tmp_path)
+    with watched(chromium, path.as_uri(), reduced_motion="reduce") as tab:
+        tab.goto(path.as_uri())
+        tab.get_by_role("button", name="Show me how it loses").click()
+        expect(tab.locator("#end .word")).to_have_text("lost")
