@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import OperationalError, connections, transaction
 
 from ledger.models import Book
+from ledger.names import visible
 from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
 from ledger.stores import STORES, KeyTaken, store_of
 from ledger.stores.prepared import Prepared
@@ -45,6 +46,7 @@ def open_book(
 ) -> Book:
     """Open a book with `accounts` (number, opening balance, floor or None) under `strategy`.
 
+    Invisible characters are left out of the name: with them one book could be made to look like another.
     A `module:callable` is imported only for a `trusted` caller (the command line) or if settings.EXTRA_LOCKS names it,
     never because of a request. Raises ValueError, which says what is wrong.
     """
@@ -59,7 +61,7 @@ def open_book(
     if store not in found.stores:
         raise ValueError(f"{strategy} does not keep accounts on {store}, only on {', '.join(found.stores)}")
     found.check(Settings.of(values or {}))
-    fields = {"name": name, "strategy": strategy, "store": store, "settings": values or {}}
+    fields = {"name": visible(name), "strategy": strategy, "store": store, "settings": values or {}}
     try:
         store_of(Book(**fields))
     except NotConfigured as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import environ
 
 from ledger.addresses import BASE_DIR, addresses, lab_dir
@@ -32,6 +34,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "procrastinate.contrib.django",
+    "axes",
     "loadtest",
 ]
 
@@ -49,7 +52,22 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "ledger.http.not_configured.NotConfiguredMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
+
+# --- who may try to log in how often: somebody who guesses a password is locked out, from there and under that name
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = env.int("LOGIN_ATTEMPTS", default=10)
+AXES_COOLOFF_TIME = timedelta(minutes=5)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_HTTP_RESPONSE_CODE = 429
+AXES_LOCKOUT_TEMPLATE = "429.html"
+AXES_ENABLE_ADMIN = False
+AXES_DISABLE_ACCESS_LOG = True
 
 ROOT_URLCONF = "ledger.urls"
 WSGI_APPLICATION = "ledger.wsgi.application"

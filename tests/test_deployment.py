@@ -16,7 +16,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 import yaml
@@ -245,6 +245,7 @@ def test_the_swarm_services_of_compose_attack_the_web_service(tmp_path: Path) ->
             services.enter_context(service(name, tmp_path, **ports))
         wait_until(lambda: json.load(urlopen(f"http://127.0.0.1:{ui}/stats/requests"))["worker_count"] == 1)
         form = urlencode({"user_count": 2, "spawn_rate": 2, "strategy": "select-for-update", "host": web})
-        assert json.load(urlopen(f"http://127.0.0.1:{ui}/swarm", form.encode()))["success"]
+        page = f"http://127.0.0.1:{ui}"
+        assert json.load(urlopen(Request(f"{page}/swarm", form.encode(), {"Origin": page})))["success"]
         before = Entry.objects.count()
         wait_until(lambda: Entry.objects.count() > before)

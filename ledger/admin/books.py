@@ -55,11 +55,11 @@ class BookAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if not self.has_view_permission(request):  # first: a 404 would tell what is there
+            raise PermissionDenied
         book = self.get_object(request, object_id)
         if book is None:
             raise Http404(f"no book {object_id}")
-        if not self.has_view_permission(request, book):
-            raise PermissionDenied
         books = books_with_imports(book)
         context = {
             **self.admin_site.each_context(request),
@@ -75,9 +75,9 @@ class BookAdmin(ReadOnlyAdmin):
 
     def losses_view(self, request: HttpRequest, book_id: UUID, number: str) -> HttpResponse:
         """Draw one loss of an account (`?entry=`, by default the first) and list the others."""
-        book = get_object_or_404(Book, pk=book_id)
-        if not self.has_view_permission(request, book):
+        if not self.has_view_permission(request):
             raise PermissionDenied
+        book = get_object_or_404(Book, pk=book_id)
         try:
             losses = losses_of(book, number)
             loss = losses.proof(UUID(request.GET["entry"]) if "entry" in request.GET else None)

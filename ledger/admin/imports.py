@@ -134,11 +134,11 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return redirect("admin:ledger_importrun_change", run.pk)
 
     def _run(self, request: HttpRequest, run_id: Any) -> ImportRun:
+        if not self.has_view_permission(request):  # first: a 404 would tell what is there
+            raise PermissionDenied
         run: ImportRun | None = self.get_object(request, str(run_id))
         if run is None:
             raise Http404(f"no import {run_id}")
-        if not self.has_view_permission(request, run):
-            raise PermissionDenied
         return run
 
     def _seen(self, request: HttpRequest, run: ImportRun) -> dict[str, Any]:

@@ -40,6 +40,8 @@ from ledger.strategies import known
 
 #: how many characters of an error go into the response
 WORDS = 300
+#: errors of a body that an answer lists
+MOST_ERRORS = 20
 log = logging.getLogger(__name__)
 
 
@@ -70,7 +72,9 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
 
 @api.exception_handler(ValidationError)
 def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    return _problem(request, 422, error.errors)
+    told = [{**each, "loc": [str(part)[:40] for part in each["loc"]]} for each in error.errors[:MOST_ERRORS]]
+    more = len(error.errors) - len(told)
+    return _problem(request, 422, [*told, *([{"msg": f"and {more} more"}] if more else [])])
 
 
 @api.exception_handler(RequestDataTooBig)

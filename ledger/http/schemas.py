@@ -6,12 +6,22 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, StrictInt, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StrictInt, model_validator
 
 from ledger.posting import BIGINT
 
 Amount = Annotated[StrictInt, Field(ge=-BIGINT, le=BIGINT)]
-Number = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_.:-]+$")]
+
+
+def _addressable(number: str) -> str:
+    if number in (".", ".."):
+        raise ValueError("an account's number is part of its address, where . and .. mean something else")
+    return number
+
+
+Number = Annotated[
+    str, Field(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_.:-]+$"), AfterValidator(_addressable)
+]
 
 
 class Strict(Schema):

@@ -12,16 +12,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ledger.names import UNSEEN
 from ledger.posting import BIGINT
 
 COLUMNS = ("seller", "account", "amount", "reference")
 MAX_LINE = 1000  # bytes
 
 _SELLER = re.compile(r"[\w .:&+'-]{1,40}")  # no slash: it separates seller and reference in the line's key
-_ACCOUNT = re.compile(r"[A-Za-z0-9_.:-]{1,40}")  # as the API has it
-#: invisible characters (for a character class): control characters, and those that change the text's direction, which
-#: can fake the end of a file name
-UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+#: as the API has it. `.` and `..` are parts of an address: no client can ask for them
+_ACCOUNT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,40}")
 _REFERENCE = re.compile(rf"[^\W_][^{UNSEEN}\ud800-\udfff]{{0,49}}")
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +12,12 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger.books import open_book
-from ledger.imports.csvfile import UNSEEN, Limits, Parsed, parse
+from ledger.imports.csvfile import Limits, Parsed, parse
 from ledger.imports.jobs import wake
 from ledger.imports.lines import Line, judge, store
 from ledger.imports.ways import SET_BASED_LINES, Way, check
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
+from ledger.names import visible
 from ledger.stores import store_of
 
 #: how many bad lines of a file a refusal names
@@ -32,7 +32,7 @@ class Upload:
     content: bytes
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", re.sub(f"[{UNSEEN}]", "", self.name))
+        object.__setattr__(self, "name", visible(self.name))
 
     @cached_property
     def parsed(self) -> Parsed:

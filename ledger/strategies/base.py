@@ -15,6 +15,8 @@ from ledger.stores import Store, store_of
 from locks.hazards import Hazard
 
 MAX_THINK = 60.0
+#: wrong settings that an answer names
+MOST_NAMED = 5
 #: keywords of locks that only the ledger itself may set
 OURS = {"name", "redis", "redis_nodes", "cache", "sql", "zookeeper", "directory", "on_lost"}
 
@@ -40,7 +42,7 @@ class Settings:
         """Check the settings of a request. Raises ValueError, which names the wrong setting."""
         known = cls.__dataclass_fields__.keys()
         if unknown := values.keys() - known:
-            raise ValueError(f"no setting {', '.join(sorted(unknown))}. Known: {', '.join(known)}")
+            raise ValueError(f"no setting {_some(sorted(unknown))}. Known: {', '.join(known)}")
         checked: dict[str, Any] = dict(values)
         for name in ("think", "before", "backoff"):
             if name in checked:
@@ -63,18 +65,27 @@ class Settings:
         return {**self.extra, **{name: value for name, value in given.items() if value is not None}}
 
 
+def _some(names: Iterable[str]) -> str:
+    """Return the first few of these: a request may have thousands, each as long as it likes."""
+    listed = [name[:40] for name in names]
+    more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+    return ", ".join(listed[:MOST_NAMED]) + more
+
+
 def _check_extra(extra: Any) -> None:
     """A request may neither choose a lock's servers or files nor bypass the settings that are checked above."""
     if not isinstance(extra, dict):
         raise ValueError("extra: an object of keywords for the lock")
     if own := extra.keys() & Settings.__dataclass_fields__.keys():
-        raise ValueError(f"extra: {', '.join(sorted(own))} is a setting of its own")
+        raise ValueError(f"extra: {_some(sorted(own))} is a setting of its own")
     if ours := extra.keys() & OURS:
-        raise ValueError(f"extra: {', '.join(sorted(ours))} is not for a client to choose")
+        raise ValueError(f"extra: {_some(sorted(ours))} is not for a client to choose")
     for name, value in extra.items():
         word = isinstance(value, str) and value.replace(" ", "").isalpha()
         if not (word or (isinstance(value, int | float) and 0 <= value <= 3600)):
-            raise ValueError(f"extra: {name}: a number from 0 to 3600, true, false or a word, not {value!r}")
+            raise ValueError(
+                f"extra: {name[:40]}: a number from 0 to 3600, true, false or a word, not {str(value)[:40]!r}"
+            )
 
 
 def _span(name: str, value: Any) -> tuple[float, float]:
@@ -128,9 +139,11 @@ class Strategy(ABC):
         """Return the rows in which a new book keeps `accounts`: one for each, unless the strategy splits them."""
         return accounts
 
-    @classmethod  # noqa: B027  (most strategies accept every allowed setting)
+    @classmethod
     def check(cls, settings: Settings) -> None:
         """Raise ValueError for a setting that this strategy does not support, before a book is opened."""
+        if settings.extra:
+            raise ValueError(f"extra: {cls.slug} takes no lock that could be given {_some(settings.extra)}")
 
     @abstractmethod
     def apply(self, posting: Posting) -> Applied:

@@ -10,6 +10,7 @@ money is exactly as safe as the lock.
 
 from __future__ import annotations
 
+import inspect
 import logging
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from redis.exceptions import RedisError
 from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
-from ledger.strategies.base import Settings, Strategy
+from ledger.strategies.base import OURS, Settings, Strategy
 from locks import Lock, LockFactory, LockTimeout, build
 from locks.giving_up import gives_up
 from locks.hazards import Hazard
@@ -35,7 +36,13 @@ class Locked(Strategy):
 
     @classmethod
     def check(cls, settings: Settings) -> None:
-        """The lock's commands must be able to express the lease."""
+        """The lock must take the keywords of `extra`, and its commands must be able to express the lease."""
+        taken = inspect.signature(cls.factory).parameters.values()
+        if not any(each.kind is each.VAR_KEYWORD for each in taken):
+            known = {each.name for each in taken} - OURS - Settings.__dataclass_fields__.keys()
+            if unknown := settings.extra.keys() - known:
+                others = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+                raise ValueError(f"extra: {cls.slug} has no {', '.join(sorted(unknown)[:5])}: {others}")
         step: float | None = getattr(cls.factory, "lease_step", None)
         if settings.lease is not None and step is not None:
             try:

@@ -127,11 +127,11 @@ class Comparisons:
         return TemplateResponse(request, "loadtest/trial_results.html", seen(self._trial(request, trial_id)))
 
     def _trial(self, request: HttpRequest, pk: Any) -> Trial:
+        if not self.has_view_permission(request):  # type: ignore[attr-defined]
+            raise PermissionDenied  # first: a 404 would tell what is there
         trial: Trial | None = self.get_object(request, str(pk))  # type: ignore[attr-defined]
         if trial is None:
             raise Http404(f"no trial {pk}")
-        if not self.has_view_permission(request, trial):  # type: ignore[attr-defined]
-            raise PermissionDenied
         return trial
 
 

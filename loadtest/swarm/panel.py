@@ -66,8 +66,11 @@ def guard(environment: Any) -> Any:
     """Refuse a /swarm that would spoil the running test, or that asks for something unknown."""
     if request.path.rstrip("/") != "/swarm" or request.method != "POST":
         return None
-    if urlsplit(request.headers.get("Origin", request.host_url)).netloc != request.host:
-        return _no(403, "another site's page cannot start a test")
+    if urlsplit(request.headers.get("Origin", "")).netloc != request.host:
+        return _no(
+            403,
+            "another site's page cannot start a test: send the header Origin with this page's own address",
+        )
     state = environment.runner.state
     if state in (STATE_STOPPING, STATE_CLEANUP):
         return _no(409, "the last test is still stopping: try again in a moment")

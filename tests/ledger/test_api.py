@@ -174,6 +174,14 @@ def extra(keywords: Any, strategy: str = "token") -> dict[str, Any]:
         (extra({"unit": "../x"}), "unit: a number"),
         (extra({"look": None}), "look: a number"),
         (extra([]), "an object of keywords"),
+        (extra({"wiat": 1}), "token has no wiat: it takes none"),
+        (extra({"wait": 1}, "select-for-update"), "select-for-update takes no lock that could be given wait"),
+        (
+            {"strategy": "token", "count": 1, "settings": {f"s{n}": 1 for n in range(3000)}},
+            "s0, s1, s10, s100, s1000 and 2995 more",
+        ),
+        ({"strategy": "no-lock", "accounts": [{"account": ".."}]}, "part of its address"),
+        ({"strategy": "no-lock", "count": 1, **{f"x{n}": 1 for n in range(3000)}}, "and 2980 more"),
         ({"strategy": "no-lock", "accounts": [{"account": "A"}, {"account": "A"}]}, "named twice"),
         ({"strategy": "no-lock", "accounts": [{"account": "a b"}]}, "pattern"),
     ],
@@ -181,6 +189,38 @@ def extra(keywords: Any, strategy: str = "token") -> dict[str, Any]:
 def test_bad_books(client: Client, body: Any, says: str) -> None:
     answer = send(client, "/api/books", body)
     assert (answer.status_code, says in json.dumps(answer.json())) == (422, True), answer.content[:500]
+    assert len(answer.content) < 5000
+
+
+def test_a_name_has_no_character_that_nobody_sees(client: Client) -> None:
+    name = "sal\u200bes \u202eatad\u2066 حساب\ufeff"
+    answer = send(client, "/api/books", {"strategy": "no-lock", "count": 1, "name": name})
+    assert answer.json()["book"]["name"] == "sales atad حساب"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ('{"account": "A1", "amount": 1, "amount": 1000}', "'amount' comes twice"),
+        ('{"lines": [{"account": "A1", "account": "A2", "amount": 1}]}', "'account' comes twice"),
+        ('{"description": ' + "[" * 30 + "]" * 30 + "}", "deeper than 20 levels"),
+        ('{"description": ' + "[" * 50_000 + "]" * 50_000 + "}", "cannot read the body"),
+    ],
+)
+def test_a_body_that_can_be_read_in_two_ways_or_hardly_at_all(
+    client: Client, book: str, body: str, says: str
+) -> None:
+    answer = send(client, f"{book}/postings", body, "k")
+    assert (answer.status_code, answer.json()["applied"]) == (400, "no")
+    assert says in answer.json()["detail"]
+    assert client.get(f"{book}/accounts/A1").json()["balance"] == 100
+
+
+@pytest.mark.parametrize("path", ["/health/ready", "/health/live", "/api/strategies"])
+def test_a_foreign_host_is_answered_in_json(path: str) -> None:
+    answer = Client(headers={"host": "elsewhere.example"}).get(path)
+    if answer.status_code != 200:  # `live` asks for no host
+        assert (answer.status_code, answer.json()["applied"]) == (400, "no")
 
 
 def test_what_is_not_there_is_404_or_says_so(client: Client, book: str) -> None:
