@@ -20,8 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 #: beside what the wheel asks for
 TESTING = ("pytest", "pytest-django", "pytest-timeout", "fastapi", "httpx")
 
-pytestmark = pytest.mark.deep
-
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+#: of each example some tests, one broken and one mended, for `make test`; all of them: `make test-deep`
+QUICK = {
+    "daily_job": "record_first",
+    "django_wallet": "voucher_is_redeemed",
+    "queue_psycopg": "job or skips",
+    "shop_sqlalchemy": "sold_twice or buy_locked",
+}
 
 #: what the environment of these tests says of its servers
 OWN = (
@@ -106,6 +112,7 @@ def environment(folder: Path, wheel: Path, *extras: str, more: tuple[str, ...] =
     return python
 
 
+@pytest.mark.deep
 def test_the_wheel_has_one_package_and_asks_for_two(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
@@ -124,11 +131,28 @@ def test_the_wheel_has_one_package_and_asks_for_two(wheel: Path, tmp_path: Path)
     assert "pip install 'lost-update-lab[servers]'" in told.stderr
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir()))
-def test_an_example_runs_from_the_wheel(name: str, wheel: Path, tmp_path: Path) -> None:
-    """Outside of the checkout. pytest finds the plugin by itself."""
-    python = environment(tmp_path / "bare", wheel, "servers", "django", "sqlalchemy", more=TESTING)
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an environment with the wheel and all extras, outside of the checkout."""
+    folder = tmp_path_factory.mktemp("everything") / "bare"
+    return environment(folder, wheel, "servers", "django", "sqlalchemy", more=TESTING)
+
+
+def tried(name: str, python: Path, tmp_path: Path, *some: str) -> str:
+    """pytest finds the plugin by itself."""
     project = tmp_path / name
     shutil.copytree(ROOT / "examples" / name, project, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    told = run(python, "-m", "pytest", "-q", "--timeout", "120", "-p", "no:cacheprovider", cwd=project)
-    assert "passed" in told
+    return run(python, "-m", "pytest", "-q", "--timeout", "120", "-p", "no:cacheprovider", *some, cwd=project)
+
+
+def test_the_examples_run_from_the_wheel(python: Path, tmp_path: Path) -> None:
+    """In one test: pytest-xdist would build the wheel once in each of its processes."""
+    assert list(QUICK) == EXAMPLES
+    for name, some in QUICK.items():
+        assert "2 passed" in tried(name, python, tmp_path, "-k", some)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_all_of_an_example_runs_from_the_wheel(name: str, python: Path, tmp_path: Path) -> None:
+    assert "passed" in tried(name, python, tmp_path)
