@@ -29,6 +29,7 @@ from lost_update_lab.model.workers import Halt, State, Task, Worker
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
 from lost_update_lab.runs.in_memory_run import InMemoryRun
+from lost_update_lab.runs.memory import Memory
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
 from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, WorkerThread
@@ -70,6 +71,8 @@ class Harness:
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.recording = Recording() if bounds.recorded else None
+        #: of the modules whose code is not known to leave nothing behind
+        self.memory: Memory | None = None
         #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
         self.learns = False
         self._opening: dict[str, MemoisedServer] = {}
@@ -119,6 +122,7 @@ class Harness:
         run = Run(workers, self.servers, self.bounds, choose)
         run.watched, run.trace, run.learns = watched, trace, self.learns
         self._know(run)
+        run.memory = self.memory
         run.beaten, run.follow = beaten or (run.beaten, run.follow)
         Active.run = run
         try:
@@ -209,6 +213,7 @@ class Harness:
             try:
                 if not run.ending:
                     pending.hear(run, worker.main, worker.main.heard)
+                    run.error = run.error or (self.memory.begins(worker.index) if self.memory else None)
                     worker.result = self.system.work(worker.index)
             except Halt:
                 worker.halted = True

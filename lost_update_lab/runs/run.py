@@ -19,6 +19,7 @@ from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, Task, Worker, halt
 from lost_update_lab.runs.hang import Watchdog
+from lost_update_lab.runs.memory import Memory
 from lost_update_lab.schedule import decisions, pending
 from lost_update_lab.schedule.world import Chooser, World
 
@@ -42,6 +43,7 @@ class Run(World):
         self._over.acquire()
         self._turn: Task | None = None  # whose thread runs
         self.hung: Task | None = None  # it does not come to a gate any more
+        self.memory: Memory | None = None
         self._news = 0  # grows with every decision: the watchdog's sign of life
 
     # -- the scheduler --------------------------------------------------------------------------------------------
@@ -78,10 +80,13 @@ class Run(World):
             return done.value
 
     def _stand(self, task: Task) -> None:
+        held = self.memory.before(task.worker.index) if self.memory else None
         if not self._pass_on(task):
             task.go.acquire()
         if self.ending or not task.alive:
             halt(task)
+        if self.memory:
+            self.error = self.error or self.memory.after(held)
 
     def _pass_on(self, me: Task | None) -> bool:
         """Choose who runs next. → is it `me`?"""

@@ -17,6 +17,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.replay.schedule_id import Diverged, decode
 from lost_update_lab.replay.shrink import again, confirmed, shrink
 from lost_update_lab.runs.found import Found, SearchResult
+from lost_update_lab.runs.memory import changed
 from lost_update_lab.scenarios import modules
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
@@ -222,7 +223,7 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     serial.run(order)  # clients connect, caches are filled
     first, one, held = serial.run(order), _rows(system), modules.state()
     second, other = serial.run(order), _rows(system)
-    serial.remembered = modules.changed(held, modules.state())
+    serial.remembered = changed(held, modules.state())
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")

@@ -1,41 +1,118 @@
-"""State of the user's modules that survives a schedule: a worker stands for a process that has just begun."""
+"""State of the user's modules that survives a schedule: a worker stands for a process that has just begun.
+
+Looked at: what the modules' globals hold, what those hold in turn (attributes, items), attributes of their classes and
+functions, closures and defaults. Left out: clients and their pools, which the gates know.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
+from typing import Any
 
 from lost_update_lab.scenarios.lines import is_own
 
-#: what a module keeps state in, of which a look shows whether it has changed
-_PLAIN = (bool, int, float, str, bytes, tuple, list, dict, set, frozenset, type(None))
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_RAW_LOCKS = ("_thread", "itertools")
+#: what belongs to a client: by the module of one of its classes
+_CLIENTS = (
+    *(
+        "redis.client",
+        "redis.connection",
+        "redis.commands",
+        "redis.asyncio",
+        "redis.cluster",
+        "redis.sentinel",
+    ),
+    *(
+        "redis.retry",
+        "redis.backoff",
+        "redis.credentials",
+        "redis._parsers",
+        "psycopg",
+        "psycopg_pool",
+        "pymysql",
+    ),
+    *("sqlalchemy", "django", "kazoo", "logging", "weakref", "typing"),
+)
+#: a value's text is cut here; so many values are looked at
+LONGEST, MOST = 10_000, 5_000
 
 
-def state() -> Mapping[str, str]:
-    """`module.name` → a text of what it holds now, of plain values in the user's modules and of their caches."""
-    return {f"{module.__name__}.{name}": text for module in _own() for name, text in _held(module)}
+def state(root: str = "") -> Mapping[str, str]:
+    """`module.name` → a text of what it holds now, in this thread. `root`: only of the modules below this name."""
+    found: dict[str, str] = {}
+    seen: set[int] = set()
+    for module in _own(root):
+        for name, value in list(vars(module).items()):
+            if not name.startswith("__"):
+                _look(value, f"{module.__name__}.{name}", module.__name__, found, seen)
+    return found
 
 
-def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    return sorted(name for name, text in after.items() if before.get(name, text) != text)
-
-
-def _own() -> Iterator[ModuleType]:
-    for module in list(sys.modules.values()):
+def _own(root: str) -> Iterator[ModuleType]:
+    for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and is_own(file):
+        below = not root or name == root or name.startswith(f"{root}.")
+        if below and isinstance(file, str) and is_own(file):
             yield module
 
 
-def _held(module: ModuleType) -> Iterator[tuple[str, str]]:
-    for name, value in list(vars(module).items()):
-        if name.startswith("__") or isinstance(value, FunctionType | ModuleType | type):
-            continue
-        if type(value) in _PLAIN:
-            try:
-                yield name, repr(value)[:10_000]
-            except Exception:  # noqa: BLE001, S112  (a value that cannot show itself tells nothing)
-                continue
-        elif callable(info := getattr(value, "cache_info", None)):
-            yield name, f"{info().currsize} cached"
+def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[int]) -> None:
+    """Write down what `value` holds, under `path`. `module`: whose global it belongs to."""
+    kind = type(value)
+    if kind in _PLAIN:
+        found[path] = repr(value)[:LONGEST]
+    elif kind.__module__ in _RAW_LOCKS and not hasattr(value, "__dict__"):
+        found[path] = repr(value).partition(" object")[0].partition(" at 0x")[0]
+    elif callable(info := getattr(value, "cache_info", None)):
+        found[path] = f"{info().currsize} cached"
+    elif id(value) not in seen and len(seen) < MOST and not _is_left_out(value, module):
+        seen.add(id(value))
+        for name, each in _inside(value):
+            _look(each, path + name, module, found, seen)
+
+
+def _is_left_out(value: Any, module: str) -> bool:
+    """Somebody else's: a module, a class or a function from elsewhere, a client."""
+    if isinstance(value, ModuleType):
+        return True
+    if isinstance(value, type | FunctionType):
+        return value.__module__ != module
+    return any(
+        f"{each.__module__}.".startswith(f"{name}.") for each in type(value).__mro__ for name in _CLIENTS
+    )
+
+
+def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield "", len(value)
+        yield from ((f"[{key!r}]", each) for key, each in list(value.items()) if type(key) in _PLAIN)
+    elif isinstance(value, list | tuple | deque):
+        yield "", len(value)
+        yield from ((f"[{place}]", each) for place, each in enumerate(list(value)))
+    elif isinstance(value, set | frozenset):
+        yield "", repr(sorted(repr(each) for each in value if type(each) in _PLAIN))
+    elif isinstance(value, FunctionType):
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=False)
+        yield from ((f".{name}", cell.cell_contents) for name, cell in cells if _is_filled(cell))
+        yield from ((f" argument {place}", each) for place, each in enumerate(value.__defaults__ or ()))
+        yield from ((f".{name}", each) for name, each in (value.__kwdefaults__ or {}).items())
+        yield from ((f".{name}", each) for name, each in list(vars(value).items()))
+    elif hasattr(value, "__dict__"):
+        yield from (
+            (f".{name}", each) for name, each in list(vars(value).items()) if not name.startswith("__")
+        )
+    slots = (name for each in type(value).__mro__ for name in getattr(each, "__slots__", ()))
+    yield from (
+        (f".{name}", getattr(value, name)) for name in slots if isinstance(name, str) and hasattr(value, name)
+    )
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False

@@ -124,7 +124,7 @@ def test_a_module_that_remembers(trial: Trial) -> None:
         COUNTS["calls"] += 1
         sql.execute("UPDATE voucher SET uses = uses - %s WHERE code = %s", [COUNTS["calls"], code])
 
-    told = rf"not repeatable: run twice in the same order.* survives: {__name__}.COUNTS\."
+    told = rf"not repeatable: run twice in the same order.* survives: {__name__}.COUNTS\['calls'\]\."
     with pytest.raises(Mistake, match=told):
         trial(two(counts), setup=one_voucher)
 
@@ -136,7 +136,7 @@ def test_state_that_decides_nothing_is_said(trial: Trial) -> None:
 
     result = trial(two(counted), setup=one_voucher)
     assert result.kept
-    assert f"{__name__}.COUNTS is not the same after each schedule" in result.notes[0]
+    assert f"{__name__}.COUNTS['calls'] is not the same after each schedule" in result.notes[0]
 
 
 def test_large_objects(trial: Trial) -> None:

@@ -1,0 +1,107 @@
+"""State of a module that survives a schedule, or that workers share: told in those words, and never a verdict.
+
+One that is made once, while clients warm up, is none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from redis.exceptions import LockError
+
+from lost_update_lab.harness import Harness
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.runs.memory import Memory, changed
+from lost_update_lab.scenarios import modules
+from lost_update_lab.search.search import Search
+from tests.lost_update_lab.bank import Bank, locked_by
+
+made: dict[str, Any] = {}
+tries = SimpleNamespace(of_all=0)
+
+
+@pytest.fixture(autouse=True)
+def anew() -> None:
+    made.clear()
+    tries.of_all = 0
+
+
+@contextmanager
+def shared_lock(bank: Bank) -> Iterator[None]:
+    """redis-py's lock, made once: whose token is in it?"""
+    if "lock" not in made:
+        made["lock"] = bank.redis.lock("lock", timeout=10, sleep=1, thread_local=False)
+    made["lock"].acquire()
+    yield
+    with suppress(LockError):
+        made["lock"].release()
+
+
+@contextmanager
+def counted(bank: Bank) -> Iterator[None]:
+    tries.of_all += 1
+    while not bank.redis.set("lock", 1, nx=True, px=10_000):
+        time.sleep(1)
+    yield
+    bank.redis.delete("lock")
+
+
+@contextmanager
+def with_a_script(bank: Bank) -> Iterator[None]:
+    """Kept, and never changed again: no state that anybody could notice."""
+    if "release" not in made:
+        made["release"] = bank.redis.register_script("return redis.call('DEL', KEYS[1])")
+    while not bank.redis.set("lock", 1, nx=True, px=10_000):
+        time.sleep(1)
+    yield
+    made["release"](["lock"], client=bank.redis)
+
+
+def searched(harness: Callable[..., Harness], lock: Callable[[Bank], Any]) -> SearchResult:
+    opened = harness(locked_by(lock), faults=1, kinds=frozenset({Fault.PAUSE}))
+    opened.memory = Memory(lambda: modules.state(__name__))
+    return Search(opened).explore()
+
+
+@pytest.mark.parametrize(
+    ("lock", "told"),
+    [
+        (counted, f"it keeps state that survives a schedule: {__name__}.tries.of_all."),
+        (
+            shared_lock,
+            "it keeps state that workers share, and that survives a schedule: "
+            f"{__name__}.made['lock'].local.token.",
+        ),
+    ],
+)
+def test_state_of_a_module_is_told_by_its_name(
+    lock: Callable[[Bank], Any], told: str, harness: Callable[..., Harness]
+) -> None:
+    with pytest.raises(Elsewhere) as error:
+        searched(harness, lock)
+    assert told in str(error.value)
+    assert error.value.remedy == KEEPS_STATE
+
+
+def test_what_is_made_once_is_no_state(harness: Callable[..., Harness]) -> None:
+    assert searched(harness, with_a_script).exhausted
+
+
+def test_a_closure_a_default_and_an_attribute_hold_state_too() -> None:
+    def holding(tries: list[int] = []) -> None:  # noqa: B006
+        tries.append(len(made))
+
+    made["it"] = holding
+    holding.depth = 1  # type: ignore[attr-defined]
+    before = modules.state(__name__)
+    holding()
+    holding.depth = 2  # type: ignore[attr-defined]
+    name = f"{__name__}.made['it']"
+    assert changed(before, modules.state(__name__)) == [f"{name} argument 0", f"{name}.depth"]
