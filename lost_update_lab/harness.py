@@ -70,6 +70,7 @@ class Harness:
         self.keeps = False  # a search is under way, and what is there stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
+        self.known_to_look = False  # found out in a search, or before a replay
         self.recording = Recording() if bounds.recorded else None
         #: of the modules whose code is not known to leave nothing behind
         self.memory: Memory | None = None

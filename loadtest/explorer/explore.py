@@ -76,18 +76,27 @@ def graph(job: Job) -> dict[str, Any]:
 def replay(job: Job) -> dict[str, Any]:
     """Repeat the job's schedule. Returns `{"verdict", "counterexample", "reproduced"}`."""
     with harness_of(job) as harness:
-        try:
-            watched = calibrate_polls(harness)
-            found, _ = play(harness, watched, exactly(job.choices or ()))
-            found = witnessed(harness, watched, found)
-        except Diverged as error:
-            return _not_the_same(f"another schedule here: {error}")
-        broken = found.word in WORDS.values()
-        name = job.replay_id(found.word, found.choices) if broken else ""
-        shown = counterexample(name, found, 1, _gloss(harness))
-        if not broken:
-            return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
-        return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
+        found = _replayed(job, harness)
+        if found["reproduced"] or harness.looks:
+            return found
+        harness.known_to_look = True  # the search may have seen late that a worker looks at a clock
+        again = _replayed(job, harness)
+        return again if again["reproduced"] else found
+
+
+def _replayed(job: Job, harness: Harness) -> dict[str, Any]:
+    try:
+        watched = calibrate_polls(harness)
+        found, _ = play(harness, watched, exactly(job.choices or ()))
+        found = witnessed(harness, watched, found)
+    except Diverged as error:
+        return _not_the_same(f"another schedule here: {error}")
+    broken = found.word in WORDS.values()
+    name = job.replay_id(found.word, found.choices) if broken else ""
+    shown = counterexample(name, found, 1, _gloss(harness))
+    if not broken:
+        return {**_not_the_same("this schedule breaks no law here"), "counterexample": shown}
+    return {"verdict": found.word, "reproduced": found.word == job.expected, "counterexample": shown}
 
 
 def _not_the_same(cause: str) -> dict[str, Any]:

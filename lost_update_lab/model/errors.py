@@ -38,6 +38,15 @@ class NotTheSame(Broken):
         super().__init__(f"not repeatable: {what}. Something outside the gates decides", REPORT_IT)
 
 
+class LooksAfterAll(Broken):
+    """A worker looks at a wall clock, and did not in the runs before the search: its jumps have to be explored too."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
+        )
+
+
 class KeepsState(NotTheSame):
     """A worker does something else than before, where it was told the same."""
 

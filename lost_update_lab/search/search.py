@@ -10,7 +10,15 @@ from math import inf
 from lost_update_lab.harness import Harness
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, Broken, Elsewhere, NotTheSame, Unknown
+from lost_update_lab.model.errors import (
+    GATE_IT,
+    MORE_TIME,
+    Broken,
+    Elsewhere,
+    LooksAfterAll,
+    NotTheSame,
+    Unknown,
+)
 from lost_update_lab.model.system import told_of
 from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, SearchResult
@@ -46,18 +54,25 @@ class Search(Choosing):
 
     def explore(self) -> SearchResult:
         recording, begun = self.harness.recording, _now()
-        try:
-            result = self._explored()
-        except NotTheSame:  # where a worker was taken for being where it had been before: again, without that
-            assert recording
-            self.harness.recording = Recording(merges=False)
+        while True:
+            try:
+                result = self._explored(begun)
+                break
+            except (
+                NotTheSame
+            ):  # where a worker was taken for being where it had been before: again, without that
+                assert recording
+                self.harness.recording = recording = Recording(merges=False)
+            except LooksAfterAll:  # again, with the jumps of that clock
+                self.harness.known_to_look = True
+                self.harness.recording = recording = recording and Recording(recording.merges)
             self.__init__(self.harness, self.unclaimed)  # type: ignore[misc]
-            result = self._explored()
         result.seconds = _now() - begun
         return result
 
-    def _explored(self) -> SearchResult:
-        result, begun = self.result, _now()
+    def _explored(self, begun: float) -> SearchResult:
+        """`begun`: the budget counts from there."""
+        result = self.result
         if thaws := not gc.get_freeze_count():
             gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
         self.harness.keeps = True
@@ -77,7 +92,7 @@ class Search(Choosing):
         except Broken as error:
             if isinstance(error, NotTheSame) and self.harness.recording and self.harness.recording.merges:
                 raise
-            if isinstance(error, Elsewhere):
+            if isinstance(error, Elsewhere | LooksAfterAll):
                 raise
             result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:
@@ -117,9 +132,7 @@ class Search(Choosing):
         result = self.result
         result.counted(run)
         if run.wall_clock_read and not self.harness.looks and self.bounds.faults:
-            raise Broken(
-                "a worker looks at a wall clock, and did not in the runs before the search", REPORT_IT
-            )
+            raise LooksAfterAll
         if run.cut:
             return None
 
