@@ -101,7 +101,7 @@ def explored(
         words=dict(sorted(result.words.items())),
         fired={str(HAZARD_OF[fault]): _proof(result, fault) for fault in fired},
         not_applicable={
-            str(HAZARD_OF[fault]): WHY_NOT.get(fault, "it cannot touch the subject")
+            str(HAZARD_OF[fault]): WHY_NOT.get(fault, "it cannot touch the system under test")
             for fault in sorted(set(Fault) - result.applicable)
         },
         counterexamples=counterexamples,

@@ -32,14 +32,14 @@ class Stall:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything that a trial found out about its subject.
+    """Everything that a trial found out about its strategy.
 
     `books`: None for a workload that keeps none (run-once). `breaches`: broken laws of the workload, beyond the books
     (loadtest/verdict/laws.py). `planned`: the trial's hazards. `fired`: hazard → the proof that it fired.
-    `not_applicable`: hazard → why it cannot touch the subject. A hazard without a proof, or without a reason, counts as
-    one that did not fire. `control`: the control's verdict in the same trial, or None if no control ran; `is_control`:
-    the subject is the control. `answers`: the answers that clients got; after the hazard, if there was one.
-    `unavailable`: how the subject was unavailable, in a sentence. `covered`: what a search covered, in a sentence.
+    `not_applicable`: hazard → why it cannot touch the strategy. A hazard without a proof or a reason counts as one
+    that did not fire. `control`: the control's verdict in the same trial, or None if no control ran; `is_control`:
+    the strategy is the control. `answers`: the answers that clients got; after the hazard, if there was one.
+    `unavailable`: how the strategy was unavailable, in a sentence. `covered`: what a search covered, in a sentence.
     `errors`: error → how often clients saw it, most frequent first.
     """
 
@@ -61,11 +61,11 @@ class Evidence:
 
     @property
     def asleep(self) -> set[str]:
-        """Planned hazards that did not fire, although nothing shows that they cannot touch the subject."""
+        """Planned hazards that did not fire, although nothing shows that they cannot touch the strategy."""
         proved = {hazard for hazard, proof in self.fired.items() if proof}
         return set(self.planned) - proved - self.untouchable
 
     @property
     def untouchable(self) -> set[str]:
-        """Planned hazards that, for a stated reason, cannot touch the subject."""
+        """Planned hazards that, for a stated reason, cannot touch the strategy."""
         return {hazard for hazard, why in self.not_applicable.items() if why} & self.planned

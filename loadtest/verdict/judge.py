@@ -8,7 +8,7 @@ Only one code path returns `kept` (the last line of `judge`). It requires all of
 
     operations were acknowledged, and each of them is in the books
     operations truly overlapped
-    every hazard of the trial that can touch the subject has fired
+    every hazard of the trial that can touch the strategy has fired
     the control, in the same trial otherwise, broke its workload's law
     the books balance, and no law is broken
     nothing else casts doubt on the trial (cut short, unfinished workers, …)
@@ -53,7 +53,7 @@ class Verdict:
 
 def not_run(reason: str, remedy: str = "") -> Verdict:
     """Return `not-run`, which is no verdict. `reason`: the missing server, or why the adversary cannot touch the
-    subject."""
+    strategy."""
     if not reason:
         raise ValueError("not-run needs a reason: what is not shown must be explained")
     return Verdict(word=Word.NOT_RUN, cause=reason, remedy=remedy)

@@ -19,7 +19,7 @@ class Word(StrEnum):
     REFUSED = "refused"  # unavailable, but right
     INCONCLUSIVE = "inconclusive"  # the trial could not have shown a loss
     KEPT = "kept"
-    NOT_RUN = "not-run"  # a server is missing, or the adversary cannot touch the subject
+    NOT_RUN = "not-run"  # a server is missing, or the adversary cannot touch the strategy
 
     @property
     def gravity(self) -> int:
@@ -56,7 +56,7 @@ SAYS = {
     ),
     "not-run": (
         "·",
-        "a server is missing, the hazard cannot touch the subject, or the run was stopped first",
+        "a server is missing, the hazard cannot touch the strategy, or the run was stopped first",
     ),
 }
 LETTERS = {word: letter for word, (letter, _) in SAYS.items()}
