@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def started(folder: Path, *command: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     servers = (
         "DATABASE_URL",
         "REDIS_URL",
@@ -36,7 +36,9 @@ def started(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name not in servers}
     environment = {**clean, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "-p lost_update_lab.pytest_plugin"}
     command = (sys.executable, "-m", *command)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, input=typed, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.deep
@@ -67,3 +69,28 @@ def test_the_schedule_as_a_test(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     made = as_test(RUN, "v/3a")
     assert made.startswith("def test_a_voucher_is_redeemed_once_in_the_order_3a(race):")
     assert "race.replay('v/3a', crashes=1)" in made
+
+
+SCENARIO = """
+from voucher import one_voucher, redeem
+
+def voucher(race):
+    race.setup(one_voucher)
+    race.worker("Ann", redeem, "XMAS", "Ann")
+    race.worker("Bob", redeem, "XMAS", "Bob")
+"""
+
+
+def test_a_breakpoint_is_hit_in_the_order_of_the_schedule(folder: Path) -> None:
+    """And in none of the runs before it."""
+    stops = (
+        (folder / "voucher.py")
+        .read_text()
+        .replace("        if left < 1:", "        breakpoint()\n        if left < 1:")
+    )
+    (folder / "voucher.py").write_text(stops)
+    (folder / "scenarios.py").write_text(SCENARIO)
+    replay = ("lost_update_lab.command.main", "replay", "scenarios:voucher/v/3a")
+    done = started(folder, *replay, typed="p customer\nc\n" * 2)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"\(Pdb\) '(\w+)'", done.stdout) == ["Bob", "Ann"]

@@ -22,6 +22,7 @@ from lost_update_lab.model.workers import Task
 NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
 #: … and of one that is known to hang, when its run is over
 HUNG_WITHIN = 0.2
+DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
 #: frames of its traceback that are told
 SHOWN = 8
 CLIENTS = "redis" + os.sep, "psycopg" + os.sep, "psycopg_pool" + os.sep, "django" + os.sep
@@ -45,7 +46,7 @@ class Watchdog:
         """What is wrong, when it is sure. `news`: it has grown if something was heard; `task`: whose turn it is."""
         thread = task.thread if task else None
         used = _used(thread) if thread else 0.0
-        if news != self.news:
+        if news != self.news or _in_a_debugger(thread):
             self.news, self.since, self.used = news, now, used
             return None
         stands = thread is not None and used - self.used < 0.01 and not _in_a_gate(thread)
@@ -98,6 +99,16 @@ def _of_others(name: str) -> bool:
 
 def _in_a_gate(thread: threading.Thread | None) -> bool:
     return any(frame.filename.startswith(os.path.join(_HERE, "gates")) for frame in _frames(thread))
+
+
+def _in_a_debugger(thread: threading.Thread | None) -> bool:
+    """Whoever stands at a breakpoint has all the time of the person in front of it."""
+    frame = sys._current_frames().get(thread.ident or 0) if thread else None
+    while frame:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _used(thread: threading.Thread) -> float:

@@ -146,19 +146,30 @@ def search(
     Mistake."""
     while True:
         with opened.harness() as (harness, system):
-            opened.judge.serial = serial = SerialOrders(harness, system)
-            if differ := volatile(serial, opened.left_out):
-                opened.left_out = frozenset({*opened.left_out, *differ})
-                continue
-            opened.remembered = tuple(serial.remembered)
-            opened.touched = frozenset(table.title for table in system.postgres.changed())
-            examine(serial)
-            if not opened.scenario.invariants:
-                serial.close()
+            with _no_breakpoints():
+                if not _looked_at(opened, harness, system, examine):
+                    continue
             if replay:
                 return _replayed(harness, system, replay)
             watched = Watched.of(harness, opened.scenario.title, progress) if progress else Search(harness)
-            return _searched(harness, system, watched)
+            with _no_breakpoints():
+                return _searched(harness, system, watched)
+
+
+def _looked_at(
+    opened: Opened, harness: Harness, system: Operations, examine: Callable[[SerialOrders], None]
+) -> bool:
+    """The serial orders. → False: some column differs each time, so all begins anew without it"""
+    opened.judge.serial = serial = SerialOrders(harness, system)
+    if differ := volatile(serial, opened.left_out):
+        opened.left_out = frozenset({*opened.left_out, *differ})
+        return False
+    opened.remembered = tuple(serial.remembered)
+    opened.touched = frozenset(table.title for table in system.postgres.changed())
+    examine(serial)
+    if not opened.scenario.invariants:
+        serial.close()
+    return True
 
 
 def _searched(harness: Harness, system: Operations, searching: Search) -> Finding:

@@ -121,6 +121,21 @@ def test_who_hangs_is_told_with_its_traceback(explore: Explore, monkeypatch: pyt
     assert result.remedy != GATE_IT  # there is no client
 
 
+def test_who_stands_at_a_breakpoint_does_not_hang() -> None:
+    """A debugger's frame is on the stack of the thread, by the name of its module."""
+    over, found = threading.Event(), []
+    for module in ("pdb", "shop"):
+        names: dict[str, Any] = {"__name__": module, "over": over}
+        exec("def stand(): over.wait()", names)
+        thread = threading.Thread(target=names["stand"])
+        thread.start()
+        while not any("stand" in frame.name for frame in hang._frames(thread)):
+            pass
+        found.append(hang._in_a_debugger(thread))
+    over.set()
+    assert found == [True, False]
+
+
 def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) -> None:
     until, over = time.monotonic() + 20, list[bool]()
 
