@@ -95,6 +95,10 @@ CASES: dict[str, tuple[Story, str]] = {
         ),
         "lost",
     ),
+    "watchdog: an error in its release, and its thread renews for ever": (
+        Story("watchdog", (("A", "COMMIT"), ("A", "lost-reply GET"), ("A.1", "PEXPIRE")), faults=1),
+        "stalled",
+    ),
     "watchdog-lua: the orphaned thread keeps a dead worker's lock alive": (
         Story(
             "watchdog-lua",

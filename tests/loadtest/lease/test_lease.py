@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from loadtest.lease.weigh import at_most, read, weigh
+from tests.contracts import lost
 
 
 def test_a_longer_lease_overruns_less_and_stands_still_longer() -> None:
@@ -35,6 +36,7 @@ def test_own_section_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert read(file.read_text()) == [0.012, 0.0075, 4.1]
     call_command("lease", sections=file, lease=[5.0], per_day=10, json=True)
     told = json.loads(capsys.readouterr().out)
+    assert lost("lease.json", told) == []
     assert told["sections"] == 3
     assert told["section_ms"]["max"] == 4100
     assert told["results"][0] == {
