@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from procrastinate.contrib.django import app
 
+from loadtest.background import commands
 from loadtest.models import Trial
 from loadtest.swarm import background_comparison
 from loadtest.swarm.import_comparison import COMMAND, advance
@@ -31,6 +32,16 @@ def advance_swarms(timestamp: int) -> None:
     for pk in background_comparison.waiting():
         with _each_on_its_own(pk):
             while background_comparison.advance(pk):
+                pass
+
+
+@app.periodic(cron="* * * * * */2")
+@app.task(name="advance_commands", queueing_lock="advance_commands", queue="swarms")
+def advance_commands(timestamp: int) -> None:
+    """Run what was asked for of explore, faults and trust, strategy after strategy, while nothing else is measured."""
+    for pk in commands.waiting():
+        with _each_on_its_own(pk):
+            while commands.advance(pk):
                 pass
 
 

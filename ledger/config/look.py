@@ -23,7 +23,7 @@ def _item(title: str, icon: str, url: str, permission: str = "") -> dict[str, An
 def _page(path: str) -> str:
     """Return the entry that a page belongs to: a page that starts something is one itself, any other belongs to its
     list."""
-    if path.endswith(("/add/", "/compare/", "/swarm/")):
+    if path.endswith(("/add/", "/compare/", "/swarm/", "/explore/", "/faults/", "/trust/")):
         return path
     return "/".join(path.split("/")[: 5 if "/strategies/" in path else 4])
 
@@ -68,6 +68,11 @@ UNFOLD: dict[str, Any] = {
                         "Compare strategies", "compare_arrows", "loadtest_trial_compare", "loadtest.add_trial"
                     ),
                     _item("Run a load test", "hive", "loadtest_trial_swarm", "loadtest.add_trial"),
+                    _item(
+                        "Explore every order", "account_tree", "loadtest_trial_explore", "loadtest.add_trial"
+                    ),
+                    _item("Inject faults", "bolt", "loadtest_trial_faults", "loadtest.add_trial"),
+                    _item("Can I trust it?", "verified_user", "loadtest_trial_trust", "loadtest.add_trial"),
                     _item("Trials", "science", "loadtest_trial_changelist", "loadtest.view_trial"),
                     _item("Results", "gavel", "loadtest_result_changelist", "loadtest.view_result"),
                 ],

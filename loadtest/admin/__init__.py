@@ -12,6 +12,7 @@ from django.utils.html import format_html
 
 from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.strategies import known
+from loadtest.admin.commands import Commands
 from loadtest.admin.comparison import Comparisons
 from loadtest.admin.stop import Stops
 from loadtest.admin.strategy_pages import StrategyPages
@@ -20,7 +21,7 @@ from loadtest.models import Result, Trial
 
 
 @admin.register(Trial)
-class TrialAdmin(Stops, Swarms, Comparisons, StrategyPages, ReadOnlyAdmin):
+class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, ReadOnlyAdmin):
     list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")
 

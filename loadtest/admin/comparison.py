@@ -20,6 +20,7 @@ from ledger.imports.ways import SET_BASED_UNDER, Way
 from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
+from loadtest.admin.commands import findings
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.models import Trial
 from loadtest.report.command_line import of_plan
@@ -124,7 +125,8 @@ class Comparisons:
 
     def results_view(self, request: HttpRequest, trial_id: int) -> HttpResponse:
         """The part of a trial's page that changes while it runs, for htmx."""
-        return TemplateResponse(request, "loadtest/trial_results.html", seen(self._trial(request, trial_id)))
+        shown = seen(self._trial(request, trial_id))
+        return TemplateResponse(request, shown["part"], shown)
 
     def _trial(self, request: HttpRequest, pk: Any) -> Trial:
         if not self.has_view_permission(request):  # type: ignore[attr-defined]
@@ -137,6 +139,9 @@ class Comparisons:
 
 def seen(trial: Trial) -> dict[str, Any]:
     """Return what the page of a trial shows: a row for each strategy, judged, at work or yet to come."""
+    if "asked" in trial.options:
+        found = findings(trial)
+        return {**found, "trial": trial, "part": "loadtest/command_results.html", "watched": not trial.ended}
     options, results = trial.options, list(trial.results.all())
     strategies = options.get("strategies") or [result.strategy for result in results]
     stores = options.get("stores") or [result.data.get("store") for result in results]
@@ -161,6 +166,7 @@ def seen(trial: Trial) -> dict[str, Any]:
         rows.append(row)
     return {
         "trial": trial,
+        "part": "loadtest/trial_results.html",
         "rows": rows,
         "watched": not trial.ended and trial.command in WATCHED,
         "words": explained(result.verdict for result in results),

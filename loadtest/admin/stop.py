@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
+from loadtest.background.commands import stop_waiting
 from loadtest.models import Trial
 from loadtest.swarm.background_comparison import COMMAND as SWARM
 
@@ -37,6 +38,7 @@ class Stops:
         asked = Trial.objects.filter(pk=trial.pk, ended=None, stopped=None).update(stopped=now)
         # a swarm that waits for another one's end has nothing to finish
         Trial.objects.filter(pk=trial.pk, ended=None, command=SWARM, options__at=None).update(ended=now)
+        stop_waiting(trial.pk)
         messages.info(
             request, "No further strategy will start." if asked else "The comparison has already ended."
         )

@@ -52,7 +52,7 @@ def waiting() -> list[int]:
 
 def advance(row_id: int) -> bool:
     """Run the next trial of a comparison, or end it. False: it has ended, or another worker runs one."""
-    with _alone() as free:
+    with alone() as free:
         row = models.Trial.objects.filter(pk=row_id, ended=None).first() if free else None
         if row is None:
             return False
@@ -95,7 +95,7 @@ def _plan(row: models.Trial) -> Comparison:
 
 
 @contextmanager
-def _alone() -> Iterator[bool]:
+def alone() -> Iterator[bool]:
     """Hold the swarms' advisory lock. False: another session holds it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])

@@ -58,6 +58,10 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/loadtest/trial/strategies/": ((STAFF, 200),) * 2,
     "admin/loadtest/trial/strategies/<slug:slug>/": ((STAFF, 200),) * 2,
     "admin/loadtest/trial/swarm/": (("loadtest.add_trial", 200),) * 2,
+    "admin/loadtest/trial/explore/": (("loadtest.add_trial", 200),) * 2,
+    "admin/loadtest/trial/faults/": (("loadtest.add_trial", 200),) * 2,
+    "admin/loadtest/trial/trust/": (("loadtest.add_trial", 200),) * 2,
+    "admin/loadtest/trial/<int:trial_id>/results.<str:kind>": (("loadtest.view_trial", 200),) * 2,
     "admin/loadtest/trial/compare/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/compare/<int:run_id>/": (
         NO_METHOD,

@@ -1,0 +1,216 @@
+"""explore, faults and trust, asked for in the admin: each strategy is one run of the command, in a process of its own.
+
+    begin(asked) → a row → a worker's periodic task: advance(row) → manage.py explore --strategy setnx --json …
+                                                                  → its file → a `Result` for each of its results
+
+Only what the forms offer reaches a command line: slugs of strategies and hazards, and numbers. Swarms and these
+commands share one lock, because they would measure each other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from ledger.addresses import BASE_DIR
+from ledger.strategies import CONTROL, known
+from loadtest import models
+from loadtest.faults.hazards import HAZARDS
+from loadtest.servers.children import child_environment
+from loadtest.swarm.background_comparison import alone
+from loadtest.trials import records
+from loadtest.verdict.words import Word, gravest
+from lost_update_lab.embedded.reaper import REAPER
+
+EXPLORE, FAULTS, TRUST = "explore", "faults", "trust"
+COMMANDS = (EXPLORE, FAULTS, TRUST)
+#: seconds: how often a run is looked at; how long a strategy may take beyond its budget; how long until it has ended
+LOOK_EVERY, MARGIN, END_WITHIN = 0.5, 900.0, 60.0
+#: lines of what a command says that the page shows
+SAID = 40
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What somebody wants run. `budget`: seconds of search for each strategy; `hazards`: none for all of them."""
+
+    command: str
+    strategies: tuple[str, ...]
+    hazards: tuple[str, ...] = ()
+    budget: int = 60
+    workers: int = 2
+    faults: int = 1
+    workload: str = "deposits"
+
+    def words(self, strategy: str) -> list[str]:
+        """Return the command's words for one strategy. Raises ValueError for what no form offers."""
+        if self.command not in COMMANDS or strategy not in known() or not set(self.hazards) <= HAZARDS.keys():
+            raise ValueError(f"not offered: {self.command} {strategy} {', '.join(self.hazards)}")
+        hazards = [word for name in self.hazards for word in ("--hazard", name)]
+        own = {
+            EXPLORE: [
+                *("--budget", str(self.budget), "--workers", str(self.workers)),
+                *("--faults", str(self.faults), "--workload", self.workload, "--lanes", "1"),
+            ],
+            FAULTS: hazards,
+            TRUST: ["--budget", str(self.budget), "--seconds", "2", *hazards],
+        }
+        return [self.command, "--strategy", strategy, *own[self.command]]
+
+
+def begin(asked: Asked, user: Any = None) -> models.Trial:
+    """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""
+    for strategy in asked.strategies:
+        asked.words(strategy)
+    return records.begin(
+        asked.command,
+        workload=asked.workload,
+        store="postgres",
+        adversary={EXPLORE: "every order", FAULTS: "faults", TRUST: "all three"}[asked.command],
+        asked=asdict(asked),
+        strategies=list(asked.strategies),
+        done=[],
+        said=[],
+        started_by=user.pk if user else None,
+        at=None,
+    )
+
+
+def waiting() -> list[int]:
+    """Return those that were started in the admin and have not ended, the oldest first."""
+    unended = models.Trial.objects.filter(command__in=COMMANDS, ended=None, options__has_key="asked")
+    return list(unended.order_by("started").values_list("pk", flat=True))
+
+
+def advance(row_id: int) -> bool:
+    """Run the next strategy, or end the row. False: it has ended, or another worker runs something."""
+    with alone() as free:
+        row = models.Trial.objects.filter(pk=row_id, ended=None).first() if free else None
+        if row is None:
+            return False
+        asked = _asked(row)
+        left = [each for each in asked.strategies if each not in row.options["done"]]
+        if row.stopped or not left:
+            records.close(row)
+            return True
+        row.options |= {"at": left[0], "said": []}
+        row.save(update_fields=["options"])
+        found = _run(row, asked, left[0])
+        with transaction.atomic():
+            _keep(row, asked, left[0], found)
+            row.options["done"] = [*row.options["done"], left[0]]
+            row.options["at"] = None
+            row.save(update_fields=["options"])
+            if len(left) == 1:
+                records.close(row)
+        return True
+
+
+def _asked(row: models.Trial) -> Asked:
+    asked = row.options["asked"]
+    return Asked(**{**asked, "strategies": tuple(asked["strategies"]), "hazards": tuple(asked["hazards"])})
+
+
+def _run(row: models.Trial, asked: Asked, strategy: str) -> dict[str, Any]:
+    """Run the command to its end, or until somebody stops it. Returns what its file holds; {"reason"} without one."""
+    with tempfile.TemporaryDirectory(prefix="lab-command-") as folder:
+        said = Path(folder, "said.txt")
+        with said.open("wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, str(BASE_DIR / "manage.py"), *asked.words(strategy), "--output", folder],
+                env=child_environment() | {"COLUMNS": "160"},
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        REAPER.watch(process.pid, signal.SIGTERM)
+        try:
+            _watch(row, process, said, time.monotonic() + asked.budget + MARGIN)
+        finally:
+            _end(process)
+            REAPER.forget(process.pid)
+        file = Path(folder, f"{asked.command}.json")
+        if file.exists():
+            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return found
+        return {"reason": f"it ended with {process.returncode}: {' '.join(_lines(said)[-3:])[-500:]}"}
+
+
+def _watch(row: models.Trial, process: subprocess.Popen[bytes], said: Path, until: float) -> None:
+    """Show what the command says as it comes. Ends when it does, when somebody asks for it, or when it is late."""
+    while True:
+        try:
+            process.wait(LOOK_EVERY)
+            return
+        except subprocess.TimeoutExpired:
+            lines = _lines(said)
+            if lines != row.options["said"]:
+                row.options["said"] = lines
+                row.save(update_fields=["options"])
+            row.refresh_from_db(fields=["stopped"])
+            if row.stopped or time.monotonic() > until:
+                return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()  # as Ctrl-C: what it has found is kept
+    try:
+        process.wait(END_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _lines(said: Path) -> list[str]:
+    text = said.read_text(encoding="utf-8", errors="replace")
+    return [line.strip()[:300] for line in text.splitlines() if line.strip()][-SAID:]
+
+
+def _keep(row: models.Trial, asked: Asked, strategy: str, found: Mapping[str, Any]) -> None:
+    """Store the results; the control's, which comes with every strategy, once."""
+    if "reason" in found:
+        results: list[dict[str, Any]] = [{"strategy": strategy, "verdict": str(Word.NOT_RUN), **found}]
+    else:
+        results = list(_judged(asked.command, found))
+    if environment := found.get("environment"):
+        row.environment = environment
+        row.save(update_fields=["environment"])
+    there = set(row.results.values_list("strategy", flat=True))
+    for data in results:
+        if data["strategy"] == CONTROL and CONTROL in there and strategy != CONTROL:
+            continue
+        models.Result.objects.create(
+            trial=row, strategy=data["strategy"], verdict=data["verdict"], book=None, data=data
+        )
+
+
+def _judged(command: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the results with a verdict each. The answer of `trust` has none of its own: the gravest of its rows."""
+    for data in found["results"]:
+        if command != TRUST:
+            yield data
+            continue
+        words = [Word(each["word"]) for each in data["rows"] if each["word"]]
+        yield {**data, "verdict": str(gravest(words) or Word.INCONCLUSIVE), "cause": data["answer"][0]}
+
+
+def stop_waiting(row_id: int) -> None:
+    """One that nobody has begun has nothing to finish."""
+    models.Trial.objects.filter(
+        pk=row_id, ended=None, command__in=COMMANDS, options__at=None, options__has_key="asked"
+    ).update(ended=timezone.now())

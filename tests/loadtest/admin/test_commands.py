@@ -1,0 +1,107 @@
+"""explore, faults and trust from the admin: who may, what may be asked for, and what comes of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from loadtest.background import commands
+from loadtest.models import Result, Trial
+from tests.ledger.test_admin import user
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+BASE = "/admin/loadtest/trial/"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits(committed_db: None) -> None:
+    Trial.objects.filter(pk__in=commands.waiting()).delete()
+
+
+def asked(command: str, **form: object) -> Trial:
+    """Ask for it as somebody who may."""
+    answer = user("loadtest.add_trial").post(f"{BASE}{command}/", form)
+    assert answer.status_code == 302, answer.content.decode()
+    (pk,) = commands.waiting()
+    return Trial.objects.get(pk=pk)
+
+
+EXPLORE = {"workload": "deposits", "budget": 20, "workers": 2, "faults": 0}
+
+
+def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
+    row = asked("explore", strategies=["naive-lock"], **EXPLORE)
+    page = user("loadtest.view_trial")
+    assert "Nothing is found yet" in page.get(f"{BASE}{row.pk}/change/").content.decode()
+    assert commands.advance(row.pk)
+    assert (commands.waiting(), commands.advance(row.pk)) == ([], False)
+    assert dict(row.results.values_list("strategy", "verdict")) == {"no-lock": "lost", "naive-lock": "lost"}
+    told = page.get(f"{BASE}{row.pk}/change/").content.decode()
+    assert "hx-get" not in told
+    assert "The smallest schedule that breaks it" in told
+
+    assert page.get(f"{BASE}{row.pk}/results.json").json()["command"] == "explore"
+    lines = list(csv.reader(io.StringIO(page.get(f"{BASE}{row.pk}/results.csv").content.decode())))
+    assert ["naive-lock", "contention", "lost", ""] in lines
+    report = page.get(f"{BASE}{row.pk}/results.html")
+    assert "attachment" in report["Content-Disposition"]
+    assert "Every order of the commands" in report.content.decode()
+    assert page.get(f"{BASE}{row.pk}/results.exe").status_code == 404
+
+
+@pytest.mark.deep
+def test_a_fault_cell_is_judged() -> None:
+    row = asked("faults", strategies=["token"], hazards=["pause"])
+    assert commands.advance(row.pk)
+    words = {(r.strategy, r.data["hazard"]): r.verdict for r in row.results.all()}
+    assert words["token", "pause"] == "lost"
+
+
+def test_one_that_waits_is_stopped_at_once_and_one_that_is_stopped_begins_nothing() -> None:
+    row = asked("explore", strategies=["setnx", "token"], **EXPLORE)
+    stopper = user("loadtest.add_trial", "loadtest.view_trial")
+    stopper.post(f"{BASE}{row.pk}/stop/")
+    assert (commands.waiting(), commands.advance(row.pk)) == ([], False)
+    assert not row.results.exists()
+    assert "Not started" in stopper.get(f"{BASE}{row.pk}/change/").content.decode()
+
+
+def test_only_what_the_form_offers_reaches_a_command_line() -> None:
+    client = user("loadtest.add_trial")
+    for command, form, says in (
+        ("explore", {"strategies": ["os:system"], **EXPLORE}, "Select a valid choice"),
+        ("explore", {"strategies": [], **EXPLORE}, "Choose a strategy"),
+        ("explore", {"strategies": ["setnx"], **EXPLORE, "budget": 9999}, "less than or equal to 120"),
+        ("explore", {"strategies": ["setnx"], **EXPLORE, "workload": "--help"}, "Select a valid choice"),
+        ("faults", {"strategies": ["setnx"], "hazards": ["--lock"]}, "Select a valid choice"),
+        ("faults", {"strategies": ["setnx"], "hazards": []}, "Choose 1 to 8 hazards"),
+        (
+            "trust",
+            {"strategies": ["setnx", "token", "fenced"], "hazards": ["pause"], "budget": 20},
+            "2 strategies",
+        ),
+    ):
+        answer = client.post(f"{BASE}{command}/", form)
+        assert (answer.status_code, says in answer.content.decode()) == (200, True), (command, form)
+    for wrong in ("os:system", "--lock"):
+        with pytest.raises(ValueError, match="not offered"):
+            commands.begin(commands.Asked(command="explore", strategies=(wrong,)))
+    assert not commands.waiting()
+
+
+def test_the_control_that_comes_with_every_strategy_is_kept_once() -> None:
+    row = commands.begin(commands.Asked(command="explore", strategies=("setnx", "token")))
+    asked_for = commands._asked(row)
+    for slug in asked_for.strategies:
+        results = [{"strategy": "no-lock", "verdict": "lost"}, {"strategy": slug, "verdict": "lost"}]
+        commands._keep(row, asked_for, slug, {"results": results, "environment": {}})
+    found = Result.objects.filter(trial=row).values_list("strategy", flat=True)
+    assert sorted(found) == ["no-lock", "setnx", "token"]
+
+
+def test_a_command_that_leaves_no_file_is_said_to_have_failed() -> None:
+    row = commands.begin(commands.Asked(command="explore", strategies=("setnx",)))
+    commands._keep(row, commands._asked(row), "setnx", {"reason": "it ended with 2: no room"})
+    assert row.results.get().verdict == "not-run"
