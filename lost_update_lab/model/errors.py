@@ -11,6 +11,7 @@ KEEPS_STATE = (
     "anew for each call of the lock"
 )
 SWALLOWS = "write `except Exception` there: what is no Exception is for whoever ends the thread"
+BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 

@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken
 from lost_update_lab.servers.postgres.server import NAME
 from lost_update_lab.servers.postgres.transactions import CALL
 
@@ -37,7 +37,6 @@ _ROWS = (
     ExecStatus.TUPLES_CHUNK,
 )  # the last two: Cursor.stream()
 
-BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 
 Send = Callable[[PGconn], None]
 

@@ -14,12 +14,14 @@ from lost_update_lab.gates.redis.connections import Gated, connect_again, free_o
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out
+from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out, waits
 from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
+from lost_update_lab.servers.redis.streams import IDLE, by_its_clock
 from lost_update_lab.servers.redis.wire import TELLS, left
 
 #: a command that cannot block is answered; the watchdog of the run (run.py) is there for a server that hangs
@@ -85,6 +87,8 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
     yield from pending.standing(world, task, op)
+    if by_its_clock(words, script_of(words)):
+        world.error = Broken(IDLE.format(name=words[0].decode()), BY_ANOTHER_CLOCK)
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
@@ -111,7 +115,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     if name == b"WATCH" or not gated.mode:
         gated.server.watches(gated.who, op, begins=name == b"WATCH")
     try:
-        if gated.op.local or name not in gated.server.blocking:
+        if gated.op.local or name not in gated.server.blocking or not waits(name, words):
             redis_py.answers_within(connection, SURE_WITHIN)
         else:
             yield from until_readable(world, task, connection, gated, time_out(name, words))

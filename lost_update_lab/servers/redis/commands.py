@@ -50,6 +50,11 @@ def time_out(name: bytes, words: list[bytes]) -> float | None:
     return value or None
 
 
+def waits(name: bytes, words: Sequence[bytes]) -> bool:
+    """May a command that can block do so? Reading a stream does where it says BLOCK."""
+    return name not in (b"XREAD", b"XREADGROUP") or b"BLOCK" in [word.upper() for word in words]
+
+
 def for_ever(words: list[bytes], raw: bytes) -> bytes:
     """The same command without its time-out, in the place of `raw`: its time is virtual, and the server's own would end
     it after so much real time, which is luck."""

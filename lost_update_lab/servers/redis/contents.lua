@@ -1,5 +1,29 @@
 -- All keys of the database, for comparing states. No KEYS, no ARGV.
 -- Reply: a list of [key, type, value, milliseconds left (-1: no lease), PEXPIRETIME].
+-- A stream is told by its entries, by the number that it gave out last if that entry is gone, and by its groups: how far
+-- each has read, who reads in it, and what is pending, with whom, delivered how often (since when is left out).
+
+local function fields(reply)
+  local told = {}
+  for i = 1, #reply, 2 do told[reply[i]] = reply[i + 1] end
+  return told
+end
+
+local function stream(key)
+  local value = redis.call('XRANGE', key, '-', '+')
+  local last = fields(redis.call('XINFO', 'STREAM', key))['last-generated-id']
+  if #value == 0 or value[#value][1] ~= last then value[#value + 1] = {'last', last} end
+  for _, each in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+    local group, who = fields(each), {}
+    for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', key, group.name)) do who[#who + 1] = fields(consumer).name end
+    table.sort(who)
+    local pending = redis.call('XPENDING', key, group.name, '-', '+', 10000)
+    for _, message in ipairs(pending) do message[3] = message[4]; message[4] = nil end
+    value[#value + 1] = {'group', group.name, group['last-delivered-id'], who, pending}
+  end
+  return value
+end
+
 local found = {}
 local keys = redis.call('KEYS', '*')
 table.sort(keys)
@@ -12,7 +36,7 @@ for _, key in ipairs(keys) do
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
   elseif kind == 'set' then value = redis.call('SMEMBERS', key); table.sort(value)
   elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  elseif kind == 'stream' then value = redis.call('XRANGE', key, '-', '+')
+  elseif kind == 'stream' then value = stream(key)
   else value = redis.call('DUMP', key)
   end
   found[#found + 1] = {key, kind, value, redis.call('PTTL', key), tostring(redis.call('PEXPIRETIME', key))}

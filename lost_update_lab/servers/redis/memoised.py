@@ -1,8 +1,7 @@
 """Redis as it is known: the same command, sent while the same keys are there, is answered in the same way.
 
-Not those whose answer depends on other clients, on chance, on real time, or on what no look at the keys shows: consumer
-groups, fields with an end of their own, other databases, the order in a set. WAIT and WAITAOF are, while the replicas
-follow.
+Not those whose answer depends on other clients, on chance, on real time, or on what no look at the keys shows: fields
+with an end of their own, other databases, the order in a set. WAIT and WAITAOF are, while the replicas follow.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Seen, Who
-from lost_update_lab.servers.redis.commands import WAITS
+from lost_update_lab.servers.redis.commands import WAITS, waits
 from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, what a lease has left
@@ -25,13 +24,14 @@ _CLOCK = b"\r\nTIME\r\n"
 
 
 _REPEATABLE = frozenset(
-    b"APPEND COPY DECR DECRBY DEL DELIFEQ DISCARD ECHO EVAL EVALSHA EXEC EXISTS EXPIRE GET GETBIT GETDEL "
-    b"GETEX GETRANGE GETSET HDEL HEXISTS HGET HGETALL HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HSET "
-    b"HSETNX HVALS INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM "
-    b"LSET LTRIM MGET MSET MSETNX MULTI PERSIST PEXPIRE PING PSETEX PTTL PUBLISH RENAME RENAMENX RPOP "
-    b"RPOPLPUSH RPUSH RPUSHX SADD SCARD SET SETBIT SETEX SETNX SETRANGE SISMEMBER SMISMEMBER SREM STRLEN "
-    b"TIME TTL TYPE UNLINK WAIT WAITAOF ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZPOPMAX ZPOPMIN ZRANGE "
-    b"ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANK ZSCORE".split()
+    b"APPEND COPY DECR DECRBY DEL DELIFEQ DISCARD ECHO EVAL EVALSHA EXEC EXISTS EXPIRE GET GETBIT GETDEL GETEX "
+    b"GETRANGE GETSET HDEL HEXISTS HGET HGETALL HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HSET HSETNX HVALS "
+    b"INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM MGET "
+    b"MSET MSETNX MULTI PERSIST PEXPIRE PING PSETEX PTTL PUBLISH RENAME RENAMENX RPOP RPOPLPUSH RPUSH RPUSHX "
+    b"SADD SCARD SET SETBIT SETEX SETNX SETRANGE SISMEMBER SMISMEMBER SREM STRLEN TIME TTL TYPE UNLINK WAIT "
+    b"WAITAOF XACK XADD XDEL XGROUP XLEN XRANGE XREAD XREADGROUP XREVRANGE XTRIM ZADD ZCARD ZCOUNT ZINCRBY "
+    b"ZMSCORE ZPOPMAX ZPOPMIN ZRANGE ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE "
+    b"ZREVRANK ZSCORE".split()
 )
 _CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
@@ -72,7 +72,9 @@ class Answers:
     ) -> Hashable | None:
         """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
         name = words[0].upper()
-        if queued is None or (name in self.blocking and (name not in WAITS or of.lags)):
+        if queued is None or (
+            name in self.blocking and waits(name, words) and (name not in WAITS or of.lags)
+        ):
             return None  # WAIT is answered at once while every replica follows
         script, leases = script_of(words), of.leases()
         data = (queued + (sent if script is None else script)).upper()

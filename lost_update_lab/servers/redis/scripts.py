@@ -15,9 +15,10 @@ from importlib.resources import files
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.servers.redis.commands import packed
 from lost_update_lab.servers.redis.leases import GIVING, SERIALS, given
+from lost_update_lab.servers.redis.streams import numbered
 
-#: what a script asks the clock by, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT
-_ASKS = re.compile(rb"TIME|TTL|EXPIREAT|\b[PE]XAT\b|['\"][GL]T['\"]", re.IGNORECASE)
+#: what a script asks the clock by, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT, XADD
+_ASKS = re.compile(rb"TIME|TTL|EXPIREAT|XADD|\b[PE]XAT\b|['\"][GL]T['\"]", re.IGNORECASE)
 _CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
 #: with the command's name as it stands there
 _CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
@@ -35,6 +36,8 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     name = words[0].upper()
     if name in GIVING:
         return packed(changed) if (changed := given(words, _clock(now), left, serial)) is not words else raw
+    if name == b"XADD":
+        return packed(numbered(words, _clock(now)))
     if name in (b"EVAL", b"EVAL_RO") or (name == b"SCRIPT" and words[1].upper() == b"LOAD"):
         text = words[2] if name == b"SCRIPT" else words[1]
         _texts[hashlib.sha1(text, usedforsecurity=False).hexdigest().encode()] = text

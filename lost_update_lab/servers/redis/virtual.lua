@@ -1,4 +1,5 @@
--- The server's clock and its leases as a script sees them, put before the text of a worker's script (leases.py, scripts.py).
+-- The server's clock and its leases as a script sees them, put before the text of a worker's script (leases.py,
+-- scripts.py, streams.py).
 -- No KEYS, no ARGV. What follows: the leases that are there, {key = milliseconds left}, the time of day, 's', 'µs',
 -- and the number of this grant.
 local redis = (function(real, left, seconds, micros, serial)
@@ -28,6 +29,19 @@ local redis = (function(real, left, seconds, micros, serial)
         if type(ms) ~= 'number' or ms < 0 then return ms end
         ms = remaining(a[1], ms) + (#word > 5 and clock or 0)
         return LOOK[word] == 1 and ms or math.floor((ms + 500) / 1000)
+      end
+      if word == 'XADD' then
+        local i = 2
+        while true do
+          local option = string.upper(tostring(a[i]))
+          if option == 'NOMKSTREAM' or option == 'KEEPREF' or option == 'DELREF' or option == 'ACKED' then i = i + 1
+          elseif option == 'LIMIT' then i = i + 2
+          elseif option == 'MAXLEN' or option == 'MINID' then
+            i = i + ((a[i + 1] == '=' or a[i + 1] == '~') and 3 or 2)
+          else break end
+        end
+        if a[i] == '*' then a[i] = string.format('%.0f', clock) .. '-*' end
+        return ask(word, unpack(a))
       end
       local ms
       if word == 'SETEX' or word == 'PSETEX' then
