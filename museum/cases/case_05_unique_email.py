@@ -1,0 +1,102 @@
+"""Violated: two accounts have one e-mail address, because a validation is a look and no lock.
+
+Two sign-ups with the same address validate at the same moment, as every form does before it saves. Both are told that
+the address is free. Password reset, invoices and refunds then reach whichever row comes first.
+
+    Ann                                  Bob
+    is the address taken? no
+                                         is the address taken? no
+    save
+                                         save: the address has two owners
+
+A slug that is made unique by a loop (`post`, `post-2`, …) is the same bug: the loop looks, and looks in vain.
+
+Mended: a unique constraint decides. Who comes second gets IntegrityError, and is told what the form would have told;
+the loop for a slug takes the next one.
+"""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, models, transaction
+
+from lost_update_lab import worker
+from lost_update_lab.invariants import unique
+from museum.case import VIOLATED, Case, Form
+
+
+class Customer(models.Model):
+    email = models.CharField(max_length=40)
+    name = models.CharField(max_length=20)
+
+
+class UniqueCustomer(models.Model):
+    email = models.CharField(max_length=40, unique=True)
+    name = models.CharField(max_length=20)
+
+
+class Post(models.Model):
+    slug = models.CharField(max_length=40)
+    author = models.CharField(max_length=20)
+
+
+class UniquePost(models.Model):
+    slug = models.CharField(max_length=40, unique=True)
+    author = models.CharField(max_length=20)
+
+
+def a_post():
+    Post.objects.create(slug="sale", author="Eve")
+    UniquePost.objects.create(slug="sale", author="Eve")
+
+
+def sign_up(name):
+    if Customer.objects.filter(email="shop@example.org").exists():
+        return "taken"
+    Customer.objects.create(email="shop@example.org", name=name)
+    return "welcome"
+
+
+def publish(name):
+    slug, number = "sale", 1
+    while Post.objects.filter(slug=slug).exists():
+        number += 1
+        slug = f"sale-{number}"
+    Post.objects.create(slug=slug, author=name)
+
+
+def sign_up_constrained(name):
+    try:
+        UniqueCustomer.objects.create(email="shop@example.org", name=name)
+    except IntegrityError:
+        return "taken"
+    return "welcome"
+
+
+def publish_constrained(name):
+    for number in range(2, 10):
+        try:
+            with transaction.atomic():
+                return UniquePost.objects.create(slug=f"sale-{number}", author=name).slug
+        except IntegrityError:
+            continue
+    raise RuntimeError("no slug is free")
+
+
+def two(operation):
+    return [worker("Ann", operation, "Ann"), worker("Bob", operation, "Bob")]
+
+
+CASE = Case(
+    source="Pouzor/homelable#442",
+    setup=a_post,
+    invariant=[unique("museum_customer", "email"), unique("museum_post", "slug")],
+    broken=[
+        Form(name="validate, then save", workers=two(sign_up), verdict=VIOLATED),
+        Form(name="a loop that looks for a free slug", workers=two(publish), verdict=VIOLATED),
+    ],
+    mended=[
+        Form(name="a constraint", workers=two(sign_up_constrained), faults={"crashes": 1}),
+        Form(name="a constraint, and the next slug", workers=two(publish_constrained), faults={"crashes": 1}),
+    ],
+    cure="constraint",
+)
