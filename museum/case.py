@@ -16,6 +16,7 @@ class Form:
     `faults`: how many of which kind may happen (`{"crashes": 1}`). `needs`: the fault without which a broken form is
     kept, "": it breaks without any. `found_by_default`: also without the case's own invariant. `invariant`: instead of
     the case's. `refusals`: exceptions that say "nothing was done". `untimed`: why no threads can try it in real time.
+    `mends`: the broken form whose work a mended one does, "": the first.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Form:
     found_by_default: bool = True
     invariant: Any = None
     untimed: str = ""
+    mends: str = ""
     refusals: Sequence[type[BaseException]] = ()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
@@ -37,7 +38,7 @@ class Provider:
 
     def done(self, what: str) -> int:
         """How often it has done this: `charge A1`."""
-        told = [*client().lrange("provider", 0, -1), *client().hvals("provider:keys")]  # type: ignore[misc]
+        told: list[Any] = [*client().lrange("provider", 0, -1), *client().hvals("provider:keys")]
         return sum(each.startswith(what) for each in told)
 
     def _do(self, what: str, key: str = "") -> None:
@@ -54,7 +55,8 @@ class Mailer:
         client().rpush("mailer", f"{to}: {subject}")
 
     def sent(self, to: str) -> int:
-        return sum(each.startswith(f"{to}: ") for each in client().lrange("mailer", 0, -1))  # type: ignore[union-attr]
+        letters: list[Any] = list(client().lrange("mailer", 0, -1))
+        return sum(each.startswith(f"{to}: ") for each in letters)
 
 
 provider, mailer = Provider(), Mailer()

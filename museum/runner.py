@@ -50,14 +50,14 @@ def one(slug: str, tries: int) -> dict[str, Any]:
 def _race(
     exhibit: Exhibit, tries: int, broken: Sequence[dict[str, Any]], mended: Sequence[dict[str, Any]]
 ) -> None:
-    """Adds `by_chance` to each form, and to the mended ones `speed`: their rounds/s ÷ those of the first broken one."""
+    """Adds `by_chance` to each form, and to the mended ones `speed`: their rounds/s ÷ those of what they mend."""
     forms = [*exhibit.case.broken, *exhibit.case.mended]
     tallies = by_chance.tried(exhibit, [form for form in forms if not form.untimed], tries)
-    first = tallies.get(broken[0]["form"])
     for each, form in zip((*broken, *mended), forms, strict=True):
         tally = tallies.get(form.name)
         each["by_chance"] = (
             {"found": tally.found, "tries": tally.tries} if tally else {"untimed": form.untimed}
         )
         if form in exhibit.case.mended:
-            each["speed"] = by_chance.ratio(tally, first) if tally and first else None
+            before = tallies.get(form.mends or broken[0]["form"])
+            each["speed"] = by_chance.ratio(tally, before) if tally and before else None

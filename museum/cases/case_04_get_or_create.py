@@ -1,7 +1,7 @@
-"""Violated: a token has two rows, because `get_or_create` without a constraint is a check and an insert.
+"""Violated: an address has two rows, because `get_or_create` without a constraint is a check and an insert.
 
-An app registers its push token twice at once. Both requests look, find nothing and create. From then on every `get` of
-the token raises MultipleObjectsReturned: the customer is locked out, or is billed for two devices.
+An app registers its push address twice at once. Both requests look, find nothing and create. From then on every `get` of
+the address raises MultipleObjectsReturned: the customer is locked out, or is billed for two devices.
 
     first request                        second request
     get → none
@@ -26,11 +26,11 @@ from museum.case import VIOLATED, Case, Form
 
 
 class Device(models.Model):
-    token = models.CharField(max_length=20)
+    address = models.CharField(max_length=20)
 
 
 class UniqueDevice(models.Model):
-    token = models.CharField(max_length=20, unique=True)
+    address = models.CharField(max_length=20, unique=True)
 
 
 class SignIn(models.Model):
@@ -44,19 +44,19 @@ def nobody():
 def register(name, model):
     with transaction.atomic():
         SignIn.objects.create(name=name)
-        model.objects.get_or_create(token="t1")
+        model.objects.get_or_create(address="t1")
 
 
 def register_by_hand(name):
     with transaction.atomic():
         SignIn.objects.create(name=name)
         try:
-            UniqueDevice.objects.get(token="t1")
+            UniqueDevice.objects.get(address="t1")
         except UniqueDevice.DoesNotExist:
             try:
-                UniqueDevice.objects.create(token="t1")
+                UniqueDevice.objects.create(address="t1")
             except IntegrityError:
-                UniqueDevice.objects.get(token="t1")
+                UniqueDevice.objects.get(address="t1")
 
 
 def requests(operation, *arguments):
@@ -70,7 +70,7 @@ def all_are_there(first, second):
 CASE = Case(
     source="readthedocs/readthedocs.org#7727",
     setup=nobody,
-    invariant=(lambda: Device.objects.count() <= 1, "a token has two rows"),
+    invariant=(lambda: Device.objects.count() <= 1, "an address has two rows"),
     broken=[
         Form(name="no constraint", workers=requests(register, Device), verdict=VIOLATED),
         Form(

@@ -96,7 +96,12 @@ CASE = Case(
     ],
     mended=[
         Form(name="a constraint", workers=two(sign_up_constrained), faults={"crashes": 1}),
-        Form(name="a constraint, and the next slug", workers=two(publish_constrained), faults={"crashes": 1}),
+        Form(
+            name="a constraint, and the next slug",
+            workers=two(publish_constrained),
+            mends="a loop that looks for a free slug",
+            faults={"crashes": 1},
+        ),
     ],
     cure="constraint",
 )

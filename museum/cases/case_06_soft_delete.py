@@ -94,6 +94,7 @@ CASE = Case(
         Form(
             name="a constraint with a condition",
             workers=[worker("Ann", restore_constrained), worker("Bob", create_constrained)],
+            mends="restore against create",
             faults={"crashes": 1},
         )
     ],
