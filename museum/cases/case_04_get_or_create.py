@@ -1,7 +1,7 @@
 """Violated: an address has two rows, because `get_or_create` without a constraint is a check and an insert.
 
-An app registers its push address twice at once. Both requests look, find nothing and create. From then on every `get` of
-the address raises MultipleObjectsReturned: the customer is locked out, or is billed for two devices.
+An app registers its push address twice at once. Both requests look, find nothing and create. From then on every `get`
+of the address raises MultipleObjectsReturned: the customer is locked out, or is billed for two devices.
 
     first request                        second request
     get → none
