@@ -20,7 +20,7 @@ from django.db import connection, connections
 from lost_update_lab import Worker
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.scenario import invariants_of, workers_of
-from museum.case import Form
+from museum.case import KEPT, Form
 from museum.opening import opened, renew
 from museum.registry import Exhibit
 
@@ -42,15 +42,17 @@ class Tally:
 
 
 def tried(exhibit: Exhibit, forms: Sequence[Form], tries: int = TRIES) -> dict[str, Tally]:
-    """→ by the name of the form"""
+    """→ by the name of the form. A mended form takes part in every fourth round: that is enough for its price."""
     tallies = {form.name: Tally() for form in forms}
     with (
         opened(exhibit),
         _deadlocks_end_soon(),
         _threads(max(len(form.workers) for form in forms)) as threads,
     ):
-        for _ in range(tries):
+        for number in range(tries):
             for form in forms:
+                if form.verdict == KEPT and number % 4:
+                    continue
                 renew(exhibit)
                 results, seconds = _round(threads, workers_of(form.workers))
                 tallies[form.name].seconds.append(seconds)

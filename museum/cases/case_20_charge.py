@@ -14,7 +14,8 @@ A reply that gets lost does the same without anybody dying. Who charges after th
 the order is paid, and the card never charged.
 
 Mended: the charge comes first and carries the provider's idempotency key, made of the order's number. A second try is
-answered with the first one's charge. With the key no lock is needed.
+answered with the first one's charge. With the key no lock is needed. Or an outbox: what is to be charged is a row,
+committed with the order, and a relay sends it until the provider has answered.
 """
 
 from __future__ import annotations
@@ -53,11 +54,32 @@ def pay_afterwards(key):
     provider.charge("A1", 50, key)
 
 
+class Outbox(models.Model):
+    order = models.ForeignKey(ShopOrder, models.CASCADE)
+    amount = models.IntegerField()
+    sent = models.BooleanField(default=False)
+
+
 def pay_with_key(key):
     order = ShopOrder.objects.get(pk=1)
     if order.state == "open":
         provider.charge("A1", 50, key)
         ShopOrder.objects.filter(pk=1).update(state="paid")
+
+
+def order_with_outbox(key):
+    with transaction.atomic():
+        if ShopOrder.objects.filter(pk=1, state="open").update(state="paying"):
+            Outbox.objects.create(order_id=1, amount=50)
+    relay(key)
+
+
+def relay(key):
+    for letter in Outbox.objects.filter(sent=False):
+        provider.charge("A1", letter.amount, key)
+        with transaction.atomic():
+            ShopOrder.objects.filter(pk=letter.order_id).update(state="paid")
+            Outbox.objects.filter(pk=letter.pk).update(sent=True)
 
 
 def tries(operation, key=""):
@@ -88,6 +110,7 @@ CASE = Case(
             workers=tries(pay_with_key, "A1"),
             faults={"crashes": 1, "lost_replies": 1},
         ),
+        Form(name="outbox", workers=tries(order_with_outbox, "A1"), faults={"crashes": 1}),
     ],
     cure="the provider's key",
 )
