@@ -84,6 +84,10 @@ test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; S
 museum: $(VENV)/base.stamp  ## explore the museum's cases, broken and mended; write docs/museum.md: make museum ARGS="--case 01"
 	@$(PY) -m museum $(ARGS)
 
+.PHONY: museum-packages
+museum-packages: $(VENV)/base.stamp  ## explore packages of the registry, each in an environment of its own; needs the registry
+	@$(PY) -m museum.packages $(ARGS)
+
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp  ## send thousands of bad bodies, files and orders of requests: make fuzz ARGS="--hypothesis-seed 7"
 	$(PY) -m pytest tests/fuzz --hypothesis-profile=fuzz --timeout 3600 $(ARGS)

@@ -29,6 +29,11 @@ class TableInvariant:
         return self.postgres.value(query)
 
 
+def _quoted(name: str) -> str:
+    """A table or a column as the server takes it, also one that is called `order`."""
+    return ".".join(f'"{part}"' for part in name.split("."))
+
+
 def _parted(column: str) -> tuple[str, str]:
     table, _, name = column.rpartition(".")
     if not table:
@@ -51,18 +56,19 @@ class balance_conserved(TableInvariant):
         return bool(self._sum() == self.opening)
 
     def _sum(self) -> Any:
-        return self._ask(f"SELECT coalesce(sum({self.column}), 0) FROM {self.table}")  # noqa: S608  (the user's names)
+        return self._ask(f"SELECT coalesce(sum({_quoted(self.column)}), 0) FROM {_quoted(self.table)}")  # noqa: S608  (the user's names)
 
 
 class unique(TableInvariant):
     """No two rows of `table` have the same in all of `columns`."""
 
     def __init__(self, table: str, columns: str | Sequence[str]) -> None:
-        self.table, self.columns = table, ", ".join([columns] if isinstance(columns, str) else columns)
-        self.sentence = f"two rows of {table} have the same {self.columns}"
+        self.table, self.columns = table, [columns] if isinstance(columns, str) else list(columns)
+        self.sentence = f"two rows of {table} have the same {', '.join(self.columns)}"
 
     def __call__(self) -> bool:
-        groups = f"SELECT FROM {self.table} GROUP BY {self.columns} HAVING count(*) > 1"
+        columns = ", ".join(map(_quoted, self.columns))
+        groups = f"SELECT FROM {_quoted(self.table)} GROUP BY {columns} HAVING count(*) > 1"
         return bool(self._ask(f"SELECT NOT EXISTS ({groups})") == "t")
 
 
@@ -75,7 +81,7 @@ class never_below(TableInvariant):
         self.sentence = f"{column} is below {floor}"
 
     def __call__(self) -> bool:
-        low = f"SELECT FROM {self.table} WHERE {self.column} < {self.floor}"
+        low = f"SELECT FROM {_quoted(self.table)} WHERE {_quoted(self.column)} < {self.floor}"
         return bool(self._ask(f"SELECT NOT EXISTS ({low})") == "t")
 
 

@@ -44,6 +44,8 @@ class Tally:
 def tried(exhibit: Exhibit, forms: Sequence[Form], tries: int = TRIES) -> dict[str, Tally]:
     """→ by the name of the form. A mended form takes part in every fourth round: that is enough for its price."""
     tallies = {form.name: Tally() for form in forms}
+    if not forms:
+        return tallies
     with (
         opened(exhibit),
         _deadlocks_end_soon(),

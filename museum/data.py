@@ -8,12 +8,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ROOT / "docs" / "data" / "museum-packages.json"
 FILE = ROOT / "docs" / "data" / "museum.json"
 
 
 def read() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
+
+
+def read_packages() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(PACKAGES.read_text(encoding="utf-8"))["results"]
+    return found
+
+
+def write_packages(results: Sequence[dict[str, Any]]) -> None:
+    text = json.dumps({"results": list(results)}, indent=1, ensure_ascii=False)
+    PACKAGES.write_text(text + "\n", encoding="utf-8")
 
 
 def write(results: Sequence[dict[str, Any]], seconds: float) -> dict[str, Any]:

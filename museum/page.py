@@ -10,7 +10,7 @@ from museum.data import ROOT
 from museum.table import chance, needs, speed, within
 
 FILE = ROOT / "docs" / "museum.md"
-BEGIN, END = "<!-- museum: begin -->", "<!-- museum: end -->"
+MARKS = "museum"
 _VERBS = {
     "SELECT": "reads",
     "INSERT": "inserts",
@@ -26,10 +26,15 @@ def write(data: dict[str, Any]) -> None:
 
 
 def with_data(text: str, data: dict[str, Any]) -> str:
-    """The page with what stands between its two marks written anew."""
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return "\n".join([f"{head}{BEGIN}", "", *lines(data), f"{END}{tail}"])
+    return between(text, MARKS, lines(data))
+
+
+def between(text: str, marks: str, written: Iterable[str]) -> str:
+    """The page with what stands between two marks written anew."""
+    begin, end = f"<!-- {marks}: begin -->", f"<!-- {marks}: end -->"
+    head, _, rest = text.partition(begin)
+    _, _, tail = rest.partition(end)
+    return "\n".join([f"{head}{begin}", "", *written, f"{end}{tail}"])
 
 
 def lines(data: dict[str, Any]) -> Iterator[str]:
@@ -67,7 +72,10 @@ def _case(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield result["text"]
     yield ""
-    yield f"Where it is told: {result['source']}. The code: [{result['file']}](../{result['file']})."
+    yield (
+        f"Where it is told: {result['source']}. The code: [{result['file']}](../{result['file']}). "
+        f"Its cure: [{result['cure']}](cures.md#{_anchor(result['cure'])})."
+    )
     yield ""
     for form in result["broken"]:
         yield f"**{form['form']}**: {form['verdict']}. {_sentence(form['sentence'])} The smallest order:"
@@ -77,6 +85,10 @@ def _case(result: dict[str, Any]) -> Iterator[str]:
         if form["default"] == "kept":
             yield "The default invariant does not find it: each outcome is that of some serial order."
             yield ""
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _sentence(text: str) -> str:

@@ -92,7 +92,7 @@ def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
     """Only who asks for Django imports it. Outside of pytest-django nobody else empties the tables."""
     if not django:
         return {"servers": choose(database, redis)}
-    bound: dict[str, Any] = import_module("lost_update_lab.pytest_plugin.django_project").bound()
+    bound: dict[str, Any] = import_module("lost_update_lab.scenarios.django_project").bound()
     return {**bound, "servers": bound["servers"](), "leave_as_found": True}
 
 

@@ -11,9 +11,7 @@ from psycopg import sql
 
 #: schemas of the engine's own
 OWN = ("explorer", "explorer_opening", "explorer_before")
-_NOT_THE_USERS = (
-    f"nspname NOT IN ('pg_catalog', 'information_schema', '{OWN[0]}', '{OWN[1]}') AND nspname !~ '^pg_'"
-)
+_NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
 
 _TABLES = f"""
 SELECT c.oid, nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace

@@ -89,12 +89,13 @@ class PostgresSnapshot:
             parts.append(_put_back(table, kept, columns, row[0]))
         parts += [
             sql.SQL(
-                "SELECT last_value, is_called INTO last, called FROM {}; "
-                "IF last <> {} OR called <> {} THEN PERFORM setval({}::regclass, {}, {}); END IF;"
+                "SELECT last_value, is_called INTO lab_last, lab_called FROM {}; "
+                "IF lab_last <> {} OR lab_called <> {} THEN PERFORM setval({}::regclass, {}, {}); END IF;"
             ).format(each.quoted, each.last, each.called, each.quoted.as_string(), each.last, each.called)
             for each in self.catalogue.sequences
         ]
-        body = sql.SQL("DECLARE last bigint; called bool; BEGIN {} END").format(sql.SQL(" ").join(parts))
+        declared = "#variable_conflict use_column\nDECLARE lab_last bigint; lab_called bool; BEGIN {} END"
+        body = sql.SQL(declared).format(sql.SQL(" ").join(parts))
         create = sql.SQL("CREATE FUNCTION {}() RETURNS void LANGUAGE plpgsql AS {}")
         run(create.format(sql.Identifier(self.schema, "restore"), body.as_string(self.connection)))
         run("SET session_replication_role = replica")

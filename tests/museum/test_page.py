@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from museum import data, page, registry
+from museum.packages import page as packages_page
+from museum.packages import registry as packages_registry
 
 
 def test_the_page_says_what_the_data_say() -> None:
@@ -17,3 +19,19 @@ def test_other_data_would_be_seen() -> None:
 
 def test_every_case_is_on_the_page() -> None:
     assert [result["case"] for result in data.read()["results"]] == list(registry.modules())
+
+
+def test_the_page_says_of_packages_what_the_data_say() -> None:
+    assert packages_page.with_results(text := page.FILE.read_text(), data.read_packages()) == text
+
+
+def test_every_package_is_on_the_page_and_pinned() -> None:
+    tried = data.read_packages()
+    assert [each["package"] for each in tried] == list(packages_registry.load())
+    assert len(tried) >= 5
+    assert all("==" in pin for each in tried for pin in each["pins"])
+
+
+def test_what_is_not_decided_has_a_reason() -> None:
+    trials = [trial for each in data.read_packages() for trial in each["trials"]]
+    assert all(trial["cause"] for trial in trials if trial["verdict"] == "not decided")

@@ -142,3 +142,24 @@ def raises(sql: Any) -> None:
 def test_succeeded() -> None:
     assert succeeded(None)
     assert not succeeded(ValueError("no"))
+
+
+def test_a_table_that_was_there_is_left_as_it_was_whatever_its_columns_are_called(
+    trial: Trial, scenario_urls: tuple[str, str]
+) -> None:
+    """`last` and `called` once were variables of the function that restores; `order` is a word of SQL's own."""
+
+    def add() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            (last,) = connection.execute('SELECT max("order") FROM place').fetchone() or (0,)
+            connection.execute("INSERT INTO place VALUES (%s, 0, true)", [last + 1])
+
+    with psycopg.connect(scenario_urls[0], autocommit=True) as connection:
+        connection.execute('CREATE TABLE place ("order" int, last int, called bool)')
+        connection.execute("INSERT INTO place VALUES (1, 0, true)")
+        try:
+            result = trial([add, add], setup=one_voucher, invariant=unique("place", "order"))
+            assert result.verdict == "violated"
+            assert connection.execute("SELECT * FROM place").fetchall() == [(1, 0, True)]
+        finally:
+            connection.execute("DROP TABLE place")

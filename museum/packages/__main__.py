@@ -1,0 +1,69 @@
+"""`python -m museum.packages`: each package in an environment of its own, and its section of docs/museum.md anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from museum import data
+from museum.packages import environment, page, registry
+from museum.packages.package import Package
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
+    modules = {
+        name: each for name, each in registry.load().items() if not given.package or name in given.package
+    }
+    if not modules:
+        parser().error(f"there is no such package: {', '.join(registry.load())}")
+    with ThreadPoolExecutor(2) as two:
+        running = [two.submit(tried, name, module) for name, module in modules.items()]
+        console = Console(stderr=True)
+        results = [each.result() for each in track(running, "packages", console=console, transient=True)]
+    Console().print(table(results))
+    if not given.package:
+        data.write_packages(results)
+        page.write(results)
+    return 0
+
+
+def tried(name: str, module: Any) -> dict[str, Any]:
+    package: Package = module.PACKAGE
+    python = environment.made(name, package.pins, bool(package.apps))
+    return {
+        "package": name,
+        "pins": list(package.pins),
+        "text": (module.__doc__ or "").strip(),
+        "file": f"{module.__name__.replace('.', '/')}.py",
+        "newer": package.newer,
+        "trials": environment.run(name, python),
+    }
+
+
+def table(results: Sequence[dict[str, Any]]) -> Table:
+    made = Table("package", "trial", "verdict", "faults needed", "schedules")
+    for result in results:
+        for each in result["trials"]:
+            needed = ", ".join(each.get("faults", ())) if each.get("moves") else ""
+            made.add_row(
+                result["pins"][0], each["trial"], each["verdict"], needed, str(each.get("schedules", ""))
+            )
+    return made
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m museum.packages", description=__doc__)
+    made.add_argument("--package", action="append", default=[], metavar="NAME", help="only this one")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
