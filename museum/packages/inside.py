@@ -6,19 +6,31 @@ import json
 import os
 import sys
 import warnings
+from importlib.metadata import version
 from typing import Any
 
-from lost_update_lab import explore
-from lost_update_lab.scenarios.scenario import Mistake
-from lost_update_lab.scenarios.servers import DATABASE, REDIS, embedded
 from museum.packages import registry
 from museum.packages.package import Package, Trial
 
+DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
 BUDGET = 60.0
 
 
 def main() -> int:
     package: Package = registry.load()[sys.argv[1]].PACKAGE
+    try:
+        from lost_update_lab.scenarios.explore import explore  # noqa: F401  (can it be imported at all?)
+        from lost_update_lab.scenarios.servers import embedded
+    except (ImportError, AttributeError) as error:
+        told = (
+            f"beside redis-py {version('redis')}, which it asks for, the explorer cannot be imported: {error}"
+        )
+        print(
+            json.dumps(
+                [{"trial": each.name, "verdict": "not decided", "cause": told} for each in package.trials()]
+            )
+        )
+        return 0
     for name in (DATABASE, REDIS):
         os.environ[name] = embedded(name)
     if package.apps:
@@ -48,6 +60,9 @@ def project(package: Package) -> None:
 
 
 def tried(trial: Trial, django: bool) -> dict[str, Any]:
+    from lost_update_lab import explore
+    from lost_update_lab.scenarios.scenario import Mistake
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

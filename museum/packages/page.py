@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,10 +50,12 @@ def _package(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     told: set[str] = set()
     for each in result["trials"]:
-        if each["verdict"] == "not decided":
-            yield f"**{each['trial']}**: not decided. {each['cause']}."
+        if each["verdict"] == "not decided" and each["cause"] not in told:
+            told.add(each["cause"])
+            cause = re.sub(r"(\w+)\.py\b", r"`\1`", each["cause"])  # no file of ours
+            yield f"**{each['trial']}**: not decided: {cause}."
             yield ""
-        elif each.get("moves") and each["sentence"] not in told:
+        if each.get("moves") and each["sentence"] not in told:
             told.add(each["sentence"])
             yield f"**{each['trial']}**: {each['verdict']}: {each['sentence']}. The smallest order:"
             yield ""
