@@ -5,4 +5,4 @@ from django.apps import AppConfig
 
 class LoadtestConfig(AppConfig):
     name = "loadtest"
-    verbose_name = "Load tests"
+    verbose_name = "Trials"

@@ -37,6 +37,7 @@ def title_of(strategy: str) -> str:
 
 @admin.register(Book)
 class BookAdmin(ReadOnlyAdmin):
+    first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("name_or_id", "strategy", "store", "created")
     list_filter = ("strategy", "store")
     search_fields = ("name", "strategy")
@@ -96,12 +97,14 @@ class BookAdmin(ReadOnlyAdmin):
             "entries": losses.entries[:SHOWN],
             "loss": loss,
             "drawing": drawing,
+            "tree": losses.fork(loss.entry) if loss and loss.entry else (),
         }
         return TemplateResponse(request, "ledger/losses.html", context)
 
 
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
+    first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("number", "name", "book", "opening", "balance", "version")
     list_select_related = ("book",)
     search_fields = ("number", "name")
@@ -118,6 +121,7 @@ class AccountAdmin(ReadOnlyAdmin):
 
 @admin.register(Entry)
 class EntryAdmin(ReadOnlyAdmin):
+    first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("written_at", "account", "amount", "balance_before", "balance_after", "worker", "key")
     list_select_related = ("account",)
     search_fields = ("key__exact", "worker")

@@ -19,6 +19,7 @@ from ledger.admin.books import SHOWN, title_of
 from ledger.admin.import_form import ImportForm
 from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.imports.operations import books_with_imports
+from ledger.imports.preview import failed_lines, preview
 from ledger.imports.progress import problem_lines, progress
 from ledger.imports.retry import try_again
 from ledger.imports.stop import stop
@@ -30,6 +31,7 @@ PROBLEMS_SHOWN = 50
 
 @admin.register(ImportRun)
 class ImportRunAdmin(ReadOnlyAdmin):
+    first_step = ("Import files", "ledger_importrun_add")
     list_display = ("__str__", "strategy", "way", "files", "workers", "started_by", "created", "finished")
     list_filter = ("book__strategy",)
     list_select_related = ("book", "started_by")
@@ -55,6 +57,11 @@ class ImportRunAdmin(ReadOnlyAdmin):
             path("<int:run_id>/progress/", view(self.progress_view), name="ledger_importrun_progress"),
             path("<int:run_id>/retry/", retry, name="ledger_importrun_retry"),
             path("<int:run_id>/stop/", end, name="ledger_importrun_stop"),
+            path(
+                "<int:run_id>/failed/<int:batch_id>.csv",
+                view(self.failed_view),
+                name="ledger_importrun_failed",
+            ),
             *super().get_urls(),
         ]
 
@@ -64,6 +71,8 @@ class ImportRunAdmin(ReadOnlyAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = ImportForm(request.POST or None, request.FILES or None, book=request.GET.get("book", ""))
+        if "look" in request.POST:
+            return self._look(request, form)
         if request.method == "POST" and form.is_valid():
             try:
                 run = self._start(request, form)
@@ -73,6 +82,25 @@ class ImportRunAdmin(ReadOnlyAdmin):
                 return redirect("admin:ledger_importrun_change", run.pk)
         context = {**self.admin_site.each_context(request), "title": "New import", "form": form}
         return TemplateResponse(request, "ledger/import_new.html", context)
+
+    def _look(self, request: HttpRequest, form: ImportForm) -> HttpResponse:
+        """What the files hold, and what is wrong with it, before anything is posted. With the page's script only this
+        part is exchanged, and the files stay chosen."""
+        form.is_valid()
+        shown = {"files": [preview(each) for each in form.cleaned_data.get("uploads", ())], "form": form}
+        if request.headers.get("HX-Request"):
+            return TemplateResponse(request, "ledger/import_preview.html", shown)
+        context = {**self.admin_site.each_context(request), "title": "New import", "look": True, **shown}
+        return TemplateResponse(request, "ledger/import_new.html", context)
+
+    def failed_view(self, request: HttpRequest, run_id: int, batch_id: int) -> HttpResponse:
+        """The lines of one file that were not posted, as they were sent: to mend and to upload again."""
+        batch = self._run(request, run_id).batches.filter(pk=batch_id).select_related("file").first()
+        if batch is None or batch.file is None:
+            raise Http404(f"no file {batch_id} in this import")
+        answer = HttpResponse(failed_lines(batch), content_type="text/csv; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="failed-{run_id}-{batch_id}.csv"'
+        return answer
 
     @transaction.atomic  # no new book without its import
     def _start(self, request: HttpRequest, form: ImportForm) -> ImportRun:
@@ -160,6 +188,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
 
 @admin.register(ImportLine)
 class ImportLineAdmin(ReadOnlyAdmin):
+    first_step = ("Import files", "ledger_importrun_add")
     list_display = ("batch", "number", "seller", "account", "amount", "reference", "state", "problem")
     list_filter = ("state", "batch__kind")
     list_select_related = ("batch",)

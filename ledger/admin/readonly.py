@@ -9,11 +9,25 @@ from unfold.admin import ModelAdmin
 
 
 class ReadOnlyAdmin(ModelAdmin):
-    """Rows that only the ledger writes: the permission to view is the only one that counts."""
+    """Rows that only the ledger writes: the permission to view is the only one that counts.
+
+    `first_step`: where such a row comes from, for who finds none: (what to press, the page's name in the admin).
+    """
+
+    first_step: tuple[str, str] = ("Open the start page", "index")
 
     actions = None
     list_per_page = 50
     show_full_result_count = False
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        words, page = self.first_step
+        more = {
+            "title": str(self.opts.verbose_name_plural).capitalize(),
+            "first_step": words,
+            "first_page": f"admin:{page}",
+        }
+        return super().changelist_view(request, {**more, **(extra_context or {})})
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -22,6 +22,7 @@ class AccountBooks(Totals):
     first_loss: Loss | None = None
     last_loss: Loss | None = None
     worst_loss: Loss | None = None
+    clearest_loss: Loss | None = None
     created: tuple[str, ...] = ()  # the first few, as sentences
     problems: tuple[str, ...] = ()  # the first few, as sentences
     #: keys of known operations that are not on this account's chain (for torn postings)
@@ -33,7 +34,9 @@ class AccountBooks(Totals):
 
 def evidence_json(books: Any) -> dict[str, Any]:
     """Return the evidence that the books of an account and of a whole book have in common."""
-    losses = {name: getattr(books, name) for name in ("first_loss", "last_loss", "worst_loss")}
+    losses = {
+        name: getattr(books, name) for name in ("first_loss", "last_loss", "worst_loss", "clearest_loss")
+    }
     return {
         **{name: loss.as_json() if loss else None for name, loss in losses.items()},
         "created": list(books.created),
@@ -75,6 +78,7 @@ def reconcile(
         first_loss=tally.proof("first"),
         last_loss=tally.proof("last"),
         worst_loss=tally.proof("worst"),
+        clearest_loss=tally.proof("clearest"),
         created=tuple(tally.created),
         missing=tally.missing,
         **tally.counts(),

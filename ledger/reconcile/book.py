@@ -63,6 +63,7 @@ class Books(Totals):
     first_loss: Loss | None = None
     last_loss: Loss | None = None
     worst_loss: Loss | None = None
+    clearest_loss: Loss | None = None
     created: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     torn: int = 0
@@ -164,12 +165,14 @@ def _add_up(accounts: Sequence[AccountBooks], torn: Sequence[Torn], problems: tu
     firsts = [books.first_loss for books in accounts if books.first_loss]
     lasts = [books.last_loss for books in accounts if books.last_loss]
     worsts = [books.worst_loss for books in accounts if books.worst_loss]
+    clearest = [books.clearest_loss for books in accounts if books.clearest_loss]
     return Books(
         **sums,
         accounts=tuple(accounts),
         first_loss=min(firsts, key=lambda loss: loss.at, default=None),
         last_loss=max(lasts, key=lambda loss: loss.at, default=None),
         worst_loss=max(worsts, key=lambda loss: abs(loss.amount), default=None),
+        clearest_loss=min(clearest, key=lambda loss: loss.unclear, default=None),
         created=tuple(sentence for books in accounts for sentence in books.created)[:SENTENCES],
         problems=problems[:SENTENCES],
         torn=len(torn),

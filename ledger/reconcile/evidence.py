@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ledger.reconcile.chain import Chain, Node
+from ledger.reconcile.chain import Chain, Node, order
 from ledger.reconcile.problems import shown
 from ledger.reconcile.rows import EntryRow, Operation, Row
 
@@ -29,6 +29,14 @@ class Loss:
     overwritten_by: EntryRow | None
     branches: int
     sentence: str
+
+    @property
+    def unclear(self) -> tuple[bool, float]:
+        """The smaller, the sooner a reader sees it: both had read the same head, and wrote close together."""
+        if self.entry is None or self.overwritten_by is None:
+            return True, self.at
+        apart = (self.overwritten_by.written_at - self.entry.read_at).total_seconds()
+        return self.entry.parent != self.overwritten_by.parent, apart
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -97,6 +105,13 @@ def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
         elif destroyer is None:
             destroyer, directly = row, len(with_lost) == 1
     return destroyer, directly
+
+
+def written_over(chain: Chain, lost: Row) -> Row | None:
+    """Return the entry of the chain whose writer had read the same head as the writer of `lost`, and wrote after it:
+    the two that a reader sees at once. None if there is none. No walk: it is asked of every loss."""
+    there = chain.above.get(chain.node(lost.parent))
+    return there if there is not None and there is not lost and order(there) > order(lost) else None
 
 
 def clock(moment: datetime) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from ledger.reconcile.chain import Chain, beyond_the_break, order
-from ledger.reconcile.evidence import Loss, prove
+from ledger.reconcile.evidence import Loss, prove, written_over
 from ledger.reconcile.problems import shown
 from ledger.reconcile.rows import Operation, Outcome, Row
 
@@ -45,12 +45,15 @@ class Tally:
         return {name: value for name, value in vars(self).items() if isinstance(value, int)}
 
     def proof(self, name: str) -> Loss | None:
-        """Return the evidence for the `first`, `last` or `worst` loss, or None if nothing was lost."""
+        """Return the evidence for the `first`, `last`, `worst` or `clearest` loss, or None if nothing was lost. The
+        clearest: two writers who had read the same head, close together; the first where there is none."""
+        if name == "clearest" and (name, True) not in self._picked:
+            name = "first"
         picked = [self._picked[name, traced] for traced in (True, False) if (name, traced) in self._picked]
         losses = [prove(self.chain, *each[1:]) for each in picked]
         if name == "worst":
             return max(losses, key=lambda loss: (abs(loss.amount), -loss.at), default=None)
-        return (min if name == "first" else max)(losses, key=lambda loss: loss.at, default=None)
+        return (max if name == "last" else min)(losses, key=lambda loss: loss.at, default=None)
 
     def judge_entries(self) -> None:
         """Judge from the store's own view: every entry was acknowledged."""
@@ -140,7 +143,10 @@ class Tally:
         self.lost_updates += 1
         self.lost_without_trace += entry is None
         at = operation.ended if entry is None and operation else order(entry) if entry else 0.0
-        for name, rank in (("first", -at), ("last", at), ("worst", (abs(amount), -at))):
+        ranks: list[tuple[str, Any]] = [("first", -at), ("last", at), ("worst", (abs(amount), -at))]
+        if entry is not None and (over := written_over(self.chain, entry)):
+            ranks.append(("clearest", order(entry) - order(over)))
+        for name, rank in ranks:
             # entries are ranked by the store's order, losses without a trace by the clients' clock: a list for each
             best = self._picked.get((name, entry is not None))
             if best is None or rank > best[0]:

@@ -22,6 +22,7 @@ from loadtest.models import Result, Trial
 
 @admin.register(Trial)
 class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, ReadOnlyAdmin):
+    first_step = ("Run a load test", "loadtest_trial_swarm")
     list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")
 
@@ -35,6 +36,7 @@ class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, ReadOnlyAd
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
+    first_step = ("Compare strategies", "loadtest_trial_compare")
     list_display = ("strategy", "verdict", "trial", "created")
     list_filter = ("verdict", "strategy")
     list_select_related = ("trial",)

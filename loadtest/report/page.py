@@ -113,7 +113,13 @@ def workloads(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {
             "slug": slug,
             "results": [
-                {**each, "label": label, "drawn": drawing(each), "claim": claim(each.get("claims", []))}
+                {
+                    **each,
+                    "label": label,
+                    "drawn": drawing(each),
+                    "shown": shown_loss(each),
+                    "claim": claim(each.get("claims", [])),
+                }
                 for label, each in zip(labels(those), those, strict=True)
             ],
             "left": left_out(those),
@@ -145,9 +151,15 @@ def compared(results: list[dict[str, Any]]) -> dict[str, Any] | None:
     }
 
 
+def shown_loss(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the loss that a reader is shown: the clearest; of an older file, the first."""
+    loss: dict[str, Any] | None = result.get("clearest_loss") or result.get("first_loss")
+    return loss
+
+
 def drawing(result: dict[str, Any]) -> str:
     """Return the first loss of a result as a two-lane timeline."""
-    return mark_safe(timeline.svg(result.get("first_loss")))  # noqa: S308  (ElementTree escapes)
+    return mark_safe(timeline.svg(shown_loss(result)))  # noqa: S308  (ElementTree escapes)
 
 
 def claim(withstands: list[str]) -> str:

@@ -463,3 +463,31 @@ def test_the_order_of_the_rows_does_not_matter(order: int):
     straight = history.books()
     history.entries = history.entries[::order]
     assert history.books() == straight
+
+
+def test_the_clearest_loss_is_of_two_writers_who_read_the_same_head_close_together():
+    """The first in time may be overwritten by somebody who read long ago: nobody sees that at a glance."""
+    history = History()
+    history.write("a", 1, None)
+    history.write("b", 2, "a")
+    history.write("c", 4, "b")
+    late = history.write("late", 8, None)  # as if a, b and c were not there
+    close = history.write("close", 16, "late")
+    by = history.write("by", 32, "late")
+    books = history.books()
+    assert books.first_loss is not None
+    assert books.first_loss.key == "a"
+    loss = books.clearest_loss
+    assert loss is not None
+    assert (loss.entry, loss.overwritten_by) == (close, by)
+    assert late.id == loss.entry.parent
+    assert books.as_json()["clearest_loss"]["key"] == "close"
+
+
+def test_without_such_a_pair_the_first_loss_is_shown():
+    history = History()
+    history.write("a", 10, None)
+    history.write("b", 20, "a")
+    history.head = history.named("a")  # the store went back
+    books = history.books()
+    assert books.clearest_loss == books.first_loss is not None

@@ -45,6 +45,7 @@ def rows_of(committed_db: None) -> dict[str, object]:
         "entry": Entry.objects.get(book=book).pk,
         "lockrecord": LockRecord.objects.get(name="center_lock").pk,
         "importrun": run.pk,
+        "batch": run.batches.get().pk,
         "importline": run.batches.get().lines.get().pk,
         "trial": trial.pk,
         "result": Result.objects.create(trial=trial, strategy="no-lock", verdict="lost", data={}).pk,

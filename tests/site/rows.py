@@ -44,6 +44,7 @@ ROWS: dict[str, tuple[May, May]] = {
     # what is started, and what is only shown
     "admin/ledger/importrun/add/": (("ledger.add_importrun", 200),) * 2,
     "admin/ledger/importrun/<int:run_id>/progress/": (("ledger.view_importrun", 200),) * 2,
+    "admin/ledger/importrun/<int:run_id>/failed/<int:batch_id>.csv": (("ledger.view_importrun", 200),) * 2,
     "admin/ledger/importrun/<int:run_id>/retry/": (
         NO_METHOD,
         ("ledger.view_importrun ledger.add_importrun", 302),

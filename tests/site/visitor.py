@@ -17,7 +17,7 @@ def address(route: str, rows_of: dict[str, object]) -> str:
     """A route with its blanks filled in."""
     found = re.match(r"admin/\w+/(\w+)/", route)
     route = re.sub(r"\(\?P<app_label>[^)]*\)", "ledger", route).replace("(?P<url>.*)", "nothing/")
-    route = route.replace("<str:kind>", "json")
+    route = route.replace("<str:kind>", "json").replace("<int:batch_id>", str(rows_of["batch"]))
     route = route.replace("play/<slug:slug>", "play/token").replace("<slug:slug>", "watchdog")
     route = route.replace("<int:run_id>", str(rows_of["importrun"]))
     route = route.replace("<int:pk>", str(rows_of["experiment"])).replace("<path:name>", "choosing.md")
