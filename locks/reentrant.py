@@ -19,7 +19,8 @@ Breaks when  threads share the object: they enter each other's section. The hold
              until its process ends. `unit` is ignored.
 Costs        1 round trip to acquire (one more every 50 ms while waiting), 1 to release, 1 every half lease for each
              entry.
-Source       the lock-series article (D4): HINCRBY, PEXPIRE, a thread that extends. Its unlock is ours.
+Source       the lock-series article (D4): HINCRBY, PEXPIRE, a thread that extends. Its unlock is ours. The article's
+             threads are ordinary ones and keep their process alive; these are daemons.
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from redis import Redis
 
-from locks import LockTimeout
-
 _context = multiprocessing.get_context("forkserver")
 PATIENCE = 60.0
 
@@ -140,13 +138,11 @@ def _counts(lock: Any, path: str, key: str, sections: int, processes: int) -> No
         redis.incr(f"{key}ready")
         while int(redis.get(f"{key}ready") or 0) < processes:
             time.sleep(0.001)
-        done = 0
-        while done < sections:
-            with suppress(LockTimeout), lock:  # a lock that does not wait refuses: ask again
+        for _ in range(sections):
+            with lock:
                 number = int(redis.get(key) or 0)
                 time.sleep(0.001)  # the business's own work
                 redis.set(key, number + 1)
-                done += 1
 
 
 def _work(pipe: Connection) -> None:
