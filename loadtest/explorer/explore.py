@@ -23,7 +23,7 @@ from loadtest.explorer.explored import HAZARD_OF, Explored, explored
 from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.graph import Graphing, packed
 from loadtest.explorer.job import EXHAUSTED, WORDS, Job
-from loadtest.explorer.restore import contents_sql
+from loadtest.explorer.restore import contents_sql, mariadb_server
 from loadtest.explorer.system import LedgerSystem
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word
@@ -36,6 +36,7 @@ from lost_update_lab.runs.memory import Memory
 from lost_update_lab.scenarios import modules
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
@@ -58,8 +59,7 @@ def explore(job: Job) -> Explored:
 def _unclaimed(job: Job) -> frozenset[Fault]:
     if job.until == EXHAUSTED:
         return frozenset()
-    withstands = find(job.strategy).withstands
-    return frozenset(fault for fault, hazard in HAZARD_OF.items() if fault and hazard not in withstands)
+    return frozenset(fault for fault, hazard in HAZARD_OF.items() if fault and hazard not in job.claims)
 
 
 def graph(job: Job) -> dict[str, Any]:
@@ -144,16 +144,18 @@ def harness_of(
 ) -> Iterator[Harness]:
     """A harness for this job. `turns`, `bounds`: those that no command offers. `given`: settings of the book."""
     strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
-    store = "postgres" if "postgres" in strategy.stores else strategy.stores[0]
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
-    servers: list[PostgresServer | RedisServer] = [
+    servers: list[PostgresServer | RedisServer | MariaDBServer] = [
         PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     clients = OwnClients()
-    system = LedgerSystem(job.strategy, turns, store, values, nodes, clients)
+    system = LedgerSystem(job.strategy, turns, job.where, values, nodes, clients)
+    if job.where == "mariadb":
+        system.mariadb = mariadb_server()
+        servers.append(system.mariadb)
     try:
         with (
             Harness(

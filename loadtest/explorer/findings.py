@@ -78,10 +78,8 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         **explored.figures,
         "words": dict(explored.words),
         "under": under,
-        "claims": sorted(map(str, strategy.withstands)),
-        "agrees": agreement(
-            _opinions(strategy.withstands, under, examples.values()), complete=explored.ended
-        ),
+        "claims": sorted(map(str, job.claims)),
+        "agrees": agreement(_opinions(job.claims, under, examples.values()), complete=explored.ended),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
         "counterexample": _shown(examples.values(), str(verdict.word)),
@@ -124,7 +122,7 @@ def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
         "steps": 0,
         "seconds": 0.0,
         "under": {},
-        "claims": sorted(map(str, find(job.strategy).withstands)),
+        "claims": sorted(map(str, job.claims)),
         "agrees": None,
         "fired": {},
         "not_applicable": {},

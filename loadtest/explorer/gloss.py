@@ -56,7 +56,8 @@ class Gloss:
         return self.of(Step(0, "", "", "step", command, "", 0))[0]
 
     def _name(self, text: str) -> str:
-        return text.replace(f"{{{self.book}}}:", "").replace(f"{self.book}:", "").replace(self.book, "book")
+        short = text.replace(f"{{{self.book}}}:", "").replace(f"{self.book}:", "").replace(self.book, "book")
+        return short.replace(f"'{self.book.replace('-', '')}'", "book")  # as MariaDB keeps it
 
     def of(self, step: Step) -> tuple[str, str]:
         command, reply = self._name(step.command), self._name(step.reply)
@@ -68,7 +69,7 @@ class Gloss:
 
 
 def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
-    text = _QUALIFIED.sub(r"\2", text)
+    text = _QUALIFIED.sub(r"\2", text.replace("`", '"'))
     text = _TABLE.sub(r"\1", text).replace('"', "")
     for value in values:
         text = text.replace("%s", value, 1)

@@ -6,15 +6,20 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ledger.stores import STORES
+from ledger.strategies import find
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED
+from locks.hazards import Hazard
 from lost_update_lab.model.bounds import MS, Bounds
 from lost_update_lab.replay.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
 #: letter in a replay id → how the schedule breaks a law, or that it shows an error
 WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach} | {"i": str(Word.INCONCLUSIVE)}
-_BOUNDS = re.compile(rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?")
+_BOUNDS = re.compile(
+    rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?(?:@({'|'.join(STORES)}))?"
+)
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
 
@@ -22,7 +27,8 @@ _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explor
 class Job:
     """`work`, `slack`: ms of virtual time. `budget`: seconds of real time. `choices`: replay only this schedule.
     `until`: EXHAUSTED, or DECIDED, which leaves an unclaimed hazard at the first schedule that loses money. `gates`:
-    gates for client libraries that the explorer does not know, as module:callable."""
+    gates for client libraries that the explorer does not know, as module:callable. `store`: where the accounts are
+    kept; "": on PostgreSQL, if they can be."""
 
     strategy: str
     workload: str = "deposits"
@@ -37,6 +43,21 @@ class Job:
     gates: tuple[str, ...] = ()
     #: return every position instead of a verdict
     positions: bool = False
+    store: str = ""
+
+    @property
+    def where(self) -> str:
+        """The store that keeps the accounts."""
+        stores = find(self.strategy).stores
+        return self.store or ("postgres" if "postgres" in stores else stores[0])
+
+    @property
+    def claims(self) -> frozenset[Hazard]:
+        """What the strategy claims to withstand there. On InnoDB whoever waits for a row gives up after
+        innodb_lock_wait_timeout, 50 s by default: a longer pause inside of a transaction keeps others out."""
+        return frozenset(find(self.strategy).withstands) - (
+            {Hazard.PAUSE} if self.where == "mariadb" else set()
+        )
 
     @property
     def bounds(self) -> Bounds:
@@ -49,7 +70,8 @@ class Job:
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
         workload = "" if self.workload == "deposits" else self.workload
-        return f"{self.strategy}/{letter}{bounds}{workload}/{encode(choices)}"
+        store = f"@{self.store}" if self.store else ""
+        return f"{self.strategy}/{letter}{bounds}{workload}{store}/{encode(choices)}"
 
     @classmethod
     def of_replay_id(cls, text: str) -> Job:
@@ -65,6 +87,8 @@ class Job:
         }
         if found[3]:
             values["workload"] = found[3]
+        if found[4]:
+            values["store"] = found[4]
         try:
             choices = tuple(decode(schedule))
         except ValueError as error:
@@ -75,5 +99,15 @@ class Job:
         values = asdict(self) | {"gates": list(self.gates)}  # a list, as after a round trip through JSON
         return {
             name: values[name]
-            for name in ("workload", "workers", "faults", "work", "slack", "budget", "until", "gates")
+            for name in (
+                "workload",
+                "workers",
+                "faults",
+                "work",
+                "slack",
+                "budget",
+                "until",
+                "gates",
+                "store",
+            )
         }

@@ -23,12 +23,16 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     import django
 
     django.setup()
+    from django.core.management import call_command
+
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, graph, replay
     from loadtest.trials.environment import environment as measured
     from lost_update_lab.runs.worker_thread import WorkerThread
 
     gc.freeze()  # these objects stay: no collection needs to look for garbage or connections in them
+    if "MARIADB_URL" in environment:
+        call_command("migrate", database="mariadb", verbosity=0)
     measured_at = measured()
     keep_to(core, [os.getpid()])
 

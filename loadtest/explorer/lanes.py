@@ -19,7 +19,8 @@ from environ import Env
 from loadtest.explorer import lane
 from loadtest.explorer.cores import core_of, keep_to
 from loadtest.explorer.job import Job
-from loadtest.servers import Postgres, ServerError, Valkey
+from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
+from lost_update_lab.embedded.mariadb import EXPLORED
 
 #: server crashes are not explored, so writes need not reach the disk. The explorer detects deadlocks itself
 #: (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
@@ -44,8 +45,8 @@ LEAST_MARGIN, MOST_MARGIN = 40.0, 120.0
 class Lanes:
     """`count` processes, as a context manager. `explore(jobs)` yields (job, answer) as they arrive."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, mariadb: bool = False) -> None:
+        self.count, self.mariadb = count, mariadb
         self._stack = ExitStack()
         self._lanes: list[_Lane] = []
 
@@ -54,7 +55,7 @@ class Lanes:
             postgres = self._stack.enter_context(Postgres(settings=SETTINGS))
             _migrate(postgres.url)
             for number in range(self.count):
-                self._lanes.append(_Lane(postgres, number, self._stack))
+                self._lanes.append(_Lane(postgres, number, self._stack, self.mariadb))
         except BaseException:
             self._stack.close()
             raise
@@ -85,7 +86,7 @@ class Lanes:
 
 
 class _Lane:
-    def __init__(self, postgres: Postgres, number: int, stack: ExitStack) -> None:
+    def __init__(self, postgres: Postgres, number: int, stack: ExitStack, mariadb: bool) -> None:
         database = f"lane_{number}"
         with psycopg.connect(postgres.url.replace("/lab?", "/postgres?"), autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
@@ -100,6 +101,10 @@ class _Lane:
             "REDIS_PORT": str(primary.port),
             "REDIS_NODES": ",".join(node.url for node in nodes),
         }
+        if mariadb:
+            own = stack.enter_context(MariaDB(settings=EXPLORED))
+            keep_to(self.core, [own.pid])
+            self.environment["MARIADB_URL"] = own.url
         self.job: Job | None = None
         self.until = inf
         self._start()

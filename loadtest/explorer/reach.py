@@ -5,13 +5,14 @@ from __future__ import annotations
 from ledger.strategies import find
 from loadtest.explorer.job import Job
 from loadtest.trials.dependencies import asked, factory_of
+from lost_update_lab.embedded import mariadb
 
 INSIDE = {
     "process": "it lives inside one process, and the explorer's workers stand for processes of their own",
     "machine": "it lives inside one machine's files, and the explorer's workers stand for machines of their own",
 }
 ITS_CLOCK = "its leases go by PostgreSQL's clock, which the explorer cannot move"
-NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py and psycopg"
+NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
 HOW = "write one: docs/explorer.md, 'Other clients'"
 
 
@@ -26,6 +27,16 @@ def out_of_reach(job: Job) -> tuple[str, str] | None:
         return NO_GATE.format(client="kazoo (ZooKeeper)"), HOW
     if strategy.talks_by:
         return NO_GATE.format(client=strategy.talks_by), HOW
-    if strategy.stores == ("mariadb",):
-        return NO_GATE.format(client="PyMySQL (MariaDB)"), HOW
+    if job.store and job.store not in strategy.stores:
+        return f"it keeps no accounts on {job.store}: only on {', '.join(strategy.stores)}", ""
+    if job.where == "mariadb":
+        return _without_mariadb(job)
+    return None
+
+
+def _without_mariadb(job: Job) -> tuple[str, str] | None:
+    if missing := mariadb.available():
+        return "its accounts are on MariaDB, which is not installed", missing
+    if not job.store:
+        return "its accounts are on MariaDB", "manage.py explore --store mariadb"
     return None

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import pymysql
 import redis
 from django.apps import apps
+from django.db import connections
 
 from ledger.models import Book
+from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import NAME
 
 #: tables that no strategy writes while it applies a posting
@@ -41,6 +45,32 @@ def contents_sql() -> str:
             )
         parts.append(f"ROW({', '.join(arrays)})::text")
     return "SELECT " + ", ".join(parts)
+
+
+def mariadb_server() -> MariaDBServer:
+    """MariaDB as it is now: the book is open."""
+    address = connections["mariadb"].get_connection_params()
+    besides = {"ledger_book", "django_migrations"}
+    return MariaDBServer(lambda: pymysql.connect(**address), driver, _LEFT_OUT, besides)
+
+
+def shown(server: MariaDBServer) -> dict[str, Any]:
+    """The committed balances, and the rows of lock tables."""
+    return {
+        "balances": dict(server.ask("SELECT number, balance FROM ledger_account ORDER BY number")),
+        "rows": dict(server.ask("SELECT name, status FROM ledger_lockrecord ORDER BY name")),
+    }
+
+
+def empty_mariadb() -> None:
+    names = ["ledger_book", *(model._meta.db_table for model in tables())]
+    with connections["mariadb"].cursor() as cursor:
+        cursor.execute("SHOW TABLES")
+        there = {name for (name,) in cursor.fetchall()}
+        cursor.execute("SET SESSION foreign_key_checks = 0")
+        for name in filter(there.__contains__, names):
+            cursor.execute(f"TRUNCATE {name}")
+        cursor.execute("SET SESSION foreign_key_checks = 1")
 
 
 def empty(connection: Any, nodes: Mapping[str, redis.Redis]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 
 from ledger.books import open_book
 from ledger.lock_tables import LOCK_TABLES
@@ -17,12 +17,14 @@ from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Books, Operation, Outcome
+from ledger.stores.sql import ALIASES
 from ledger.strategies import find
 from ledger.strategies.own_row import OwnRows
+from ledger.strategies.sql import LOCKED, code_of
 from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.explored import MISTAKE
 from loadtest.explorer.remembered import Remembered
-from loadtest.explorer.restore import Opening, empty
+from loadtest.explorer.restore import Opening, empty, empty_mariadb, shown
 from loadtest.history.observed import Observed
 from loadtest.verdict.evidence import Doubt, Evidence
 from loadtest.verdict.judge import judge_run
@@ -33,11 +35,13 @@ from locks.fair_lock import client
 from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
+from lost_update_lab.servers.mariadb.server import NAME as MARIADB
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 
 #: files of Python, of the clients and of the lab
 _NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")
-DEADLOCK = "40P01"
+DEADLOCK = {"40P01", 1213}
 REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
@@ -57,12 +61,17 @@ class LedgerSystem:
     ) -> None:
         self.name, self.turns, self.clients = strategy, turns, clients
         accounts = ((each.account, each.opening, each.floor) for each in turns.openings)
+        if store == MARIADB:
+            empty_mariadb()
         empty(connection, nodes)  # the previous job left its last schedule there
         self.book: Book = open_book(
             strategy, accounts, store=store, name="exploration", values=settings, trusted=True
         )
         self._central_rows()
         self.opening = Opening(connection, nodes)
+        #: where the accounts are kept there
+        self.mariadb: MariaDBServer | None = None
+        self._aliases = [DEFAULT_DB_ALIAS, *([MARIADB] if store == MARIADB else [])]
         #: the most operations acknowledged in one schedule; 0: nothing was tried
         self.acknowledged = 0
         self._own = threading.local()
@@ -76,13 +85,17 @@ class LedgerSystem:
         table = LOCK_TABLES.get(self.name)
         if table and issubclass(table, CentreLock):
             names = {table(f"{self.book.pk}:{each.account}").centre for each in self.turns.openings}
-            LockRecord.objects.bulk_create(LockRecord(name=name) for name in sorted(names))
+            LockRecord.objects.using(ALIASES.get(self.book.store, DEFAULT_DB_ALIAS)).bulk_create(
+                LockRecord(name=name) for name in sorted(names)
+            )
 
     def reset(self, changed: Collection[str]) -> None:
         RenewalServiceLock._services.clear()  # each run's workers are new processes
         client.start_anew()
         OwnRows.forget()
         self.opening.restore(changed)
+        if self.mariadb and MARIADB in changed:
+            self.mariadb.restore()
 
     def posting(self, index: int) -> Posting:
         legs = self.turns.legs(index)
@@ -92,22 +105,28 @@ class LedgerSystem:
 
     def work(self, index: int) -> Any:
         # savepoint names contain a counter, and this worker is a new process
-        connection.savepoint_state = 0
+        for alias in self._aliases:
+            connections[alias].savepoint_state = 0
         return find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def settle(self, index: int) -> None:
         """End an unfinished transaction and replace a lost connection. Runs in the worker's thread."""
+        for alias in self._aliases:
+            self._settle(connections[alias])
+
+    def _settle(self, connection: Any) -> None:
         connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
         connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
-        if connection.connection is None or connection.connection.closed:
-            connection.connection = getattr(self._own, "connection", None)
+        if connection.connection is None or _is_closed(connection.connection):
+            connection.connection = getattr(self._own, connection.alias, None)
         connection.ensure_connection()
-        self._own.connection = connection.connection
+        setattr(self._own, connection.alias, connection.connection)
         if not connection.get_autocommit():
             connection.set_autocommit(True)
 
     def leave(self, index: int) -> None:
-        connection.close()
+        for alias in self._aliases:
+            connections[alias].close()
         self.clients.close(index)
 
     # -- judging one schedule -----------------------------------------------------------------------------------------
@@ -121,14 +140,14 @@ class LedgerSystem:
         key = (
             accounts,
             stuck,
-            tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _sqlstate(e)) for e in endings),
+            tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _is_deadlock(e.error)) for e in endings),
         )
         if key not in self._judged:
             self._judged[key] = self._judge(endings, stuck, self._books_of(endings, accounts))
         return self._judged[key]
 
     def _accounts_in(self, contents: Mapping[str, bytes]) -> bytes:
-        return contents[REDIS if self.book.store == "redis" else POSTGRES]
+        return contents[{"redis": REDIS, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
 
     def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
         """Return the books for these outcomes. Which worker a fault struck, or why one was refused, does not matter."""
@@ -153,7 +172,7 @@ class LedgerSystem:
         self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
         floors = {each.account: each.floor for each in self.turns.openings if each.floor is not None}
         surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
-        refused = [e.worker for e in endings if isinstance(e.error, Busy) and not e.struck and not surprised]
+        refused = [e.worker for e in endings if _gave_up(e.error) and not e.struck and not surprised]
         told = "; ".join(f"{e.worker} raised {_told(e.error)}" for e in surprised if e.error)
         return Evidence(
             books=books,
@@ -178,7 +197,7 @@ class LedgerSystem:
             return Outcome.INFO, ""
         if ending.error is None:
             return Outcome.OK, ""
-        if isinstance(ending.error, Refused | Busy):
+        if isinstance(ending.error, Refused) or _gave_up(ending.error):
             return Outcome.FAIL, type(ending.error).__name__
         return Outcome.INFO, type(ending.error).__name__
 
@@ -190,12 +209,12 @@ class LedgerSystem:
         for ending in endings:
             if isinstance(ending.error, Busy) and ending.alone and not ending.struck:
                 found.append(f"{ending.worker} gave up ({ending.error}) though no live worker was inside")
-            elif _sqlstate(ending) == DEADLOCK:
+            elif _is_deadlock(ending.error):
                 found.append(f"{ending.worker} was aborted by the database: deadlock")
         return [Breach(Word.STALLED, sentence) for sentence in found]
 
     def show(self) -> dict[str, Any]:
-        return self.opening.shown(self.book)
+        return shown(self.mariadb) if self.mariadb else self.opening.shown(self.book)
 
     def entries(self) -> list[dict[str, Any]]:
         """The committed entries: who read what, and wrote what over it."""
@@ -217,13 +236,22 @@ def _told(error: BaseException) -> str:
 
 def _expected(error: BaseException) -> bool:
     """Is this an answer that a caller can handle?"""
-    return isinstance(error, Refused | Busy)
+    return isinstance(error, Refused) or _gave_up(error)
 
 
-def _sqlstate(ending: Ending) -> str:
-    """Return the SQLSTATE with which the worker failed, or ""."""
-    return getattr(ending.error.__cause__ if ending.error else None, "sqlstate", None) or ""
+def _gave_up(error: BaseException | None) -> bool:
+    """Was it not let in: by its lock, or by the database, where it waited too long for a row (ledger/books.py)?"""
+    return isinstance(error, Busy) or (isinstance(error, OperationalError) and code_of(error) in LOCKED)
+
+
+def _is_deadlock(error: BaseException | None) -> bool:
+    """Did a database end a deadlock so?"""
+    return any(each is not None and code_of(each) in DEADLOCK for each in (error, error and error.__cause__))
+
+
+def _is_closed(raw: Any) -> bool:
+    return bool(raw.closed) if hasattr(raw, "closed") else not raw.open
 
 
 def refused_why(endings: Sequence[Ending]) -> str:
-    return "; ".join(str(e.error) for e in endings if isinstance(e.error, Busy))
+    return "; ".join(str(e.error) for e in endings if _gave_up(e.error))

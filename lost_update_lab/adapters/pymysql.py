@@ -74,6 +74,16 @@ def hear_out(connection: Any) -> None:
     """Read what the server has answered to a command that was interrupted."""
     with suppress(pymysql.Error):  # interrupted
         connection._read_query_result()
+    look(connection)
+
+
+def look(connection: Any) -> None:
+    """Is it inside of a transaction? Errors do not say, and of rows PyMySQL does not hear it."""
+    if is_open(connection):
+        result, connection._result = connection._result, None
+        send(connection, COMMAND.COM_PING, "")
+        connection._read_ok_packet()
+        connection._result = result
 
 
 def begin_anew(connection: Any) -> None:

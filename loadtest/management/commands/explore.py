@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ledger.strategies import STRATEGIES
+from ledger.stores import STORES
+from ledger.strategies import STRATEGIES, find
 from loadtest.commandline import subjects
 from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
@@ -85,6 +86,9 @@ class Command(BaseCommand):
             default=100,
             metavar="MS",
             help="how late a worker may be without a fault (100)",
+        )
+        parser.add_argument(
+            "--store", choices=STORES, help="where the accounts are kept (PostgreSQL, where they can be)"
         )
         parser.add_argument(
             "--workload", choices=EXPLORED, default="deposits", help="what the workers do (deposits)"
@@ -173,14 +177,24 @@ def _hazards(text: str) -> tuple[str, ...]:
     return names
 
 
+def _store(options: dict[str, Any]) -> str:
+    """Return the store that was asked for, or the only one that all named strategies can use; "": each has its own."""
+    named = [find(slug).stores for slug in subjects.wanted(options)]
+    only = {stores for stores in named if "postgres" not in stores}
+    return options["store"] or ("mariadb" if named and only == {("mariadb",)} == set(named) else "")
+
+
 def _jobs(options: dict[str, Any]) -> list[Job]:
     """Return a job for each requested strategy, or for all if none was named. The control comes first."""
     shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
     budget = 300.0 if options["budget"] is None else options["budget"]
-    slugs = subjects.subjects(options, tuple(STRATEGIES))
+    store = _store(options)
+    slugs = subjects.subjects(options, tuple(s for s in STRATEGIES if not store or store in find(s).stores))
     gates, named = subjects.gates(options), options["strategy"] or options["lock"]
     until = options["until"] or (EXHAUSTED if named else DECIDED)
-    jobs = [Job(strategy=slug, budget=budget, until=until, gates=gates, **shared) for slug in slugs]
+    jobs = [
+        Job(strategy=slug, budget=budget, until=until, gates=gates, store=store, **shared) for slug in slugs
+    ]
     for job in jobs:
         _ = job.bounds  # raises ValueError before any server starts
     return jobs

@@ -117,7 +117,8 @@ def shown(text: str, answer: Sequence[Any]) -> str:
         return ""
     written, _, _, rows = answer
     if rows is None:
-        return f"{text.split(maxsplit=1)[0].upper()} {written}" if _written(text) else "OK"
+        word = text.split(maxsplit=1)[0].upper()
+        return f"{word} {written}" if _written(text) else word
     lines = [", ".join("NULL" if value is None else str(value) for value in row) for row in rows]
     return "; ".join(lines) or "no row"
 

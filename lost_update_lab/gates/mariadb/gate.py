@@ -52,7 +52,7 @@ def gated(name: str) -> Callable[..., Any]:
                 return plain(connection, *args, **keywords)
         if error := beyond(text, bool(keywords.get("unbuffered", len(args) > 1 and args[1]))):
             run.error = error
-            raise pymysql.err.NotSupportedError(str(error))
+            raise pymysql.NotSupportedError(str(error))
         wishes = driver.wishes_autocommit(connection) if name == driver.AUTOCOMMIT else None
         op = describe(name, text, driver.inside(connection), wishes)
         return _live(run, task, connection, op, lambda: plain(connection, *args, **keywords))

@@ -39,12 +39,15 @@ def execute(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], An
     except pymysql.MySQLError as raised:
         error = _as_it_would_be(session.late, raised)
         session.busy = session.late = False
+        driver.look(connection)
         told = f"{type(error).__name__}: {', '.join(map(str, error.args))}"
         _after(task, server, connection, op, told.encode())
         _tell(run, task, op, told.encode(), told)
         raise error from None
     session.busy = session.late = False
     answer = driver.answer(connection)
+    if not driver.commits_by_itself(connection):
+        driver.look(connection)
     reply = repr(answer).encode()
     _after(task, server, connection, op, reply)
     _tell(run, task, op, reply, shown(op.text, answer))
@@ -101,9 +104,7 @@ def _as_it_would_be(late: bool, raised: pymysql.MySQLError) -> pymysql.MySQLErro
     """The scheduler has interrupted it because its time was over: that does what the time-out does, and undoes this
     one statement."""
     if late and raised.args and raised.args[0] == _INTERRUPTED:
-        return pymysql.err.OperationalError(
-            _TIMED_OUT, "Lock wait timeout exceeded; try restarting transaction"
-        )
+        return pymysql.OperationalError(_TIMED_OUT, "Lock wait timeout exceeded; try restarting transaction")
     return raised
 
 
@@ -144,4 +145,4 @@ def _lose(run: Run, task: Task, server: MariaDBServer, connection: Any) -> None:
     run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
     task.history.add(b"lost")
     pending.hear(run, task, "lost")
-    raise pymysql.err.OperationalError(_LOST, "Lost connection to MySQL server during query")
+    raise pymysql.OperationalError(_LOST, "Lost connection to MySQL server during query")

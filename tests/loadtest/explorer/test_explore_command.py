@@ -18,6 +18,7 @@ from ledger.addresses import BASE_DIR
 from loadtest.explorer.job import Job
 from loadtest.management.commands.explore import Command, _jobs
 from loadtest.verdict.words import STOPPED
+from lost_update_lab.embedded import mariadb
 from tests.contracts import lost
 
 DOCS = BASE_DIR / "docs" / "explorer.md"
@@ -178,6 +179,48 @@ def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
     ],
 )
 def test_who_names_a_strategy_gets_every_schedule(asked: dict[str, Any], until: str) -> None:
-    parser = Command().create_parser("manage.py", "explore")
-    options = {**vars(parser.parse_args([])), **asked}
-    assert {job.until for job in _jobs(options)} == {until}
+    assert {job.until for job in _jobs(_options(**asked))} == {until}
+
+
+def _options(**asked: Any) -> dict[str, Any]:
+    return {**vars(Command().create_parser("manage.py", "explore").parse_args([])), **asked}
+
+
+def test_a_strategy_of_mariadb_alone_is_explored_there() -> None:
+    [control, job] = _jobs(_options(strategy=["repeatable-read-innodb"]))
+    assert (control.strategy, control.store, job.store) == ("no-lock", "mariadb", "mariadb")
+    again = Job.of_replay_id(job.replay_id("lost", (0, 7)))
+    assert (again.where, again.choices) == ("mariadb", (0, 7))
+
+
+def test_all_strategies_of_a_store_are_explored_there() -> None:
+    found = [job.strategy for job in _jobs(_options(store="mariadb"))]
+    assert found[0] == "no-lock"
+    assert {"repeatable-read-innodb-snapshot", "lock-table", "token", "serializable"} <= set(found)
+    assert not {"repeatable-read", "advisory-lock", "redis-atomic"} & set(found)
+
+
+@pytest.mark.whole_command
+def test_the_strategies_on_mariadb(tmp_path: Path) -> None:
+    """Both settings of innodb_snapshot_isolation, and the row lock: whose waiters give up while a holder is paused."""
+    if reason := mariadb.available():
+        pytest.skip(reason)
+    names = ["repeatable-read-innodb", "repeatable-read-innodb-snapshot", "select-for-update"]
+    named = [word for name in names for word in ("--strategy", name)]
+    done = explore(*named, "--store", "mariadb", "--output", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = {
+        each["strategy"]: each for each in json.loads((tmp_path / "explore.json").read_text())["results"]
+    }
+    assert all(each["exhausted"] for each in results.values())
+    assert {name: each["under"]["contention"] for name, each in results.items()} == {
+        "no-lock": "lost",
+        "repeatable-read-innodb": "lost",
+        "repeatable-read-innodb-snapshot": "kept",
+        "select-for-update": "kept",
+    }
+    assert results["select-for-update"]["under"]["crash-holding"] == "kept"
+    assert results["select-for-update"]["under"]["pause"] == "refused"
+    example = results["repeatable-read-innodb"]["counterexample"]
+    again = explore("--replay", example["id"])
+    assert (again.returncode, again.stdout.split()[-1]) == (0, "lost")
