@@ -10,7 +10,7 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, mariadb, outside, threads
+from lost_update_lab.gates import clocks, coroutines, mariadb, outside, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -44,6 +44,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
     threads.install,
     psycopg.install,
+    coroutines.install,
     redis.install,
     clock.install,
     mariadb.install,

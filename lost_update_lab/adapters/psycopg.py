@@ -15,6 +15,9 @@ from lost_update_lab.adapters.versions import Library, Names
 #: as psycopg has them, without a gate: `wait` drives every generator that talks to the server
 wait: Any = psycopg.Connection.wait
 connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+#: … of its asyncio form
+wait_async: Any = psycopg.AsyncConnection.wait
+connect_async: Any = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
 
 #: names of its generators
 EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (

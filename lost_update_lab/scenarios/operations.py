@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,7 +120,8 @@ class Operations:
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
-        return operation.call(*operation.args, **operation.keywords, **handed)
+        result = operation.call(*operation.args, **operation.keywords, **handed)
+        return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def _sql(self) -> psycopg.Connection[Any]:
         if not hasattr(self._own, "sql") or self._own.sql.closed:

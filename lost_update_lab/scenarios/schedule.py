@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.commands import Step
+from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.replay.schedule_id import encode, exactly, play
 from lost_update_lab.runs.place import beside
 from lost_update_lab.scenarios.lines import Line, own_line
@@ -158,7 +158,7 @@ def told(
         for step, line, changes in zip(again.steps, recorder.lines, recorder.changes, strict=True)
     )
     did = [
-        Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written)
+        Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written | _key(step))
         for move, step, written in zip(moves, again.steps, recorder.written, strict=True)
     ]
     return Schedule(
@@ -170,6 +170,11 @@ def told(
         confirmed,
         overwrites(did) if again.word == VIOLATED else (),
     )
+
+
+def _key(step: Step) -> frozenset[str]:
+    """The key that it has set, also to what it was before."""
+    return frozenset({f"key {key}"} if (key := takes(step)) else ())
 
 
 def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:
