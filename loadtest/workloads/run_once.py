@@ -14,6 +14,8 @@ A lock alone does not make the job run once. It keeps two schedulers from runnin
 the other, which is what happens if their clocks differ by more than the job takes. The record that the job ran, read
 and written under the lock, makes it run once. `recorded: false` leaves the record out: every scheduler runs the job,
 whatever the lock.
+
+What the job does in another system is not part of the record's transaction: docs/daily-job.md, examples/daily_job.
 """
 
 from __future__ import annotations
