@@ -1,0 +1,72 @@
+"""SQLAlchemy's ORM on psycopg: the sessions and the pool of a process are each worker's own, and are reset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.orm.exc import StaleDataError
+
+from lost_update_lab import Result, worker
+
+Trial = Callable[..., Result]
+
+
+class Base(DeclarativeBase):
+    """What the shop stores."""
+
+
+class Show(Base):
+    __tablename__ = "show"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    sold: Mapped[int]
+
+
+class Versioned(Base):
+    __tablename__ = "versioned_show"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    sold: Mapped[int]
+    version: Mapped[int] = mapped_column(default=1)
+    __mapper_args__ = {"version_id_col": version}
+
+
+@cache
+def engine_of(url: str) -> Engine:
+    return create_engine(url)
+
+
+def engine() -> Engine:
+    """One for the process, with its pool."""
+    return engine_of(os.environ["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://"))
+
+
+def two_shows() -> None:
+    Base.metadata.create_all(engine())
+    with Session(engine()) as session:
+        session.add_all([Show(id=1, sold=0), Versioned(id=1, sold=0)])
+        session.commit()
+
+
+def sell(show: type[Show | Versioned], seats: int, locks: bool = False) -> str:
+    """Reads, and writes what it has read and some more."""
+    with Session(engine()) as session, session.begin():
+        session.get_one(show, 1, with_for_update=locks).sold += seats
+    return "sold"
+
+
+@pytest.mark.parametrize(
+    ("show", "locks", "verdict"),
+    [(Show, False, "violated"), (Show, True, "kept"), (Versioned, False, "kept")],
+    ids=["as it is", "with_for_update", "version_id_col"],
+)
+def test_two_who_sell_seats_of_one_show(
+    show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial
+) -> None:
+    both = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]
+    crashes = int(verdict == "kept")  # what is lost without one needs none
+    result = trial(both, setup=two_shows, refusals=[StaleDataError], crashes=crashes)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
