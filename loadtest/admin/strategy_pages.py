@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,10 +10,21 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from ledger.strategies import CARD, known
+from loadtest.front import evidence
+from loadtest.front.filters import Filters
 from loadtest.models import Result
+from loadtest.report.pages.kinds import GROUPS
 from loadtest.report.strategy_page import claim, sentences, textbook
 
 RESULTS = 10
+#: order → its name, and what it goes by
+SORTS: dict[str, tuple[str, Callable[[evidence.Row], Any]]] = {
+    "": ("the six to begin with first", lambda row: row.slug not in CARD),
+    "name": ("by name", lambda row: row.slug),
+    "kind": ("by kind", lambda row: (row.kind, row.slug)),
+    "kept": ("kept under most hazards first", lambda row: -row.found.get("kept", 0)),
+    "lost": ("lost under most hazards first", lambda row: -row.found.get("lost", 0)),
+}
 
 
 class StrategyPages:
@@ -30,14 +42,23 @@ class StrategyPages:
         ]
 
     def strategies_view(self, request: HttpRequest) -> HttpResponse:
-        """List all strategies, the card's first."""
-        found = known()
-        groups = {
-            "Six to begin with": CARD,
-            "Further strategies": [slug for slug in found if slug not in CARD],
-        }
-        rows = {title: [sentences(found[slug]) for slug in slugs] for title, slugs in groups.items()}
-        return self._page(request, "strategies", "Strategies", groups=rows)
+        """List the strategies that the filters leave, the card's first, with what was found out about each."""
+        filters, sort = Filters.of(request.GET), request.GET.get("sort", "")
+        rows = filters.chosen(evidence.rows().values())
+        rows.sort(key=SORTS[sort][1] if sort in SORTS else SORTS[""][1])
+        others = [found for slug, found in known().items() if slug not in evidence.rows()]
+        return self._page(
+            request,
+            "strategies",
+            "Strategies",
+            rows=rows,
+            total=len(evidence.rows()),
+            filters=filters,
+            kinds=GROUPS,
+            sort=sort,
+            sorts={name: label for name, (label, _) in SORTS.items()},
+            installed=() if filters.some else [sentences(found) for found in others],
+        )
 
     def strategy_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Show one: what it says of itself, its claim, what came of it here, how to put it on trial."""

@@ -7,6 +7,7 @@ counterexamples.json  every order of the commands of two workers ─┼─→ a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -75,6 +76,12 @@ class Row:
     schedules: int = 0
     ended: str = ""
     own_words: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def found(self) -> dict[str, int]:
+        """Return under how many hazards it came to each word, the gravest first."""
+        words = Counter(field.word for field in self.fields.values() if field.word)
+        return {str(word): words[word] for word in Word if words[word] and word is not Word.NOT_RUN}
 
     def withstands(self, hazards: Sequence[Hazard]) -> bool:
         """Did it keep the balance, or cannot it be touched, under contention and all of these?"""

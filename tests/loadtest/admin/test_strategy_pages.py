@@ -79,3 +79,14 @@ def test_a_book_leads_to_its_strategy_and_a_strangers_lock_has_no_page() -> None
     foreign = open_book("tests.loadtest.strangers:right", [("A", 100, None)], trusted=True)
     page = text_of(reverse("admin:ledger_book_change", args=[foreign.pk]), "ledger.view_book")
     assert "tests.loadtest.strangers:right" in page
+
+
+def test_the_list_is_filtered_and_sorted_by_what_was_found() -> None:
+    address = reverse("admin:loadtest_strategies")
+    page = text_of(f"{address}?f_withstands=crash-pause&f_store=postgres")
+    assert "select-for-update</code>" in page
+    assert "<code>token</code>" not in page
+    assert "No strategy fits" in text_of(f"{address}?f_text=nonesuch")
+    page = text_of(f"{address}?sort=lost")
+    assert page.index("<code>no-lock</code>") < page.index("<code>fenced</code>")
+    assert "kept 1" in page
