@@ -61,6 +61,7 @@ def serve(stack: ExitStack, port: int) -> None:
     if not free:
         print(f"Port {port} is taken (by another `make serve`?), so it is another one; PORT=… chooses.")
     print(
+        f"The lab:     {web.url}/   (no login: a lost update live, the evidence, /play)\n"
         f"The ledger:  {web.url}/admin/   login {name}, password {password}\n"
         f"The swarm:   .venv/bin/locust -f loadtest/swarm/locustfile.py --host {web.url} --web-host 127.0.0.1\n"
         f"Ctrl-C ends all of it.",

@@ -19,7 +19,8 @@ OTHERS = [
     f"ledger/{each}/" for each in ("importrun", "book", "account", "entry", "importline", "importrun/add")
 ]
 OTHERS += [
-    f"loadtest/{each}/" for each in ("trial", "result", "trial/compare", "trial/swarm", "trial/strategies")
+    f"loadtest/{each}/"
+    for each in ("trial", "result", "trial/compare", "trial/swarm", "trial/strategies", "trial/explore")
 ]
 OTHERS += [
     "loadtest/trial/strategies/setnx/",
@@ -28,6 +29,7 @@ OTHERS += [
     "auth/group/",
     "password_change/",
 ]
+OTHERS += ["loadtest/trial/trust/", "ledger/book/?q=nothing-is-called-so"]
 OTHERS += ["procrastinate/procrastinatejob/", "nothing/"]
 NAMES = ["W" * 200, "<b>bold</b><img src=x onerror=alert(1)>", "حساب البيع بالتجزئة", ""]
 
