@@ -64,7 +64,7 @@ def _unclaimed(job: Job) -> frozenset[Fault]:
 
 def graph(job: Job) -> dict[str, Any]:
     """Return every position of the job's schedules (graph.py)."""
-    by_real_code = replace(job.bounds, recorded=False, in_memory=False, followed=False)
+    by_real_code = replace(job.bounds, recorded=False, in_memory=False)
     with harness_of(job, bounds=by_real_code) as harness:
         walk = Graphing(harness, _gloss(harness))
         result = walk.explore()

@@ -78,7 +78,7 @@ class Graphing(Search):
 
     def _append(self, world: World, branch: Branch) -> None:
         super()._append(world, branch)
-        self._of[id(branch.noted)] = branch.noted, self._here
+        self._of[id(branch.places)] = branch.places, self._here
 
     def _run(self) -> World:
         known, self._added = len(self.positions), []
@@ -109,7 +109,7 @@ class Graphing(Search):
         if not self.path:
             return
         before = self.path[-1]
-        _, at = self._of[id(before.noted)]
+        _, at = self._of[id(before.places)]
         move = self.positions[at].moves.get(before.transitions[before.taken])
         if move is not None and "to" not in move:
             steps = self.gloss.steps(world.steps[self._counts[len(self.path) - 1] :])

@@ -38,9 +38,8 @@ class Bounds:
     waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
     `attempts`: how often a waiter whose attempts all change something is let try on.
     `budget`: seconds of real time, None: no limit. `recorded`: what workers are known to do need not be computed
-    again by their own code (recording.py). `in_memory`: schedules of known steps are not executed (in_memory_run.py).
-    `followed`: along a path that was walked before, what may happen next need not be worked out again; None: where it
-    is recorded."""
+    again by their own code (recording.py). `in_memory`: schedules of known steps are not executed
+    (in_memory_run.py)."""
 
     workers: int = 2
     faults: int = 1
@@ -53,7 +52,6 @@ class Bounds:
     budget: float | None = None
     recorded: bool = True
     in_memory: bool = True
-    followed: bool | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= 8:

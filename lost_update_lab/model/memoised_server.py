@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
@@ -11,23 +11,6 @@ from lost_update_lab.model.workers import Task
 
 #: a session: the numbers of its worker and of the thread that uses it, and which of that thread's connections it is
 Who = tuple[int, int, int]
-
-
-class Seen(NamedTuple):
-    """What a server held at one version of its contents, and before. `leases`: their ends, in µs; `everything`: with
-    what is no part of a state."""
-
-    version: int
-    contents: bytes
-    leases: Mapping[str, int]
-    everything: bytes
-    before: Seen | None
-
-    def all(self) -> Iterator[Seen]:
-        at: Seen | None = self
-        while at:
-            yield at
-            at = at.before
 
 
 class MemoisedServer(Plain):
@@ -40,9 +23,7 @@ class MemoisedServer(Plain):
     def __init__(self, contents: bytes, leases: Mapping[str, int], everything: bytes = b"") -> None:
         self.changed, self.version = False, 0
         self.sessions: dict[Who, Any] = {}
-        #: what it holds, and what it has held
         self.seen, self.everything = contents, everything
-        self.way_here = Seen(0, contents, leases, everything, None)
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
@@ -50,13 +31,12 @@ class MemoisedServer(Plain):
         twin.sessions = dict(self.sessions)
         return twin
 
-    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
+    def begin(self, known: int = -1) -> None:
         raise AssertionError("a composed run is copied, and not begun again")
 
     def touched(self) -> None:
         """It holds something else now."""
         self.version, self.changed = self.version + 1, True
-        self.way_here = Seen(self.version, self.seen, self.leases(), self.everything, self.way_here)
 
     def before_step(self, op: Op) -> None:
         pass

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.memoised_server import MemoisedServer, Seen
+from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.workers import Task
 
 
@@ -28,9 +28,9 @@ class Server(Protocol):
     #: how often its contents may have changed since `begin`
     version: int
 
-    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
-        """The run starts: the system has put the opening state there, time is 0. What was seen in the run
-        before is the same again up to version `known`, and `seen` is what comes: they need not be looked at."""
+    def begin(self, known: int = -1) -> None:
+        """The run starts: the system has put the opening state there, time is 0. What was seen in the run before is
+        the same again up to version `known`, and need not be looked at."""
 
     def touched(self) -> None:
         """A command was executed that may have changed what others can see."""

@@ -19,7 +19,7 @@ from typing import TypeVar
 from lost_update_lab.memo.events import do
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.memoised_server import MemoisedServer, Seen
+from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.transitions import Transition
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import decisions
@@ -60,14 +60,6 @@ class InMemoryRun(World):
             do(self, task, *effect)
         task.event, task.heard = segment.event, None
         task.event.stand(self, task)
-
-    def ways_here(self) -> dict[str, Seen]:
-        """What each server held on the way to here."""
-        return {
-            name: server.way_here
-            for name, server in self.servers.items()
-            if isinstance(server, MemoisedServer)
-        }
 
     def copy(self) -> InMemoryRun:
         """The same run, to be gone on with another time."""

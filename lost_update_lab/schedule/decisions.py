@@ -41,8 +41,6 @@ def _decide(world: World) -> Transition | None:
     """What comes next. None: the run is over."""
     world.decisions += 1
     _still_bounded(world)
-    if world.follow and world.decisions <= world.beaten:
-        return world.follow(world)
     transitions = enabled.transitions(world)
     if not transitions:
         world.stuck = True

@@ -80,9 +80,6 @@ class World:
 
     # -- how far it is, and how it ended
     decisions: int = 0
-    #: so many decisions were taken before, on the same path: what `follow` says comes next, whatever else may
-    beaten: int = 0
-    follow: Callable[[World], Transition] | None = None
     #: when the search has to end, by time.perf_counter
     until: float = inf
     stuck: bool = False

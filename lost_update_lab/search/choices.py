@@ -40,14 +40,6 @@ class Choosing:
             return branch.taken if branch.taken <= branch.last else CUT
         return self._extend(world, tuple(transitions))
 
-    def _follow(self, world: World) -> Transition:
-        """Along the path, where nothing needs to be found out again."""
-        branch, self.depth = self.path[self.depth], self.depth + 1
-        world.watched = self._watched(self.depth)
-        branch.noted.leave(world)
-        branch.passed(world)
-        return branch.transitions[branch.taken]
-
     def _extend(self, world: World, transitions: tuple[Transition, ...]) -> int:
         if virtual_clock.only_polls(world):
             resume = next((i for i, o in enumerate(transitions) if o.kind is Kind.RESUME), None)

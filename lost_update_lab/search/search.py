@@ -30,12 +30,11 @@ from lost_update_lab.search.choices import Choosing
 from lost_update_lab.search.fault_order import FaultOrder, UntilDecided
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.single_deviations import SHARE, single_deviations
-from lost_update_lab.search.stack import Noted, in_common
+from lost_update_lab.search.stack import Places, in_common
 
 _now = time.perf_counter
-LOOK_EVERY = (
-    100  # schedules: one looks at each decision what the transitions are, as if nobody had been there
-)
+#: schedules: one of so many that were computed in memory is executed too
+LOOK_EVERY = 100
 
 
 class Search(Choosing):
@@ -50,7 +49,7 @@ class Search(Choosing):
         #: what was known of the waiters before the search: as whoever replays a schedule knows them
         self.calibrated: dict[bytes, int] = {}
         self.news: int | None = None  # the number of a worker that will be told what it was never told before
-        self.before: list[tuple[Noted, int]] = []  # the path of the run before
+        self.before: list[tuple[Places, int]] = []  # the path of the run before
 
     def explore(self) -> SearchResult:
         recording, begun = self.harness.recording, _now()
@@ -183,16 +182,12 @@ class Search(Choosing):
     def _executed(self) -> Run:
         """Execute it, by what is known of the workers as far as that goes."""
         recorded = self.harness.recording and not self.harness.recording.useless
-        beaten = (max(len(self.path) - 1, 0), self._follow)
-        followed = recorded if self.bounds.followed is None else self.bounds.followed
-        follows = beaten if followed and self.result.schedules % LOOK_EVERY else None
-        seen = next((b.checkpoint.ways_here() for b in reversed(self.path) if follows and b.checkpoint), {})
         some: tuple[int, ...] = () if self.news is None else (self.news,)
         for real in (some, None) if recorded else (None,):
-            self.depth, versions = 0, {} if seen else in_common(self.path, self.before)
+            self.depth, versions = 0, in_common(self.path, self.before)
             with suppress(Unknown):
-                run = self.harness.run(self._choose, self._watched(0), None, versions, seen, real, follows)
-                self.before = [(branch.noted, branch.taken) for branch in self.path]
+                run = self.harness.run(self._choose, self._watched(0), None, versions, real)
+                self.before = [(branch.places, branch.taken) for branch in self.path]
                 self.result.played += real == ()
                 return run
         raise AssertionError("real code knows what it does")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.runs.in_memory_run import InMemoryRun
@@ -12,34 +12,9 @@ from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.search.independence import Footprint
 
-
-class Noted(NamedTuple):
-    """What finding the transitions leaves behind: where they are known, this is done in its place."""
-
-    longest: int
-    offered: tuple[tuple[bytes, int] | None, ...]
-    fresh: bool
-    touched: frozenset[str]
-    #: of each worker: where its threads are in the recording (none: it is at its end), what was cut off, and the
-    #: servers that it uses
-    places: tuple[tuple[dict[str, Any], tuple[str, ...], frozenset[str]], ...]
-
-    @classmethod
-    def of(cls, world: World) -> Noted:
-        offered = tuple(worker.offered for worker in world.workers)
-        places = tuple(
-            ({t.name: t.node for t in w.tasks if t.node and not w.finished}, w.cuts, frozenset(w.sessions))
-            for w in world.workers
-        )
-        fresh = any(task.fresh for task in world.tasks)
-        return cls(world.longest, offered, fresh, frozenset(world.touched), places)
-
-    def leave(self, world: World) -> None:
-        world.longest, world.touched = self.longest, set(self.touched)
-        for worker, offered in zip(world.workers, self.offered, strict=True):
-            worker.offered = offered
-        for task in world.tasks if not self.fresh else ():
-            task.fresh = False
+#: of each worker: where its threads are in the recording (none: it is at its end), what was cut off, and the servers
+#: that it uses
+Places = tuple[tuple[dict[str, Any], tuple[str, ...], frozenset[str]], ...]
 
 
 @dataclass(slots=True)
@@ -51,7 +26,7 @@ class Branch:
     last: int  # the last one to explore; == taken when there is nothing to branch over
     watched: dict[bytes, int]
     versions: dict[str, int]  # of what the servers hold
-    noted: Noted
+    places: Places
     key: bytes = b""
     shape: bytes = b""
     moment: Moment | None = None
@@ -82,12 +57,12 @@ class Branch:
         transition = self.transitions[self.taken]
         if transition.kind is Kind.LOST_REPLY:
             number = ord(transition.who[0]) - ord("A")
-            nodes, cuts, _ = self.noted.places[number]
+            nodes, cuts, _ = self.places[number]
             node = nodes.get(transition.who)
             known = node is None or any(heard == "lost" and times == cuts for heard, times, _ in node.told)
             return None if known else number
         if transition.kind is Kind.FAILOVER:
-            for number, (nodes, cuts, uses) in enumerate(self.noted.places):
+            for number, (nodes, cuts, uses) in enumerate(self.places):
                 then = (*cuts, transition.who)
                 told = [times[: len(then)] for node in nodes.values() for _, times, _ in node.told]
                 if nodes and transition.who in uses and then not in told:
@@ -95,19 +70,24 @@ class Branch:
         return None
 
 
-def noted(world: World) -> tuple[dict[str, int], Noted]:
-    return {} if isinstance(world, InMemoryRun) else _versions(world), Noted.of(world)
+def noted(world: World) -> tuple[dict[str, int], Places]:
+    """Return what a branch notes of the world: the versions of what the servers hold, and where the workers are."""
+    places = tuple(
+        ({t.name: t.node for t in w.tasks if t.node and not w.finished}, w.cuts, frozenset(w.sessions))
+        for w in world.workers
+    )
+    return {} if isinstance(world, InMemoryRun) else _versions(world), places
 
 
 def _versions(world: World) -> dict[str, int]:
     return {name: server.version for name, server in world.servers.items()}
 
 
-def in_common(path: Sequence[Branch], before: Sequence[tuple[Noted, int]]) -> dict[str, int]:
+def in_common(path: Sequence[Branch], before: Sequence[tuple[Places, int]]) -> dict[str, int]:
     """Up to which versions the servers' contents are the same on this path as on the one before."""
     versions: dict[str, int] = {}
-    for branch, (noted, taken) in zip(path, before, strict=False):
-        if branch.noted is not noted:
+    for branch, (places, taken) in zip(path, before, strict=False):
+        if branch.places is not places:
             break
         versions = branch.versions
         if branch.taken != taken:

@@ -8,7 +8,7 @@ import pytest
 
 from lost_update_lab.memo.recording import Node, Told
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.search.stack import Branch, Noted
+from lost_update_lab.search.stack import Branch
 
 KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts in [("redis",), ()])
 
@@ -25,6 +25,6 @@ KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts i
 def test_a_failover_is_news_to_whom_it_cuts_off_for_the_first_time(
     places: list[Any], number: int | None
 ) -> None:
-    noted = Noted(0, (), False, frozenset(), tuple((node, cuts, frozenset(of)) for node, cuts, of in places))
+    noted = tuple((node, cuts, frozenset(of)) for node, cuts, of in places)
     branch = Branch((Transition(Kind.FAILOVER, "redis"),), 0, 0, {}, {}, noted)
     assert branch.leads_to_news() == number

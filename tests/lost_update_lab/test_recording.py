@@ -25,8 +25,7 @@ from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import enabled, pending
-from lost_update_lab.search import search
+from lost_update_lab.schedule import pending
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.recorded import all_told
@@ -113,32 +112,6 @@ def impatient(own: bank.Bank, amount: int) -> str:
         return "ok"
     time.sleep(0.08)
     return bank.select_for_update(own, amount)
-
-
-@pytest.mark.parametrize("deposit", [bank.no_lock, bank.select_for_update, bank.locked_by(naive)])
-def test_a_path_that_was_walked_is_followed_by_real_code_too(explore: Explore, deposit: Any) -> None:
-    bounds = {"patience": SECOND, "reduction": Reduction.NONE, "recorded": False}
-    followed, worked_out = explore(deposit, **bounds, followed=True), explore(deposit, **bounds)
-    assert told(followed) == told(worked_out)
-    assert (followed.exhausted, followed.played) == (True, 0)
-
-
-def test_a_path_that_is_followed_is_looked_at_now_and_then(
-    explore: Explore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where it begins, the transitions come in another order each time. The search comes back there after three
-    schedules, and sees it before: one schedule in so many works out what may happen on its whole way."""
-    known, seen = enabled.transitions, list[Run]()
-
-    def restless(run: Run) -> list[Any]:
-        seen.extend([run] if run.decisions == 1 else [])
-        return known(run)[:: -1 if run.decisions == 1 and len(seen) % 2 else 1]
-
-    monkeypatch.setattr(enabled, "transitions", restless)
-    monkeypatch.setattr(search, "LOOK_EVERY", 2)
-    found = explore(bank.no_lock, reduction=Reduction.NONE, recorded=False, followed=True)
-    assert "not repeatable" in found.cause
-    assert found.schedules == 2
 
 
 def forgets_replies(run: Run, task: Task, what: Hashable) -> None:

@@ -20,7 +20,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 #: the search of `manage.py explore`
 FULL = {"reduction": Reduction.FULL, "recorded": True}
 #: without reduction and recording: each schedule by real code, as a peer does
-REAL = {"reduction": Reduction.NONE, "recorded": False, "followed": True}
+REAL = {"reduction": Reduction.NONE, "recorded": False}
 #: without reduction, but replayed from the recording: known commands are sent without the workers' code
 PLAYED = {"reduction": Reduction.NONE, "recorded": True}
 

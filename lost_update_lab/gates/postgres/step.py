@@ -242,7 +242,7 @@ def _note_waits(world: World, connection: Any, op: Op) -> None:
     assert isinstance(server, PostgresServer)
     if world.learns:
         server.way.waits(server.everything(), connection.explorer_who, op)
-        if asked and server.way.known and world.decisions > world.beaten and not server.answers.closed:
+        if asked and server.way.known and not server.answers.closed:
             server.answers.known[asked] = None
 
 
@@ -292,6 +292,6 @@ def _learn(
     server.way.went(
         connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside, counts
     )
-    if asked and world.decisions > world.beaten and not server.answers.closed:
+    if asked and not server.answers.closed:
         held = server.contents(), server.everything()
         server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

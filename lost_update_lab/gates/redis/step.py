@@ -216,7 +216,7 @@ def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes
     """Note what the answer will depend on. Of a lease that is there it has to be seen whether it is granted again."""
     server = gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
-    if world.learns and world.decisions > world.beaten and repeats:
+    if world.learns and repeats:
         if not op.reads:
             server.note()
         gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent)

@@ -9,7 +9,7 @@ from typing import Any
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.memoised_server import MemoisedServer, Seen
+from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.mariadb import locks
@@ -82,7 +82,7 @@ class MariaDBServer(Plain):
     def _held(self, text: str) -> tuple[tuple[Any, ...], ...]:
         return self.driver.run(self._holder, text)
 
-    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
+    def begin(self, known: int = -1) -> None:
         self._seen = {version: look for version, look in self._seen.items() if version <= known}
         self.version, self._ask, self.changed = 0, True, False
         self._numbers, self._held_by = b"", {}

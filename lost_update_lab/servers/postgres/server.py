@@ -11,7 +11,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.memoised_server import Seen, Who
+from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.postgres.bypass import BypassDetector
@@ -21,8 +21,6 @@ from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
 from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
 
 NAME = "postgres"
-#: runs of which at least one is looked at for locks that outlast a transaction, whatever its commands say
-PROVE_EVERY = 20
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 
 
@@ -41,7 +39,7 @@ class PostgresServer(Plain):
         for name, query in questions.items():
             self.admin.pgconn.prepare(name, query.encode())
         self._seen: dict[int, tuple[bytes, bytes]] = {}
-        self.version, self._proving, self._unproved = 0, False, 0
+        self.version, self._proving = 0, False
         self._bypass = BypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
@@ -59,10 +57,9 @@ class PostgresServer(Plain):
         columns = range(result.nfields)
         return [tuple(result.get_value(row, c) for c in columns) for row in range(result.ntuples)]
 
-    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
+    def begin(self, known: int = -1) -> None:
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
-        self._seen |= {s.version: (s.contents, s.everything) for s in (seen.all() if seen else ())}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
         self.way = Way()
         if self.answers.counting is None:
@@ -182,11 +179,8 @@ class PostgresServer(Plain):
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
         """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked something.
-        That none is inside of a transaction, the server has said. To look for what outlasts one costs it as much as
-        several commands: it is done where a function was called, and else in one run of so many."""
+        That none is inside a transaction, the server has said; what outlasts one is asked for."""
         sessions = [session for session in sessions if not session.closed]
-        self._unproved += 1
-        surely = self._unproved >= PROVE_EVERY or any(getattr(s, "explorer_calls", False) for s in sessions)
         for connection in sessions:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
@@ -194,11 +188,10 @@ class PostgresServer(Plain):
             connection.explorer_isolation = None
             driver.forget_blocks(connection)
         self._proved()
-        if surely:
-            self._unproved, self._proving = 0, True
-            pids = [array([session.info.backend_pid for session in sessions])]
-            self.admin.pgconn.send_query_prepared(b"held", pids)
-            self.admin.pgconn.flush()
+        self._proving = True
+        pids = [array([session.info.backend_pid for session in sessions])]
+        self.admin.pgconn.send_query_prepared(b"held", pids)
+        self.admin.pgconn.flush()
 
     def _proved(self) -> None:
         held, self._proving = self._proving, False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
-from lost_update_lab.model.memoised_server import MemoisedServer, Seen, Who
+from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.servers.redis.commands import WAITS, waits
 from lost_update_lab.servers.redis.scripts import called, script_of
 
@@ -86,10 +86,6 @@ class Answers:
     def rows(self, contents: bytes, rows: Sequence[Any]) -> None:
         """`contents` was made of these (key, type, value)."""
         self._rows[contents] = list(rows)
-
-    def look(self, seen: Seen) -> tuple[list[Any], dict[str, int], bytes]:
-        """What a look at the real server would see: its rows (what leases have left is not told), leases, contents."""
-        return [[*row, -1, b""] for row in self._rows[seen.contents]], dict(seen.leases), seen.contents
 
     def without(self, contents: bytes, keys: frozenset[str]) -> bytes:
         """The contents when these keys are gone."""

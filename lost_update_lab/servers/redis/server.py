@@ -19,7 +19,7 @@ from redis.retry import Retry
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
-from lost_update_lab.model.memoised_server import Seen, Who
+from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis.bypass import BypassDetector
@@ -49,7 +49,7 @@ class RedisServer(Plain):
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}
         self._seen: dict[int, tuple[list[Any], dict[str, int], bytes]] = {}
-        self.version, self._looked, self._lasting = 0, -1, True
+        self.version, self._looked = 0, -1
         self._rows: list[Any] = []
         self._contents = b""
         #: the leases that came, or were renewed, since the look before; None: what an earlier run has seen
@@ -73,11 +73,10 @@ class RedisServer(Plain):
         redis_py.send(self._connection, packed, check_health=False)
         return redis_py.read(self._connection)
 
-    def begin(self, known: int = -1, seen: Seen | None = None) -> None:
+    def begin(self, known: int = -1) -> None:
         self._leases, self._expire_at = {}, {}
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
-        self._seen |= {each.version: self.answers.look(each) for each in (seen.all() if seen else ())}
-        self.version, self._looked, self._lasting = 0, -1, True
+        self.version, self._looked = 0, -1
         self._now, self._ask, self.changed, self.ahead, self._stepped = 0, True, False, 0, None
         self.watching, self._serial = {}, 0
         self.replica.begin()
@@ -128,7 +127,7 @@ class RedisServer(Plain):
             self._expire_at = {
                 k: at for k, at in self._expire_at.items() if self._leases.get(k) == leases.get(k)
             }
-            self._leases, self._lasting, self.granted = dict(leases), False, None
+            self._leases, self.granted = dict(leases), None
             return
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
         passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
@@ -152,7 +151,7 @@ class RedisServer(Plain):
             bare += [] if length else [key]
             leases[key] = self._now + (length or lease(left, passed)) * 1000
             self.granted.add(key)
-        self._leases, self._expire_at, self._lasting = leases, expire_at, True
+        self._leases, self._expire_at = leases, expire_at
         if bare:
             self._set({key: leases[key] for key in bare})
         self._rows = rows
@@ -163,9 +162,8 @@ class RedisServer(Plain):
 
     def note(self) -> None:
         """Ask when the leases end on the server, where that is not known: so one that is given again shows."""
-        if not self._lasting:
-            times = self.ask("EVALSHA", self._scripts["times.lua"], 0, *self._leases) if self._leases else ()
-            self._expire_at, self._lasting = dict(zip(self._leases, times, strict=True)), True
+        times = self.ask("EVALSHA", self._scripts["times.lua"], 0, *self._leases) if self._leases else ()
+        self._expire_at = dict(zip(self._leases, times, strict=True))
 
     def _set(self, ends: Mapping[str, int]) -> None:
         """Give these leases to the server: what they have left, as code; or take their keys away."""
@@ -244,7 +242,7 @@ class RedisServer(Plain):
 
     def fail_over(self) -> str:
         self._leases, self._contents = self.replica.take_over(self._now)
-        self.changed = self._ask = self._lasting = True
+        self.changed = self._ask = True
         self._set(self._leases)
         self.touched()
         return ", ".join(self.replica.lost) or "nothing"
