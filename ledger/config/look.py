@@ -25,7 +25,7 @@ def _page(path: str) -> str:
     list."""
     if path.endswith(("/add/", "/compare/", "/swarm/", "/explore/", "/faults/", "/trust/")):
         return path
-    return "/".join(path.split("/")[: 5 if "/strategies/" in path else 4])
+    return "/".join(path.split("/")[: 5 if "/strategies/" in path or "/museum/" in path else 4])
 
 
 UNFOLD: dict[str, Any] = {
@@ -49,6 +49,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _item("Start", "home", "index"),
                     _item("Strategies", "lock", "loadtest_strategies"),
+                    _item("The museum", "museum", "loadtest_museum"),
                 ]
             },
             {

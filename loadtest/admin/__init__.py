@@ -14,6 +14,7 @@ from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.strategies import known
 from loadtest.admin.commands import Commands
 from loadtest.admin.comparison import Comparisons
+from loadtest.admin.museum_pages import MuseumPages
 from loadtest.admin.stop import Stops
 from loadtest.admin.strategy_pages import StrategyPages
 from loadtest.admin.swarm import Swarms
@@ -21,7 +22,7 @@ from loadtest.models import Result, Trial
 
 
 @admin.register(Trial)
-class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, ReadOnlyAdmin):
+class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPages, ReadOnlyAdmin):
     first_step = ("Run a load test", "loadtest_trial_swarm")
     list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")

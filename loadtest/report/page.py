@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from ledger.strategies import known
 from loadtest.faults.sentences import about
-from loadtest.report import bench, charts, explorer, playable
+from loadtest.report import bench, charts, explorer, museum, playable
 from loadtest.report import faults as matrix
 from loadtest.report.command_line import of_report
 from loadtest.report.labels import labels
@@ -92,6 +92,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "faults": matrix.context(evidence.get("faults")),
         "explore": explorer.context(evidence.get("explore")),
         "bench": bench.context(evidence.get("bench")),
+        "cases": list(museum.cases().values()),
         "runs": {name: run_of(of_report(file, name), file) for name, file in evidence.items()},
         "verdicts": explained(_words(evidence)),
         "commands": [of_report(file, name) for name, file in evidence.items()],
