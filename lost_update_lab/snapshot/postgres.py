@@ -49,6 +49,7 @@ class PostgresSnapshot:
             )
         self._runs = 0
         self._opening: list[str] = []
+        self._parts: dict[int, sql.Composed] = {}
         self._take()
 
     @property
@@ -73,7 +74,6 @@ class PostgresSnapshot:
                 sql.Identifier(self.schema)
             )
         )
-        parts = []
         for number, table in enumerate(self.tables):
             kept = sql.Identifier(self.schema, f"opening_{number}")
             names = [each.name for each in table.columns if not each.generated]
@@ -86,20 +86,32 @@ class PostgresSnapshot:
             row = run(sql.SQL("SELECT {}").format(_sum(table))).fetchone()
             assert row
             self._opening.append(row[0])
-            parts.append(_put_back(table, kept, columns, row[0]))
+            self._parts[table.oid] = _put_back(table, kept, columns, row[0])
+        self._define()
+        run("SET session_replication_role = replica")
+        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore()".encode())
+
+    def _define(self) -> None:
+        """The function that puts everything back that is still there."""
+        found = look(self.connection)
+        there, sequences = (
+            {table.oid for table in found.tables},
+            {each.quoted.as_string() for each in found.sequences},
+        )
+        parts = [part for oid, part in self._parts.items() if oid in there]
         parts += [
             sql.SQL(
                 "SELECT last_value, is_called INTO lab_last, lab_called FROM {}; "
                 "IF lab_last <> {} OR lab_called <> {} THEN PERFORM setval({}::regclass, {}, {}); END IF;"
             ).format(each.quoted, each.last, each.called, each.quoted.as_string(), each.last, each.called)
             for each in self.catalogue.sequences
+            if each.quoted.as_string() in sequences
         ]
         declared = "#variable_conflict use_column\nDECLARE lab_last bigint; lab_called bool; BEGIN {} END"
         body = sql.SQL(declared).format(sql.SQL(" ").join(parts))
-        create = sql.SQL("CREATE FUNCTION {}() RETURNS void LANGUAGE plpgsql AS {}")
-        run(create.format(sql.Identifier(self.schema, "restore"), body.as_string(self.connection)))
-        run("SET session_replication_role = replica")
-        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore()".encode())
+        create = sql.SQL("CREATE OR REPLACE FUNCTION {}() RETURNS void LANGUAGE plpgsql AS {}")
+        name = sql.Identifier(self.schema, "restore")
+        self.connection.execute(create.format(name, body.as_string(self.connection)))
 
     def restore(self) -> None:
         """Bring back every table and every sequence that is not as it was."""
@@ -149,10 +161,17 @@ class PostgresSnapshot:
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
 
     def drop_newer(self) -> None:
-        """Drop the tables that came since."""
+        """Drop the tables that came since. One in the place of another of that name stays: whoever dropped that one
+        wanted it so, and no snapshot makes it again."""
         known = {table.oid for table in self.tables}
-        for table in look(self.connection).tables:
-            if table.oid not in known:
+        found = look(self.connection).tables
+        replaced = {table.title for table in self.tables} - {
+            table.title for table in found if table.oid in known
+        }
+        if replaced:
+            self._define()
+        for table in found:
+            if table.oid not in known and table.title not in replaced:
                 self.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table.quoted))
 
     def close(self) -> None:

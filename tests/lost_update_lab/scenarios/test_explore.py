@@ -163,3 +163,23 @@ def test_a_table_that_was_there_is_left_as_it_was_whatever_its_columns_are_calle
             assert connection.execute("SELECT * FROM place").fetchall() == [(1, 0, True)]
         finally:
             connection.execute("DROP TABLE place")
+
+
+def test_a_setup_that_makes_a_table_anew(trial: Trial) -> None:
+    """The new one stays, as the setup left it; the others hold what they held."""
+    with psycopg.connect(trial.keywords["database"], autocommit=True) as sql:  # type: ignore[attr-defined]
+        sql.execute("CREATE TABLE kept (id serial PRIMARY KEY); INSERT INTO kept DEFAULT VALUES")
+        sql.execute("CREATE TABLE voucher (id serial PRIMARY KEY)")
+        try:
+
+            def anew() -> None:
+                with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+                    connection.execute("DROP TABLE voucher; INSERT INTO kept DEFAULT VALUES")
+                one_voucher()
+
+            assert trial(both(redeem_locked), setup=anew, control=False).kept
+            assert sql.execute("SELECT count(*) FROM kept").fetchone() == (1,)
+            assert sql.execute("SELECT count(*) FROM voucher WHERE code = 'XMAS'").fetchone() == (1,)
+            assert sql.execute("SELECT to_regclass('redemption')").fetchone() == (None,)
+        finally:
+            sql.execute("DROP TABLE kept, voucher")

