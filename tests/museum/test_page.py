@@ -5,6 +5,7 @@ from __future__ import annotations
 from museum import data, page, registry
 from museum.packages import page as packages_page
 from museum.packages import registry as packages_registry
+from tests.contracts import lost
 
 
 def test_the_page_says_what_the_data_say() -> None:
@@ -15,6 +16,10 @@ def test_other_data_would_be_seen() -> None:
     found = data.read()
     found["results"][0]["broken"][0]["verdict"] = "kept"
     assert page.with_data(text := page.FILE.read_text(), found) != text
+
+
+def test_the_data_have_every_field_that_was_promised() -> None:
+    assert lost("museum.json", data.read()) == []
 
 
 def test_every_case_is_on_the_page() -> None:
