@@ -44,7 +44,7 @@ class BookAdmin(ReadOnlyAdmin):
 
     @admin.display(description="book", ordering="name")
     def name_or_id(self, book: Book) -> str:
-        return book.name or str(book.pk)
+        return book.name or f"{title_of(book.strategy)}, {book.created:%Y-%m-%d %H:%M:%S}"
 
     def get_urls(self) -> list[URLPattern]:
         losses = self.admin_site.admin_view(self.losses_view)

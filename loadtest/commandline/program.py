@@ -28,7 +28,9 @@ def run(body: Callable[[], int]) -> int:
 
 
 def end_as_ctrl_c() -> None:
-    """From now on SIGTERM raises KeyboardInterrupt in the main thread. Call it from there."""
+    """From now on SIGINT and SIGTERM raise KeyboardInterrupt in the main thread. Call it from there. A program that a
+    script starts with `&` ignores SIGINT otherwise: the shell has it so, and Python leaves it so."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
 
 
