@@ -11,7 +11,7 @@ import pytest
 
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
-from locks.watchdog_lua import WatchdogLuaLock
+from locks.watchdog_mended import WatchdogMendedLock
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.digest import digest
@@ -36,8 +36,8 @@ def token(own: bank.Bank) -> Any:
     return TokenLock("lock", redis=own.redis, lease=2.0)
 
 
-def watchdog(own: bank.Bank) -> Any:
-    return WatchdogLuaLock("lock", redis=own.redis)
+def mended(own: bank.Bank) -> Any:
+    return WatchdogMendedLock("lock", redis=own.redis)
 
 
 def in_a_transaction(own: bank.Bank, amount: int) -> str:
@@ -84,7 +84,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         (bank.locked_by(naive), frozenset({Fault.CRASH, Fault.FAILOVER})),
         pytest.param(bank.locked_by(token), frozenset({Fault.PAUSE, Fault.CLOCK_JUMP}), marks=LONG),
         pytest.param(bank.locked_by(token), frozenset({Fault.FAILOVER, Fault.LOST_REPLY}), marks=LONG),
-        (bank.locked_by(watchdog), frozenset({Fault.RENEWAL_DIES})),
+        (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),
     ],
 )
 def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
