@@ -12,7 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from museum import by_chance, data, page, registry, runner
+from lost_update_lab.scenarios.scenario import Mistake
+from museum import by_chance, data, lane, page, registry, replay, runner
 from museum.table import table
 from museum.trial import NotAsTold
 
@@ -23,6 +24,8 @@ WIDTH = 150
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
+    if given.replay:
+        return _replay(given.replay)
     slugs = [slug for slug in registry.modules() if not given.case or slug.startswith(tuple(given.case))]
     if not slugs:
         parser().error(f"no case begins with {' or '.join(given.case)}: {', '.join(registry.modules())}")
@@ -43,6 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
+def _replay(name: str) -> int:
+    """→ 0: it broke again."""
+    lane.begin()
+    try:
+        result = replay.replayed(name)
+    except (LookupError, Mistake) as told:
+        parser().error(str(told))
+    print(result)
+    return DISAGREES if result.kept else OK
+
+
 def _run(slugs: Sequence[str], tries: int) -> list[dict[str, Any]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -57,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--tries", type=int, default=by_chance.TRIES, help="rounds of threads behind a barrier (0: none)"
+    )
+    made.add_argument(
+        "--replay", metavar="ID", default="", help="one order again, as docs/museum.md names it"
     )
     made.add_argument("--json", action="store_true", help="print the results as JSON")
     return made

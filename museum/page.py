@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from museum.data import ROOT
+from museum.replay import named
 from museum.table import chance, needs, speed, within
 
 FILE = ROOT / "docs" / "museum.md"
@@ -77,10 +78,12 @@ def _case(result: dict[str, Any]) -> Iterator[str]:
         f"Its cure: [{result['cure']}](cures.md#{_anchor(result['cure'])})."
     )
     yield ""
-    for form in result["broken"]:
+    for place, form in enumerate(result["broken"], 1):
         yield f"**{form['form']}**: {form['verdict']}. {_sentence(form['sentence'])} The smallest order:"
         yield ""
         yield from (f"{number}. {told}" for number, told in enumerate(order(form["moves"]), 1))
+        yield ""
+        yield f"Again: `python -m museum --replay {named(result['case'], place, form['id'])}`"
         yield ""
         if form["default"] == "kept":
             yield "The default invariant does not find it: each outcome is that of some serial order."
