@@ -9,3 +9,6 @@ class LedgerConfig(AppConfig):
 
     def ready(self) -> None:
         from ledger.config import checks  # noqa: F401  (registers itself)
+        from ledger.http.metrics_server import listen_if_worker
+
+        listen_if_worker()

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import OperationalError, connections, transaction
 
+from ledger import metrics
 from ledger.models import Book
 from ledger.names import visible
 from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
@@ -100,7 +102,9 @@ def post(book: Book, posting: Posting) -> Applied:
         raise Refused("this posting has no line")
     if len(posting.lines) > len(set(posting.accounts)):
         raise Refused("an account comes twice in this posting")
-    applied = _post(book, posting)
+    with metrics.posting(book.strategy) as counted:
+        applied = _post(book, posting)
+        counted(applied.retries, replayed=applied.replayed)
     return applied if len(posting.lines) == 1 else _as_asked(applied, posting)
 
 
@@ -127,7 +131,9 @@ def _post(book: Book, posting: Posting) -> Applied:
 
 def _apply(book: Book, posting: Posting) -> Applied:
     try:
-        return find(book.strategy)(book).apply(posting)
+        strategy = find(book.strategy)(book)
+        strategy.waiting = partial(metrics.lock_wait, book.strategy)
+        return strategy.apply(posting)
     except OperationalError as error:
         if code_of(error) not in START_AGAIN | LOCKED:
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ledger import metrics
 from ledger.models import Book
 from ledger.posting import Line, Posting
 from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
@@ -31,7 +32,9 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
     store = store_of(book)
     with store.at_one_moment():
         told = store.spread(operations or {})
-        return reconcile_book(store.everything(), told, store.legs, store.forgotten, store.problems)
+        books = reconcile_book(store.everything(), told, store.legs, store.forgotten, store.problems)
+    metrics.reconciled(book.strategy, books.lost_amount, right=books.right)
+    return books
 
 
 def losses_of(book: Book, number: str) -> Losses:

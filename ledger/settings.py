@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "ledger.http.metrics_page.MetricsMiddleware",
     "ledger.http.api_errors.JsonErrorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -114,6 +115,10 @@ ZOOKEEPER_HOSTS = _known.get("ZOOKEEPER_HOSTS", "")
 # --- the ledger ------------------------------------------------------------------------------------------------
 #: bearer token of the HTTP API; empty: open (loopback only). `check --deploy` demands one.
 API_TOKEN = env.str("API_TOKEN", default="")
+#: bearer token of /metrics; empty: only a caller on this machine is answered, and no proxy's
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+#: host:port on which a background worker serves its /metrics; empty: nowhere
+METRICS_LISTEN = env.str("METRICS_LISTEN", default="")
 #: third-party locks (`module:callable`) with which the HTTP API may open books; never taken from a request
 EXTRA_LOCKS = env.list("EXTRA_LOCKS", default=[])
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
+from ledger import metrics
 from ledger.books import KeyReused, post
 from ledger.imports.chunks import claimed, kept, renew
 from ledger.imports.ways import post_set_based
@@ -160,6 +161,7 @@ def report(chunk: ImportChunk, lines: list[ImportLine]) -> None:
     """
     posted = [line for line in lines if line.state == State.POSTED]
     others = [line for line in lines if line.state != State.POSTED]
+    metrics.imported(line.state for line in lines if line.state != State.WAITING)
     if posted:
         _note_posted(posted)
     if others:

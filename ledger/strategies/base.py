@@ -6,6 +6,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -126,6 +127,8 @@ class Strategy(ABC):
     #: an account is one row, and a lock on that row keeps this strategy's writers out. A set-based import can
     #: therefore post to its books. Never inherited (ledger/imports/ways.py): every subclass has to state it again
     row_lock_excludes: ClassVar[bool] = False
+    #: entered around each wait for a lock, so that somebody outside can measure it (ledger/books.py)
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     #: the stores in which it can keep a balance
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 

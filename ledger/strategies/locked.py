@@ -73,7 +73,8 @@ class Locked(Strategy):
     def enter(self, number: str) -> Any:
         """Take one account's lock. Raises Busy if it was not granted; nothing has been written then."""
         try:
-            return self.take(number)
+            with self.waiting():
+                return self.take(number)
         except Exception as error:
             if isinstance(error, (RedisError, NoServers)) or gives_up(error, type(self).factory):
                 raise Busy(f"{type(error).__name__}: {error}") from error

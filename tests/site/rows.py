@@ -103,6 +103,7 @@ ROWS: dict[str, tuple[May, May]] = {
     "api/books/<uuidstr:book_id>/postings": (NO_METHOD, (BEARER, 415)),
     "api/books/<uuidstr:book_id>/accounts/<number>/reconcile": ((BEARER, 200), NO_METHOD),
     "api/books/<uuidstr:book_id>/reconcile": ((BEARER, 200), NO_METHOD),
+    "metrics": ((EVERYBODY, 200), NO_METHOD),  # everybody on this machine: tests/ledger/test_metrics.py
     "health/live": ((EVERYBODY, 200), NO_METHOD),
     "health/ready": ((EVERYBODY, 200), NO_METHOD),
 }
