@@ -31,6 +31,8 @@ class Bank:
         self._own = threading.local()
         #: numbers of the errors that workers ended with, in any schedule
         self.errors: set[int] = set()
+        #: what was left, and who had failed
+        self.outcomes: set[tuple[int, tuple[str, ...]]] = set()
 
     @property
     def sql(self) -> pymysql.Connection[Any]:
@@ -79,6 +81,7 @@ class Bank:
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
         balance = self.server.ask("SELECT balance FROM account WHERE id = 1")[0][0]
         self.errors |= {e.error.args[0] for e in endings if isinstance(e.error, pymysql.MySQLError)}
+        self.outcomes.add((balance, tuple(each.worker for each in endings if each.error)))
         if balance < 100 + sum(10 * (n + 1) for n, each in enumerate(endings) if each.result == "ok"):
             return Judgement("lost", (f"{balance} is left",))
         if stuck or any(each.error and not each.struck for each in endings):
@@ -116,6 +119,18 @@ def snapshot_isolation(bank: Bank, amount: int) -> str:
         except pymysql.MySQLError as error:
             if error.args[0] not in (CHANGED, DEADLOCK):
                 raise
+
+
+def behind_its_snapshot(bank: Bank, amount: int) -> str:
+    """A doubles, B adds. What A reads says nothing of when it has read; whether it may write depends on that."""
+    if amount > 10:
+        bank.ask("UPDATE account SET balance = balance + %s WHERE id = 1", amount)
+        return "ok"
+    bank.ask("SET SESSION innodb_snapshot_isolation = ON")
+    with bank.transaction():
+        bank.ask("SELECT balance FROM account WHERE id = 2")
+        bank.ask("UPDATE account SET balance = balance * 2 WHERE id = 1")
+    return "ok"
 
 
 def opposite_order(bank: Bank, amount: int) -> str:

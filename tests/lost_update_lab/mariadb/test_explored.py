@@ -10,6 +10,7 @@ import pytest
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.gates.mariadb import step
 from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
@@ -55,6 +56,16 @@ def test_every_order_of_every_step_finds_the_same(name: str, explore: Explore) -
     assert referee.exhausted
     assert set(reduced.words) == set(referee.words)
     assert one.errors == other.errors
+
+
+def test_what_a_transaction_has_met_is_part_of_the_state(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who looked before the other's commit is taken for who looked after it: one of three outcomes is missed."""
+    found, system = explore(bank.behind_its_snapshot)
+    assert (found.exhausted, system.outcomes) == (True, {(220, ()), (240, ()), (120, ("A",))})
+    monkeypatch.setattr(step, "_meets", lambda *_: None)
+    assert explore(bank.behind_its_snapshot)[1].outcomes < system.outcomes
 
 
 def test_a_time_out_comes_by_virtual_time(explore: Explore) -> None:
