@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_POST, require_safe
 
@@ -34,17 +37,27 @@ def home(request: HttpRequest) -> HttpResponse:
         {
             **_picked(row, request.GET.get("problem", "")),
             "filters": filters,
-            "rows": filters.chosen(evidence.rows().values()),
-            "total": len(evidence.rows()),
             "kinds": GROUPS,
-            "hazards": evidence.hazards(),
-            "letters": {letter.upper(): (word, SAYS[word][1]) for word, letter in LETTERS.items()},
-            "provenance": evidence.provenance(),
+            "matrix": _matrix(filters),
             "questions": [(each, request.GET.get(each.name)) for each in advice.QUESTIONS],
             "advice": advice.advised(request.GET.dict()),
             "documents": documents.offered(),
         },
     )
+
+
+@lru_cache(maxsize=200)
+def _matrix(filters: Filters) -> SafeString:
+    """Return the matrix as HTML. Some 1,500 fields take half a second, and anybody may ask: each choice of the filters
+    is drawn once a process."""
+    shown = {
+        "rows": filters.chosen(evidence.rows().values()),
+        "total": len(evidence.rows()),
+        "hazards": evidence.hazards(),
+        "letters": {letter.upper(): (word, SAYS[word][1]) for word, letter in LETTERS.items()},
+        "provenance": evidence.provenance(),
+    }
+    return render_to_string("front/matrix.html", shown)
 
 
 @require_POST
