@@ -173,14 +173,13 @@ def _looked_at(
 
 
 def _searched(harness: Harness, system: Operations, searching: Search) -> Finding:
-    begun = time.perf_counter()
     searched = searching.explore()
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
         found, times = _smaller(harness, searching.calibrated, found)
         schedule = told(harness, system, searching.calibrated, found.choices, times)
-    return Finding(searched, found, schedule, time.perf_counter() - begun)
+    return Finding(searched, found, schedule, searched.seconds)
 
 
 def _replayed(harness: Harness, system: Operations, name: str) -> Finding:

@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import psycopg
 import pytest
 
-from lost_update_lab.command.main import main
+from lost_update_lab.command.main import main, parser
 from lost_update_lab.command.replay import as_test
+from tests.contracts import CONTRACTS, lost, options
 from tests.lost_update_lab.command import trials
 
 HERE = trials.__name__
@@ -28,7 +29,9 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     summary, junit, page = (tmp_path / name for name in ("summary.md", "junit.xml", "page.html"))
     reports = ["--summary", str(summary), "--junit", str(junit), "--page", str(page)]
     assert main(["explore", f"{HERE}:voucher", "--crashes", "1", "--json", *reports]) == 1
-    (result,) = json.loads(capsys.readouterr().out)["results"]
+    told = json.loads(capsys.readouterr().out)
+    assert lost("lost-update-lab", told) == []
+    (result,) = told["results"]
     assert (result["verdict"], result["exhausted"], result["kept"]) == ("violated", True, False)
     assert result["again"] == f"lost-update-lab replay {HERE}:voucher/{result['id']} --crashes 1"
     assert result["schedule"]["moves"][0]["who"] == "Ann"
@@ -39,6 +42,12 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert case.find("failure") is not None
     assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1"]) == 0
     assert "one schedule of Ann and Bob" in capsys.readouterr().out
+
+
+def test_every_option_that_was_promised() -> None:
+    """tests/contracts.json; a new one is added there."""
+    there = {each for each in options(parser()) if not each.endswith("--help")}
+    assert there == set(CONTRACTS["library_options"])
 
 
 def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
