@@ -23,6 +23,9 @@ from lost_update_lab.servers.mariadb.server import NAME
 from lost_update_lab.servers.mariadb.session import look, session_of
 
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
+TO_OTHERS = (
+    "keep it on PostgreSQL or Redis there; the lab's own strategies: manage.py explore --store mariadb"
+)
 NO_GATE = "no gate for this command of PyMySQL (number {})"
 #: what a client does to clean up
 _CLEANS = (driver.ROLLBACK, driver.AUTOCOMMIT)
@@ -40,7 +43,7 @@ def gated(name: str) -> Callable[..., Any]:
             return plain(connection, *args, **keywords)
         run, task = place.run, place.task
         if NAME not in run.servers:
-            run.error = Broken(NO_SERVER)
+            run.error = Broken(NO_SERVER, TO_OTHERS)
             halt(task)
         _known(run, task, connection)
         given = args[0] if args else keywords.get("sql", name)
@@ -114,7 +117,12 @@ def _unwind(place: Here, connection: Any, name: str, text: str) -> Any:
 
 
 def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
-    """The handshake is no step, and no clock that it looks at is the worker's."""
+    """The handshake is no step, and no clock that it looks at is the worker's. Where the explorer was given no MariaDB,
+    it is an address like any other (gates/outside.py)."""
+    place = here()
+    if place is not None and NAME not in place.run.servers:
+        driver.connect(connection, *args, **keywords)
+        return
     with connecting(), beside():
         driver.connect(connection, *args, **keywords)
     made().add(driver.number(connection))

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+import lost_update_lab
+from lost_update_lab import worker
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.gates.mariadb import step
 from lost_update_lab.model.bounds import Fault, Reduction
+from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from tests.lost_update_lab.mariadb import bank
@@ -109,3 +112,20 @@ def test_a_client_past_the_gates_is_told(explored_mariadb: MariaDB) -> None:
         assert "past the gates" in server.bypassed()
     finally:
         server.close()
+
+
+def test_a_server_that_explore_was_not_given_is_told(
+    explored_mariadb: MariaDB, scenario_urls: tuple[str, str]
+) -> None:
+    """explore() knows PostgreSQL and Redis: operations on a MariaDB are not judged, and never kept."""
+
+    def operation(connection: Any = None) -> None:
+        with connection or explored_mariadb.connect() as sql, sql.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    database, redis = scenario_urls
+    made_before = explored_mariadb.connect()
+    for given in ((), (made_before,)):
+        both = [worker("Ann", operation, *given), worker("Bob", operation, *given)]
+        with pytest.raises(Mistake, match="the explorer was given no"):
+            lost_update_lab.explore(both, database=database, redis=redis, disposable=True)
