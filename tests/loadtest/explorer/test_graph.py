@@ -43,7 +43,7 @@ def shape(found: dict[str, Any]) -> Any:
         (node["at"], [(m[0], m[1], m[4]) for m in node["moves"]], node.get("end", {}).get("word"))
         for node in found["nodes"]
     ]
-    return nodes, [(each["balances"], each["workers"]) for each in found["states"]], found["bounds"]
+    return nodes, [(each["balances"], each["workers"]) for each in found["states"]]
 
 
 @pytest.mark.parametrize("slug", playable.LEVELS)
