@@ -41,7 +41,7 @@ def chance(form: dict[str, Any]) -> str:
     found = form.get("by_chance")
     if not found:
         return ""
-    return "not tried" if "untimed" in found else f"{found['found']} of {found['tries']}"
+    return f"not tried: {found['untimed']}" if "untimed" in found else f"{found['found']} of {found['tries']}"
 
 
 def speed(form: dict[str, Any]) -> str:
