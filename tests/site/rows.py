@@ -58,6 +58,8 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/ledger/book/<uuid:book_id>/accounts/<path:number>/losses/": (("ledger.view_book", 200),) * 2,
     "admin/loadtest/trial/strategies/": ((STAFF, 200),) * 2,
     "admin/loadtest/trial/strategies/<slug:slug>/": ((STAFF, 200),) * 2,
+    "admin/loadtest/trial/museum/": ((STAFF, 200),) * 2,
+    "admin/loadtest/trial/museum/<slug:slug>/": ((STAFF, 200),) * 2,
     "admin/loadtest/trial/swarm/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/explore/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/faults/": (("loadtest.add_trial", 200),) * 2,

@@ -10,6 +10,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 
 from ledger.models import Book
+from loadtest.report.museum import cases
 from tests.site.page_rules import breaches
 
 
@@ -18,6 +19,7 @@ def address(route: str, rows_of: dict[str, object]) -> str:
     found = re.match(r"admin/\w+/(\w+)/", route)
     route = re.sub(r"\(\?P<app_label>[^)]*\)", "ledger", route).replace("(?P<url>.*)", "nothing/")
     route = route.replace("<str:kind>", "json").replace("<int:batch_id>", str(rows_of["batch"]))
+    route = route.replace("museum/<slug:slug>", f"museum/{next(iter(cases()))}")
     route = route.replace("play/<slug:slug>", "play/token").replace("<slug:slug>", "watchdog")
     route = route.replace("<int:run_id>", str(rows_of["importrun"]))
     route = route.replace("<int:pk>", str(rows_of["experiment"])).replace("<path:name>", "choosing.md")
