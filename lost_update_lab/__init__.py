@@ -36,7 +36,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is public is imported when it is asked for: the engine's own modules need none of it."""
+    """Import a public name when it is first asked for: the engine's own modules need none of them."""
     if name in _WHERE:
         return getattr(import_module(f"lost_update_lab.scenarios.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Ready-made invariants, and what is handy for one's own.
+"""Ready-made invariants, and building blocks for your own.
 
 explore([...], invariant=unique("shop_redemption", ["code", "customer_id"]))
 explore([...], invariant=(lambda a, b: succeeded(a) + succeeded(b) == 1, "both got the last seat"))
@@ -13,24 +13,24 @@ from lost_update_lab.snapshot.postgres import PostgresSnapshot
 
 
 class TableInvariant:
-    """What must hold of the rows that are committed. `sentence`: is true when it does not."""
+    """What must hold for the committed rows. `sentence`: what is true when it does not hold."""
 
     sentence = ""
 
     def bind(self, postgres: PostgresSnapshot) -> None:
-        """The setup has run: from now on this is the database."""
+        """The setup has run. From now on this is the database."""
         self.postgres = postgres
 
     def __call__(self) -> bool:
         raise NotImplementedError
 
     def _ask(self, query: str) -> Any:
-        """The first column of the first row, as a text."""
+        """The first column of the first row, as text."""
         return self.postgres.value(query)
 
 
 def _quoted(name: str) -> str:
-    """A table or a column as the server takes it, also one that is called `order`."""
+    """A table or a column quoted for the server, even one that is called `order`."""
     return ".".join(f'"{part}"' for part in name.split("."))
 
 
@@ -42,7 +42,7 @@ def _parted(column: str) -> tuple[str, str]:
 
 
 class balance_conserved(TableInvariant):
-    """The sum over a column is what it was after the setup: money only moves. `column`: `"account.balance"`."""
+    """The sum over a column stays what it was after the setup: money only moves. `column`: `"account.balance"`."""
 
     def __init__(self, column: str) -> None:
         self.table, self.column = _parted(column)
@@ -60,7 +60,7 @@ class balance_conserved(TableInvariant):
 
 
 class unique(TableInvariant):
-    """No two rows of `table` have the same in all of `columns`."""
+    """No two rows of `table` agree in all of `columns`."""
 
     def __init__(self, table: str, columns: str | Sequence[str]) -> None:
         self.table, self.columns = table, [columns] if isinstance(columns, str) else list(columns)
@@ -85,10 +85,10 @@ class never_below(TableInvariant):
         return bool(self._ask(f"SELECT NOT EXISTS ({low})") == "t")
 
 
-#: the default: results and final rows are those of some serial order
+#: the default: the results and the final rows are those of some serial order
 serializable = "serializable"
 
 
 def succeeded(result: object) -> bool:
-    """Did this worker return, and not raise, crash or wait for ever?"""
+    """Did this worker return? False if it raised, crashed or waited for ever."""
     return not isinstance(result, BaseException)

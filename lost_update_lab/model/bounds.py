@@ -8,13 +8,13 @@ from enum import StrEnum
 #: one millisecond in the explorer's unit of time: whole microseconds
 MS = 1_000
 SECOND = 1_000 * MS
-#: what a worker's wall clock, and its monotonic clock, show at the start of every schedule, in seconds
+#: what a worker's wall clock and its monotonic clock show at the start of every schedule, in seconds
 EPOCH, MONOTONIC = 1_900_000_000.0, 1_000.0
 
 
 class Reduction(StrEnum):
-    """FULL: states seen before are not explored again, steps that touch nothing shared do not branch, polls
-    that cannot change anything are not branched over. NONE: every order of every step, the referee."""
+    """FULL: a state that was seen before is not explored again, a step that touches nothing shared does not branch,
+    and polls that cannot change anything do not branch either. NONE: every order of every step, the referee."""
 
     FULL = "full"
     NONE = "none"
@@ -34,12 +34,11 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`slack`: how late a thread may act without a fault; `jump`: how far a clock jumps; `patience`: how long
-    waiters that poll in vain are watched beyond the longest lease before they are called stalled; all in µs.
-    `attempts`: how often a waiter whose attempts all change something is let try on.
-    `budget`: seconds of real time, None: no limit. `recorded`: what workers are known to do need not be computed
-    again by their own code (recording.py). `in_memory`: schedules of known steps are not executed
-    (in_memory_run.py)."""
+    """`slack`: how late a thread may act without a fault. `jump`: how far a clock jumps. `patience`: how long waiters
+    that poll in vain are watched beyond the longest lease before they count as stalled. All three in µs.
+    `attempts`: how many attempts a waiter may make when each of them changes something.
+    `budget`: seconds of real time; None: no limit. `recorded`: what workers are known to do is not computed again by
+    their own code (recording.py). `in_memory`: schedules of known steps are not executed (in_memory_run.py)."""
 
     workers: int = 2
     faults: int = 1

@@ -1,4 +1,4 @@
-"""A worker's random numbers: the same in every schedule, and found again wherever one of them serves as a name."""
+"""A worker's random numbers: the same in every schedule, and recognised wherever one of them serves as a name."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _FEWEST_BYTES = 4
 
 
 class Moderate(random.Random):
-    """Never an extreme share: who sleeps for a hundredth of the usual time polls a hundred times as often, and sees
-    nothing else."""
+    """Never returns an extreme share. A waiter that sleeps for a hundredth of the usual time polls a hundred times as
+    often, and sees nothing else."""
 
     def random(self) -> float:
         return 0.25 + super().random() / 2
 
-    def getrandbits(self, k: int) -> int:  # whoever overrides random() loses it
+    def getrandbits(self, k: int) -> int:  # a subclass that overrides random() loses this method
         return super().getrandbits(k)
 
 
-#: a number that was drawn, in all forms in which it may be written down; (): it names nothing
+#: a number that was drawn, in every form in which it may be written down; (): it names nothing
 Drawn = tuple[bytes, ...]
 
 
 @dataclass(slots=True)
 class Chance:
-    """How far a worker is in its random numbers: how many were drawn, in all, and at each place of its code."""
+    """How many random numbers a worker has drawn, in all and at each place of its code."""
 
     draws: int = 0
     places: dict[str, int] = field(default_factory=dict)
@@ -41,22 +41,22 @@ class Chance:
 
 @dataclass(slots=True)
 class Attempt:
-    """What a worker did since its main thread last waited, or before that waits now."""
+    """What a worker did since its main thread last waited; or what it did before the wait that it is in."""
 
     drawn: tuple[Drawn, ...] = ()
     sent: tuple[bytes, ...] = ()
     #: another worker was told one of the names
     told: bool = False
-    #: what the attempt before had sent, its names left out; this one, which is over, did the same
+    #: what the previous attempt had sent, without its names; this attempt, which is over, did the same
     before: tuple[bytes, ...] = ()
     repeats: bool = False
-    #: where the worker's numbers were when this attempt began; and the one before, when this one is over
+    #: how many numbers were drawn when this attempt began; and, when this one is over, when the previous one began
     begin: Chance = field(default_factory=Chance)
     back: Chance = field(default_factory=Chance)
 
 
 def forms(value: Any) -> Drawn:
-    """In which forms this random number may be found again, where it is a name."""
+    """The forms in which this random number may be recognised, if it is a name."""
     if isinstance(value, bytes) and len(value) >= _FEWEST_BYTES:
         found = [value, repr(value)[2:-1].encode(), value.hex().encode(), value.hex().upper().encode()]
         found += [b64encode(value).rstrip(b"="), urlsafe_b64encode(value).rstrip(b"=")]

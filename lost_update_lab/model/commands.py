@@ -1,21 +1,21 @@
-"""A command at its gate, and what came of it."""
+"""A command at its gate, and its outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: commands of Redis that may take a lock, and what is answered when they did
+#: commands of Redis that may take a lock, and their replies when they have taken it
 _TAKING = frozenset({"SET", "SETNX", "GETSET", "HSET", "HSETNX"})
 _TAKEN = frozenset({"OK", "1", "True"})
 
 
 @dataclass(slots=True)
 class Op:
-    """One command that a client is about to send to `server`; a wait, or the begin (`server` is "" then).
+    """One command that a client is about to send to `server`, or a wait, or the begin (then `server` is "").
 
-    `identity`: the command exactly, for telling states apart; `text`: for people. `local`: no other worker can
-    see it or be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server.
+    `identity`: the exact command, to tell states apart; `text`: for people. `local`: no other worker can see it or
+    be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server.
     """
 
     server: str
@@ -26,7 +26,7 @@ class Op:
 
 
 class Step(NamedTuple):
-    """One line of a schedule as it is told. `at`: µs of virtual time; `worker`: "" for what nobody did."""
+    """One line of a schedule as it is told. `at`: µs of virtual time; `worker`: "" for what no worker did."""
 
     at: int
     worker: str
@@ -38,6 +38,6 @@ class Step(NamedTuple):
 
 
 def takes(step: Step) -> str:
-    """The key that this step has written, "" if it is none of the commands that take a lock."""
+    """The key that this step has written; "" if the step is not a command that takes a lock."""
     words = step.command.split()
     return words[1] if len(words) > 1 and words[0] in _TAKING and step.reply in _TAKEN else ""

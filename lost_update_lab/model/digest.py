@@ -1,4 +1,4 @@
-"""A digest of some parts: two are the same if all parts are."""
+"""A digest of several parts. Two digests are equal if all their parts are."""
 
 from __future__ import annotations
 

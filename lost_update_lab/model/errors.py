@@ -16,8 +16,8 @@ GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
 
 
 class Broken(Exception):
-    """The explorer cannot vouch for this run. The message says why, `remedy` what to do; `trace`: where somebody
-    hangs, as Python tells it."""
+    """The explorer cannot vouch for this run. The message says why, and `remedy` says what to do. `trace`: where a
+    thread hangs, as a Python traceback."""
 
     def __init__(self, cause: str, remedy: str = GATE_IT, trace: str = "") -> None:
         super().__init__(cause)
@@ -25,7 +25,7 @@ class Broken(Exception):
 
 
 class Elsewhere(Broken):
-    """What is explored uses something that workers on machines of their own do not share: a file, a lock of this
+    """The system under test uses something that workers on different machines do not share: a file, or a lock of this
     process. The explorer cannot touch it."""
 
     def __init__(self, cause: str, remedy: str = ON_ONE_HOST, trace: str = "") -> None:
@@ -33,14 +33,14 @@ class Elsewhere(Broken):
 
 
 class NotTheSame(Broken):
-    """What was known did not come again."""
+    """A worker did not do what it was known to do."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"not repeatable: {what}. Something outside the gates decides", REPORT_IT)
 
 
 class LooksAfterAll(Broken):
-    """A worker looks at a wall clock, and did not in the runs before the search: its jumps have to be explored too."""
+    """A worker looks at a wall clock, but did not in the runs before the search: clock jumps must be explored too."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class LooksAfterAll(Broken):
 
 
 class KeepsState(NotTheSame):
-    """A worker does something else than before, where it was told the same."""
+    """A worker was told the same as before, and did something else."""
 
     def __init__(self, who: str) -> None:
         state = "most likely it keeps state that survives a schedule"
@@ -58,7 +58,7 @@ class KeepsState(NotTheSame):
 
 
 class Unknown(Exception):
-    """This worker (its number) was never told this before, at this point: only its real code knows what it does."""
+    """This worker (its number) was never told this before at this point. Only its real code knows what it does."""
 
     def __init__(self, worker: int | None = None) -> None:
         super().__init__()
@@ -66,4 +66,4 @@ class Unknown(Exception):
 
 
 class Unanswered(Unknown):
-    """No server was asked this before, as it stands: only the real one knows (model/memoised_server.py)."""
+    """The server was never asked this before as it stands. Only the real one knows (model/memoised_server.py)."""

@@ -1,4 +1,4 @@
-"""A server as it is known: what it holds, and what it answered when it was asked the same while it held the same."""
+"""A memoised server: what it holds, and what it answered when it held the same and was asked the same."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 
-#: a session: the numbers of its worker and of the thread that uses it, and which of that thread's connections it is
+#: a session: the number of its worker, the number of its thread, and its place among that thread's connections
 Who = tuple[int, int, int]
 
 
 class MemoisedServer(Plain):
-    """What every server is asked in a composed schedule, in which nobody waits in a server: where somebody would,
-    the schedule is executed."""
+    """What every server is asked during an in-memory run. No worker waits in a server there: where one would, the
+    schedule is executed."""
 
     lags = learns = False
     name = ""
@@ -35,7 +35,7 @@ class MemoisedServer(Plain):
         raise AssertionError("a composed run is copied, and not begun again")
 
     def touched(self) -> None:
-        """It holds something else now."""
+        """The server holds something else now."""
         self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:

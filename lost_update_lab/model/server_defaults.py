@@ -1,4 +1,4 @@
-"""What a server answers (server.py) that has neither leases, nor a replica, nor deadlocks."""
+"""The answers (server.py) of a server that has no leases, no replica and no deadlocks."""
 
 from __future__ import annotations
 

@@ -9,29 +9,29 @@ from typing import Any, Protocol
 
 from lost_update_lab.model.workers import State, Worker
 
-#: no law was broken in this schedule: what that is worth, only the judge of the whole search can say
+#: no law was broken in this schedule. What that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
-#: nobody could go on: of all words of a judge the only other one that the engine knows
+#: no worker could go on. The engine knows only this word and UNBROKEN of a judge's words
 STALLED = "stalled"
 
 
-#: places of an error that are kept
+#: how many places of an error's traceback are kept
 SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one worker ended: it returned `result`, or raised `error`, or a fault ended it (`crashed`), or it was
-    still waiting when nothing could happen any more (`waiting`)."""
+    """How one worker ended: it returned `result`, or it raised `error`, or a fault ended it (`crashed`), or it was
+    still waiting when nothing more could happen (`waiting`)."""
 
     worker: str
     result: Any = None
     error: BaseException | None = None
     crashed: bool = False
-    #: when it ended, no other live worker was inside: all others had ended, or not begun, or waited in vain too
+    #: when it ended, no other live worker was inside: each had ended, or had not begun, or waited in vain too
     alone: bool = False
     waiting: bool = False
-    #: a fault of its own struck it (a lost reply, a failover): its errors are no surprise
+    #: a fault of its own struck it (a lost reply, a failover), so its errors are no surprise
     struck: bool = False
 
 
@@ -61,8 +61,8 @@ def told_of(ending: Ending) -> Hashable:
 
 
 def words_of(error: BaseException) -> BaseException:
-    """The error as an answer: what it says, and of its cause, and the places that it came through (`trace_of`). Its
-    frames would hold every connection of the run open for as long as the answer is known."""
+    """The error as an answer: its message, its causes, and the places that it came through (`trace_of`). Its frames are
+    dropped: they would hold every connection of the run open for as long as the answer is known."""
     walked = traceback.walk_tb(error.__traceback__)
     places = traceback.StackSummary.extract(walked, limit=-SHOWN, lookup_lines=False)
     vars(error)["explorer_places"] = places
@@ -76,14 +76,14 @@ def words_of(error: BaseException) -> BaseException:
 
 
 def trace_of(error: BaseException) -> traceback.StackSummary:
-    """The last places that an error came through, the innermost last."""
+    """The last places that an error came through, innermost last."""
     found = vars(error).get("explorer_places")
     return found if found is not None else traceback.StackSummary()
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one finished schedule came to: a word of its judge (SystemUnderTest.words) or UNBROKEN, and the proof."""
+    """The verdict on one finished schedule: a word of its judge (SystemUnderTest.words) or UNBROKEN, and the proof."""
 
     word: str
     sentences: tuple[str, ...] = ()
@@ -96,31 +96,31 @@ class SystemUnderTest(Protocol):
 
     @property
     def words(self) -> Sequence[str]:
-        """The words of its judge, the gravest first, without UNBROKEN. STALLED is among them."""
+        """The judge's words, gravest first, without UNBROKEN. STALLED is one of them."""
 
     def reset(self, changed: Collection[str]) -> None:
-        """Bring the servers that were `changed` (their names) back to the opening state, by cheap commands."""
+        """Restore the opening state of the `changed` servers (their names), by cheap commands."""
 
     def work(self, index: int) -> Any:
-        """Worker number `index` does its operation. Runs in that worker's own thread, which is kept for later
-        runs: clients that are made here may be kept too."""
+        """Worker number `index` does its operation. Runs in that worker's own thread. The thread is kept for later
+        runs, so clients that are made here may be kept too."""
 
     def settle(self, index: int) -> None:
-        """Runs in the worker's thread after a run that ended it halfway, or struck it with a fault: leave no half-done
-        state in clients."""
+        """Leave no half-done state in clients. Runs in the worker's thread, after a run that ended the worker
+        halfway or struck it with a fault."""
 
     def leave(self, index: int) -> None:
-        """Runs in the worker's thread when the harness is taken down: close its clients."""
+        """Close the worker's clients. Runs in its thread when the harness is taken down."""
 
     def remembers(self, contents: Mapping[str, bytes]) -> bool:
         """Can a run that left this on the servers be judged when they hold something else by now?"""
 
     def judge(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Judgement:
-        """What one finished run came to, from what the servers hold now (`contents`: the same, of each server as a
-        digest's source), or held when the system looked (`remembers`). `stuck`: no worker could go on, or all that
-        could did nothing but poll in vain. Of a result it may look at the type, or at the value of a text or a number:
-        states differ by no more than that."""
+        """What one finished run came to. The judge looks at what the servers hold now (`contents`: the same, as the
+        source of each server's digest), or held when the system looked (`remembers`). `stuck`: no worker could go on,
+        or every worker that could only polled in vain. Of a result, the judge may look at the type, or at the value of
+        a text or a number: states distinguish no more than that."""
 
     def show(self) -> dict[str, Any]:
-        """What to show beside each step, besides the keys of the servers: the balances. It is called in the middle
-        of a run, from any thread, and asks the servers by connections of its own."""
+        """What to show beside each step in addition to the servers' keys, such as the balances. Called in the middle of
+        a run, from any thread. It asks the servers through connections of its own."""

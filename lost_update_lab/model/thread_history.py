@@ -1,4 +1,4 @@
-"""What a thread has sent and what it was told, in rounds: what it does between two waits."""
+"""What a thread has sent and was told, in rounds. A round is what it does between two waits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from lost_update_lab.model.digest import digest
 
-#: so many rounds may make a cycle: a renewal looks several times before it renews
+#: at most this many rounds make a cycle: a renewal looks several times before it renews
 LONGEST_CYCLE = 64
 
 
 class Round(NamedTuple):
-    """`base`, `looks`: what was before it, and how many."""
+    """`base`, `looks`: what came before it, and how many looks."""
 
     mark: bytes
     base: bytes
@@ -23,23 +23,23 @@ class Round(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """What a task has sent and what it was told, as a digest. A poll is a round: everything between two waits."""
+    """What a task has sent and was told, as a digest. A poll is a round: everything between two waits."""
 
     base: bytes = b""
     round: list[bytes] = field(default_factory=list)
     last: tuple[bytes, ...] | None = None
-    #: what this round was, whatever time a lease is said to have left; all kinds that there were; since when there was
-    #: no other, in µs, and how many rounds
+    #: what this round was, apart from the time that a lease has left; all kinds that occurred; since when there was
+    #: no new one, in µs, and for how many rounds
     kind: list[bytes] = field(default_factory=list)
     kinds: frozenset[bytes] = frozenset()
     steady_since: int = 0
     turns: int = 0
-    #: the rounds that count, each with what was before it: `base`, and how many looks
+    #: the rounds that count, each with what came before it: `base`, and the number of looks
     rounds: list[Round] = field(default_factory=list)
-    #: its last rounds were the ones before, once more
+    #: its last rounds repeated the ones before them
     folded: bool = False
-    #: the commands of this round and of the one before; how many rounds running had the same names, though each was
-    #: told something else; how many of those came after a change of what everybody could see
+    #: the commands of this round and of the one before; how many rounds in a row had the same names, though each was
+    #: told something else; how many of those followed a change of what everyone could see
     sent: list[str] = field(default_factory=list)
     last_sent: list[str] = field(default_factory=list)
     attempts: int = 0
@@ -49,21 +49,21 @@ class History:
     looks: list[int] = field(default_factory=list)
     last_from: int = 0
     round_from: int = 0
-    #: what its open transactions have met, by session: it decides what they hold and will write, and no longer than
-    #: they are open
+    #: what its open transactions have met, by session. It decides what they hold and will write, but only for as long
+    #: as they are open
     inside: dict[Hashable, bytes] = field(default_factory=dict)
 
     def add(self, *parts: bytes, left: bytes | None = None) -> None:
-        """`left`: it was told that a lease has so much time left."""
+        """`left`: the thread was told that a lease has this much time left."""
         self.round.append(digest(*parts) if left is None else digest(*parts, left))
         self.kind.append(self.round[-1] if left is None else digest(*parts))
 
     def meets(self, session: Hashable, *parts: bytes) -> None:
-        """Inside of a transaction it met this."""
+        """The thread met this inside a transaction."""
         self.inside = {**self.inside, session: digest(self.inside.get(session, b""), *parts)}
 
     def is_out(self, session: Hashable) -> None:
-        """Of that transaction nothing is left but what it was told."""
+        """The transaction is over. Nothing is left of it but what the thread was told."""
         if session in self.inside:
             self.inside = {other: met for other, met in self.inside.items() if other != session}
 
@@ -77,22 +77,23 @@ class History:
 
     @property
     def comes_again(self) -> bool:
-        """Was everything in this round, so far, as in the one before?"""
+        """Is everything in this round, so far, the same as in the one before?"""
         return bool(self.last) and tuple(self.round) == (self.last or ())[: len(self.round)]
 
     def goes_on_as_before(self, command: str) -> bool:
-        """Is it this that the round before had at this place? Of attempts only the names are the same."""
+        """Did the round before have this command at this place? Attempts have only the names in common."""
         before = self.last_sent[len(self.sent)] if len(self.sent) < len(self.last_sent) else ""
         return before == command or (self.attempts > 0 and _name(before) == _name(command))
 
     def attempt(self, seen: bytes) -> None:
-        """Another one; `seen`: what everybody can see after it."""
+        """One more attempt. `seen`: what everyone can see after it."""
         self.changes = self.changes + (seen != self.seen) if self.attempts else 0
         self.seen = seen
 
     def close(self, now: int, collapse: bool, forgets: bool = False) -> bool:
-        """End a round. → was it the same as the one before? Then, if `collapse`, only the later one counts. So it is
-        with several that come again in the same order; and, if it `forgets`, with all since it last did the same."""
+        """End a round. Returns whether it was the same as the one before. If so, and with `collapse`, only the later
+        one counts. The same holds for several rounds that come again in the same order; and, if the thread `forgets`,
+        for all rounds since it last did the same."""
         done, kind, self.folded = tuple(self.round), digest(*self.kind), False
         self.turns += 1
         if kind not in self.kinds:
@@ -120,7 +121,7 @@ class History:
         self.steady_since, self.turns = now, 0
 
     def _forget(self, kind: bytes) -> None:
-        """Leave out what it did since its first round of this kind, and that one too: here is another."""
+        """Drop all since its first round of this kind, and that round too: this is another one of the kind."""
         for place, earlier in enumerate(self.rounds):
             if earlier.kind == kind:
                 del self.looks[earlier.looks : self.round_from]
@@ -129,7 +130,7 @@ class History:
                 return
 
     def _fold(self) -> bool:
-        """Did the last rounds bring nothing but those before them once more?"""
+        """Did the last rounds only repeat the ones before them?"""
         rounds = self.rounds
         del rounds[: -2 * LONGEST_CYCLE]
         marks = [each.mark for each in rounds]
@@ -157,12 +158,12 @@ class History:
         )
 
     def key(self, now: int) -> tuple[Any, ...]:
-        """All that the thread can know, `now` being the time."""
+        """All that the thread can know at time `now`."""
         return (*self.done, tuple(now - at for at in self.looks))
 
     @property
     def done(self) -> tuple[Any, ...]:
-        """The same, whatever the time."""
+        """The same, independent of the time."""
         return self.base, tuple(self.round), sorted(self.inside.items())
 
 

@@ -10,15 +10,15 @@ class Kind(StrEnum):
     STEP = "step"  # a task's pending command is executed
     TICK = "tick"  # time moves on to the next timer
     RESUME = "resume"  # a paused worker goes on
-    STOP = "stop"  # nobody can go on, and nothing more goes wrong: the schedule ends here
+    STOP = "stop"  # no worker can go on, and no more faults come: the schedule ends here
     VICTIM = "victim"  # the server ends a deadlock by aborting this task's command
     # faults
-    PAUSE = "pause"  # these workers stand still, and time moves on past them
+    PAUSE = "pause"  # these workers stand still, and time moves past them
     CRASH = "crash"
     RENEWAL_DIES = "renewal-dies"
     RENEWAL_LIVES = "worker-dies-renewal-lives"
-    LOST_REPLY = "lost-reply"  # the command is executed, the client sees an error
-    LAG = "lag"  # this write and all later ones do not reach the replica any more …
+    LOST_REPLY = "lost-reply"  # the command is executed, and the client sees an error
+    LAG = "lag"  # from this write on, no write reaches the replica …
     FAILOVER = "failover"  # … which takes over: part of the same fault
     CLOCK_JUMP = "clock-jump"
 
@@ -29,7 +29,7 @@ STEPS = frozenset({Kind.STEP, Kind.LOST_REPLY, Kind.LAG})
 
 
 class Transition(NamedTuple):
-    """`who`: the name of a task, of workers, or of a server; `number`: the amount where there is one."""
+    """`who`: the name of a task, of workers, or of a server. `number`: the amount, where there is one."""
 
     kind: Kind
     who: str = ""

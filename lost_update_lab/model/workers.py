@@ -13,20 +13,21 @@ from lost_update_lab.model.chance import Attempt, Chance, Moderate
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.thread_history import History
 
-#: stops wherever a thread would stand still, and goes on when it is its turn
+#: a generator that stops wherever a thread would stand still, and goes on when it is the thread's turn
 Standing = Generator[None, None, Any]
 
 
 class Halt(BaseException):
-    """Raised at a gate to end a thread. No `except Exception` catches it; nothing it does reaches a server."""
+    """Raised at a gate to end a thread. No `except Exception` catches it, and nothing the thread then does reaches a
+    server."""
 
 
-#: so often a thread may meet its end, in one `finally` after the other: more often, and it swallows it
+#: how often a thread may be told to end, in one `finally` after another; one that needs more swallows its end
 MOST_HALTS = 20
 
 
 def halt(task: Task) -> NoReturn:
-    """End this thread. One that catches even that, and goes on, stands still here for ever."""
+    """End this thread. A thread that catches even that, and goes on, stands still here for ever."""
     task.halts += 1
     if task.halts > MOST_HALTS:
         task.swallows = True
@@ -35,7 +36,7 @@ def halt(task: Task) -> NoReturn:
 
 
 class State(Enum):
-    RUN = "run"  # executes Python code, or will as soon as it has the baton
+    RUN = "run"  # executes Python code, or will as soon as it is its turn
     READY = "ready"  # stands before a command
     BLOCKED = "blocked"  # its command waits in the server
     WAIT = "wait"  # sleeps, or waits for something in its own process
@@ -51,33 +52,33 @@ def _taken() -> threading.Lock:
 
 @dataclass(eq=False)
 class Task:
-    """One thread of a worker. Only the thread that has the baton touches any of this."""
+    """One thread of a worker. Only the thread whose turn it is touches any of this."""
 
     name: str
     worker: Worker
     main: bool
     state: State = State.RUN
     op: Op | None = None
-    #: when it was last due to act, in µs: how late it is counts from here. None: it has not begun
+    #: when it was last due to act, in µs; its lateness counts from here. None: it has not begun
     due: int | None = None
     #: when its wait ends by itself
     until: int | None = None
-    #: no decision was taken yet since it stands here
+    #: no decision was taken yet since it stopped here
     fresh: bool = True
-    #: what it waits for; `notified`: it came
+    #: what it waits for; `notified`: that came
     key: object = None
     notified: bool = False
     #: released when it is this thread's turn
     go: threading.Lock = field(default_factory=_taken)
     history: History = field(default_factory=History)
-    #: its last round was the same as the one before: a poll in vain. Since when, in µs
+    #: its last round was the same as the one before, a poll in vain; since when, in µs
     vain_since: int | None = None
-    #: it slept through such polls since (virtual_clock.wakes_at)
+    #: it has slept through such polls since then (virtual_clock.wakes_at)
     dozed: bool = False
-    #: when the leases ended that were there before its round; its last round moved one: a sign of life, or a renewal
+    #: when the leases end that existed before its round; `renews`: its last round moved one (a sign of life, a renewal)
     leases: Mapping[tuple[str, str], int] | None = None
     renews: bool = False
-    #: what everybody could see when its round began, and what it has written itself since: a sign of life is no news
+    #: what everyone could see when its round began, plus what it has written itself since: a sign of life is no news
     seen: bytes = b""
     #: the step that it takes now starts from what it has seen
     own_step: bool = False
@@ -85,14 +86,14 @@ class Task:
     period: int = 0
     #: the client connection of a command that waits in a server
     session: Any = None
-    #: brings that command back when its time-out comes
+    #: resumes that command when its time-out comes
     expire: Callable[[], None] = field(default=lambda: None)
-    #: how often it was told to end; it goes on all the same
+    #: how often it was told to end and went on all the same
     halts: int = 0
     swallows: bool = False
     #: the server chose it to end a deadlock
     victim: bool = False
-    #: its command is executed, and its client will not hear of it
+    #: its command is executed, and its client does not hear of it
     loses_reply: bool = False
     thread: threading.Thread | None = None
     #: what it was told last (recording.py); what it does, where no thread does it; what it stands before,
@@ -100,10 +101,10 @@ class Task:
     heard: Hashable = "begin"
     steps: Standing | None = None
     event: Any = None
-    #: where it is in the recording; how many of its rounds were left out of its history unwatched
+    #: where it is in the recording; how many rounds were left out of its history without having been watched
     node: Any = None
     guesses: int = 0
-    #: by server, the connections that it uses: a connection's name is the thread that uses it, and its place here
+    #: the connections that it uses, by server. A connection's name is the thread that uses it, and its place here
     uses: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
@@ -112,12 +113,12 @@ class Task:
 
     @property
     def looks_again(self) -> bool:
-        """Is it in the middle of a round that may turn out to be in vain? What others do meanwhile is news then."""
+        """Is it in the middle of a round that may turn out to be in vain? Then what others do meanwhile is news."""
         return self.leases is not None and self.history.comes_again
 
     @property
     def number(self) -> int:
-        """Among the threads of its worker."""
+        """Its number among the threads of its worker."""
         return self.worker.tasks.index(self)
 
 
@@ -129,7 +130,8 @@ class Worker:
     index: int
     tasks: list[Task] = field(default_factory=list)
     paused: bool = False
-    #: the shared contents when resuming it was last offered, and when, in µs, that was for the sake of the time
+    #: what everyone could see when its resume was last offered; and the time, in µs, at which it was last offered
+    #: because time had passed
     offered: tuple[bytes, int] | None = None
     crashed: bool = False
     #: its main thread was ended from outside, in the middle of something
@@ -140,15 +142,15 @@ class Worker:
     alone: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
-    #: how far it is in its random numbers, and what it has made of them since it waited last
+    #: how many random numbers it has drawn, and what it has made of them since it last waited
     chance: Chance = field(default_factory=Chance)
     attempt: Attempt = field(default_factory=Attempt)
     result: Any = None
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them
     sessions: dict[str, dict[Any, Task]] = field(default_factory=dict)
-    #: the servers whose faults have cut off its connections, and the threads of its that a fault has ended, in that
-    #: order: its code may notice at any time
+    #: the servers whose faults have cut off its connections, and those of its threads that a fault has ended, in that
+    #: order. Its code may notice at any time
     cuts: tuple[str, ...] = ()
 
     @property
@@ -160,13 +162,13 @@ class Worker:
         return not self.main.alive
 
     def draws(self, place: str) -> random.Random:
-        """Where its next random number comes from, at this place of its code. Each place has its own: else how often a
-        waiter has drawn the length of its sleep would decide what is called how afterwards, and make a state of each
-        number."""
+        """The source of its next random number at this place of its code. Each place has its own source. Otherwise the
+        number of times that a waiter has drawn the length of its sleep would decide the names drawn afterwards, and
+        each such number would make a state of its own."""
         number = self.chance.places[place] = self.chance.places.get(place, 0) + 1
         return Moderate(f"{self.index} {place} {number}")
 
     @property
     def pid(self) -> int:
-        """What os.getpid() says inside: two workers are two processes."""
+        """What os.getpid() returns inside the worker: two workers are two processes."""
         return 1_000_001 + self.index

@@ -1,1 +1,1 @@
-"""One schedule, executed or composed of known steps."""
+"""One schedule, executed or computed from known steps."""

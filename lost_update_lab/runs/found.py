@@ -16,12 +16,12 @@ from lost_update_lab.schedule.world import World
 Faults = tuple[Fault, ...]
 
 
-#: faults, changes of worker, decisions: the smaller, the easier to read
+#: faults, switches between workers, decisions: the smaller, the easier to read
 Size = tuple[int, int, int]
 
 
 class Extent:
-    """How far a schedule, or its beginning, goes: it only grows. `switches`: how often another worker goes on."""
+    """How far a schedule, or its beginning, extends. It only grows. `switches`: how often another worker goes on."""
 
     def __init__(self, transitions: Iterable[Transition] = ()) -> None:
         self.decisions = self.switches = 0
@@ -41,14 +41,14 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finished schedule and what it came to: a counterexample, if a law is broken."""
+    """A finished schedule and its verdict. It is a counterexample if a law is broken."""
 
     judgement: Judgement
     faults: Faults
     choices: tuple[int, ...]
     transitions: tuple[Transition, ...]
     steps: tuple[Step, ...]
-    #: what the servers held before the first step and after each, where somebody looked (annotate.py)
+    #: what the servers held before the first step and after each, where that was recorded (annotate.py)
     states: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -60,8 +60,8 @@ class Found:
         return Extent(self.transitions).switches
 
     def overlaps(self, workers: int) -> bool:
-        """Did one worker come between two steps of another? An operation of a single command has no between: it
-        overlaps another that stood at its gate meanwhile, as all do that have begun."""
+        """Did one worker come between two steps of another? An operation of a single command has no "between". It
+        overlaps another one that stood at its gate meanwhile, as every operation does that has begun."""
         who = [transition.who for transition in self.transitions if transition.kind in STEPS]
         single = len(set(who)) == len(who) > 1
         return single or self.switches >= workers
@@ -77,25 +77,25 @@ class Found:
 
 @dataclass
 class SearchResult:
-    """`exhausted`: every schedule within the bounds was covered; if not, `cause` says what cut it short.
+    """`exhausted`: every schedule within the bounds was covered. If not, `cause` says what cut the search short.
 
-    `gravity`: the words of the judge, the gravest first. `counts`: how many finished schedules came to this word under
-    these faults. `found`: the smallest of each.
+    `gravity`: the judge's words, gravest first. `counts`: the number of finished schedules with this word under these
+    faults. `found`: the smallest schedule of each.
     """
 
     bounds: Bounds
     gravity: Sequence[str]
     exhausted: bool = False
-    #: it came to its end; of faults that are not claimed perhaps only to the first schedule that loses money
+    #: the search came to its end; for faults that are not claimed, perhaps only to the first schedule that loses money
     settled: bool = False
     cause: str = ""
     remedy: str = ""
-    #: where somebody hung, as Python tells it
+    #: where a thread hung, as a Python traceback
     trace: str = ""
     schedules: int = 0
-    #: of them those in which no worker's code had to run again (recording.py)
+    #: how many of them ran no worker's code (recording.py)
     played: int = 0
-    #: of them those that were composed of known steps, and not executed (in_memory_run.py)
+    #: how many of them were computed from known steps, and not executed (in_memory_run.py)
     in_memory: int = 0
     steps: int = 0
     states: int = 0
@@ -104,7 +104,7 @@ class SearchResult:
     applicable: set[Fault] = field(default_factory=set)
     counts: dict[tuple[str, Faults], int] = field(default_factory=dict)
     found: dict[tuple[str, Faults], Found] = field(default_factory=dict)
-    #: the faults (None: no fault) of which alone every schedule was covered
+    #: faults (None: no fault) for which every schedule with that fault alone was covered
     decided: set[Fault | None] = field(default_factory=set)
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
@@ -117,7 +117,7 @@ class SearchResult:
         self.applicable |= world.applicable
 
     def judged(self, found: Found, world: World, final: bytes) -> None:
-        """A schedule came to its end. `final`: what everybody could see then."""
+        """A schedule came to its end. `final`: what everyone could see then."""
         self.fired.update(world.spent)
         self.finals.add(final)
         self.add(found)
@@ -131,7 +131,7 @@ class SearchResult:
 
     @property
     def words(self) -> dict[str, int]:
-        """How many finished schedules came to which word."""
+        """The number of finished schedules for each word."""
         sums: dict[str, int] = {}
         for (word, _), count in self.counts.items():
             sums[word] = sums.get(word, 0) + count
@@ -139,22 +139,22 @@ class SearchResult:
 
     @property
     def worst(self) -> str:
-        """The gravest word of any schedule."""
+        """The gravest word of all schedules."""
         return self._gravest(self.words)
 
     def under(self, fault: Fault | None) -> str:
-        """The gravest word of schedules with no other fault than this (None: with no fault at all)."""
+        """The gravest word of the schedules with this fault only (None: without any fault)."""
         return self._gravest(
             word for word, faults in self.counts if set(faults) == ({fault} if fault else set())
         )
 
     def combined(self) -> Found | None:
-        """The smallest schedule of the gravest word, where no single fault comes to it."""
+        """The smallest schedule of the gravest word, if no single fault leads to that word."""
         found = self.smallest(self.worst)
         return found if found and len(found.faults) > 1 else None
 
     def smallest(self, word: str, fault: Fault | str | None = "any") -> Found | None:
-        """The smallest schedule with this word; `fault` as in `under`, "any": whatever the faults."""
+        """The smallest schedule with this word. `fault`: as in `under`; "any": whatever the faults."""
         wanted = None if fault == "any" else ({fault} if fault else set())
         fitting = [
             f for (its, faults), f in self.found.items() if its == word and wanted in (None, set(faults))

@@ -1,9 +1,10 @@
-"""When Python looks for garbage: between two runs, and only among what has come since the last time.
+"""When Python collects garbage: between two runs, and only among the objects that are new since the last collection.
 
-A collection runs finalizers and callbacks in whatever thread is at it, and they may read clocks: not within a run. Lost
-connections wait in cycles with their errors, and a server has room for a hundred, so somebody has to look. But what a
-search has learned is millions of objects that stay: half a second for each look at all of them. Without freezing them
-a search took 1.15 times the CPU (2 workers) and 1.09 times (3 workers): decision 27.
+A collection runs finalizers and callbacks in whatever thread triggers it, and these may read clocks. So it must not
+happen within a run. Lost connections wait in cycles with their errors, and a server has room for a hundred, so it must
+happen at some time. But what a search has learned is millions of objects that stay, and each look at all of them takes
+half a second. Without freezing them a search took 1.15 times the CPU (2 workers) and 1.09 times (3 workers):
+decision 27.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def not_now() -> Iterator[None]:
 
 
 def collect(*, keep: bool) -> None:
-    """Look now. `keep`: and never again at what is left by then; somebody thaws it at the end, a search or a lane."""
+    """Collect now. `keep`: never look again at what is left by then. A search or a lane thaws it at its end."""
     gc.collect()
     if keep:
         gc.freeze()

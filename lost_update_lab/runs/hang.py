@@ -1,7 +1,7 @@
-"""A thread whose turn it is, and from which nothing is heard: where it stands, and what it waits for.
+"""A thread whose turn it is, and which sends no news: where it stands, and what it waits for.
 
-A thread that waits for its server stands in a gate, and has time: the machine may be busy. One that stands still in its
-own code, and uses no processor, waits for something that no gate sees.
+A thread that waits for its server stands in a gate and has time: the machine may be busy. A thread that stands still in
+its own code, and uses no processor time, waits for something that no gate sees.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
 
-#: seconds without news: of a thread in a gate, or at work; and of one that stands still in its own code
+#: seconds without news: from a thread in a gate, or at work; and from one that stands still in its own code
 NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
-#: … and of one that is known to hang, when its run is over
+#: … and from one that is known to hang, when its run is over
 HUNG_WITHIN = 0.2
 DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
-#: frames of its traceback that are told
+#: how many frames of its traceback are shown
 SHOWN = 8
 CLIENTS = "redis" + os.sep, "psycopg" + os.sep, "psycopg_pool" + os.sep, "django" + os.sep
 _HERE = str(Path(__file__).parents[1])
@@ -37,13 +37,13 @@ PROCESSES = (
 
 
 class Watchdog:
-    """Asked again and again while nothing is heard."""
+    """Asked again and again while there is no news."""
 
     def __init__(self) -> None:
         self.news, self.since, self.used = -1, 0.0, 0.0
 
     def look(self, news: int, task: Task | None, now: float) -> Broken | None:
-        """What is wrong, when it is sure. `news`: it has grown if something was heard; `task`: whose turn it is."""
+        """The error, once it is certain. `news` grows with each sign of life. `task`: the one whose turn it is."""
         thread = task.thread if task else None
         used = _used(thread) if thread else 0.0
         if news != self.news or _in_a_debugger(thread):
@@ -56,7 +56,7 @@ class Watchdog:
 
 
 def hang(task: Task | None) -> Broken:
-    """The error to tell, with the traceback of whoever hangs."""
+    """The error to raise, with the traceback of the thread that hangs."""
     frames = _frames(task.thread) if task else []
     if task is None or not frames:
         return Broken("nothing is heard of any worker", MORE_TIME)
@@ -72,7 +72,7 @@ def hang(task: Task | None) -> Broken:
 
 
 def swallows(task: Task) -> Broken:
-    """The error to tell of a thread that goes on when it is told to end."""
+    """The error to raise for a thread that goes on when it is told to end."""
     own = _own(_frames(task.thread))
     place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
     told = f"{task.name} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
@@ -87,7 +87,7 @@ def _frames(thread: threading.Thread | None) -> list[traceback.FrameSummary]:
 
 
 def _own(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary:
-    """The innermost that is neither Python's, nor the explorer's, nor of a client with a gate."""
+    """The innermost frame that is neither Python's, nor the explorer's, nor that of a client with a gate."""
     theirs = [f for f in frames if not f.filename.startswith(_HERE) and not _of_others(f.filename)]
     return theirs[-1] if theirs else frames[-1]
 
@@ -102,7 +102,7 @@ def _in_a_gate(thread: threading.Thread | None) -> bool:
 
 
 def _in_a_debugger(thread: threading.Thread | None) -> bool:
-    """Whoever stands at a breakpoint has all the time of the person in front of it."""
+    """A thread at a breakpoint has all the time of the person in front of it."""
     frame = sys._current_frames().get(thread.ident or 0) if thread else None
     while frame:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in DEBUGGERS:
@@ -115,12 +115,12 @@ def _used(thread: threading.Thread) -> float:
     """Seconds of processor time."""
     try:
         return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
-    except (OSError, AttributeError):  # it has ended; a system without such clocks
+    except (OSError, AttributeError):  # the thread has ended, or the system has no such clocks
         return time.perf_counter()
 
 
 def _waits_for_a_lock(thread: threading.Thread | None) -> bool:
-    """Does it wait for a lock of its own process? Linux says so."""
+    """Does it wait for a lock of its own process? Only Linux can tell."""
     number = getattr(thread, "native_id", 0)
     try:
         return "futex" in Path(f"/proc/self/task/{number}/wchan").read_text()

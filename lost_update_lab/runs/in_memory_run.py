@@ -1,13 +1,13 @@
-"""A schedule that is composed of known steps: no worker's code runs, and no server is asked.
+"""A schedule that is computed from known steps: no worker's code runs, and no server is asked.
 
-What a worker does next follows from what it was told (recording.py). What a server answers, and holds then, follows
-from what it holds and what it is asked: once it has answered a question, that is known (memoised_server.py). So where
-both are known, a schedule need not be executed to be covered, and need not begin at its beginning: at each decision a
-copy of the run is kept, and the next schedule goes on from there. At the first unknown answer the schedule is executed,
-from its beginning, on the servers, and what they answer is known from then on.
+What a worker does next follows from what it was told (recording.py). What a server answers, and what it holds then,
+follows from what it holds and what it is asked. Once it has answered a question, the answer is known
+(memoised_server.py). So where both are known, a schedule need not be executed to be covered. It need not start from the
+beginning either: at each decision a copy of the run is kept, and the next schedule goes on from there. At the first
+unknown answer, the schedule is executed from its beginning on the servers, and their answers are known from then on.
 
-Every different step was executed; not every order of them. What that relies on is what a state relies on (state.py):
-that nothing else matters. Now and then a composed schedule is executed all the same, and must come to the same moment.
+Every different step was executed, but not every order of the steps. That relies on what a state relies on (state.py):
+nothing else matters. Now and then an in-memory run is executed all the same, and must come to the same moment.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class InMemoryRun(World):
         self.recording: Recording = recording
 
     def go_on(self, transition: Transition | None = None) -> None:
-        """Take this transition where the run stands (None: it begins), and go on to its end. Raises Unknown."""
+        """Take this transition where the run stands (None: the run begins), and go on to the end. Raises Unknown."""
         if transition and (task := decisions.apply(self, transition)):
             self._advance(task)
         while task := decisions.next_task(self):
             self._advance(task)
 
     def _advance(self, task: Task) -> None:
-        """It is this thread's turn: up to its next gate."""
+        """It is this thread's turn: advance it to its next gate."""
         if task.event is not None:
             task.event.turn(self, task, self.recording)
             if task.state is State.BLOCKED:
@@ -62,7 +62,7 @@ class InMemoryRun(World):
         task.event.stand(self, task)
 
     def copy(self) -> InMemoryRun:
-        """The same run, to be gone on with another time."""
+        """A copy of the run, from which another schedule can go on."""
         twin = InMemoryRun.__new__(InMemoryRun)
         vars(twin).update(vars(self))
         tasks: dict[object, Task] = {}

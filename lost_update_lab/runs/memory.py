@@ -1,8 +1,8 @@
-"""What a worker's modules hold: no worker of its own process could see another one change it, or find it changed.
+"""What a worker's modules hold. A worker that were a process of its own could not see another worker change it.
 
-Workers stand for processes that have just begun, but their code runs in one process. So one look is taken before a
-worker begins (has an earlier schedule left something?), and one each time before and after it stands still (has another
-worker changed something meanwhile?). What is made once, while clients are warming up, is left alone.
+Workers stand for processes that have just begun, but their code runs in one process. So the modules are inspected
+before a worker begins (has an earlier schedule left something?), and each time before and after it stands still (has
+another worker changed something meanwhile?). What is made once, while clients warm up, is left alone.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 
 from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
 
-#: names, and a text of what each of them holds, as this thread sees it
+#: names, and a text of what each of them holds, as this thread sees them
 Held = Mapping[str, str]
-#: runs of a worker after which nothing is made for the first time any more; so many names are told
+#: after this many runs a worker makes nothing for the first time any more; how many names a message shows
 WARM, SHOWN = 3, 3
 SHARED = "Workers stand for processes that have just begun, and share no memory"
 
 
 class Memory:
-    """`look`: what is held now (scenarios/modules.py)."""
+    """`look`: returns what the modules hold now (scenarios/modules.py)."""
 
     def __init__(self, look: Callable[[], Held]) -> None:
         self.look = look
@@ -27,7 +27,7 @@ class Memory:
         self._warm: dict[int, Held] = {}
 
     def begins(self, index: int) -> Elsewhere | None:
-        """Worker number `index` is about to begin. → the error to tell, if something has survived"""
+        """Worker number `index` is about to begin. Returns the error to raise if something has survived."""
         self._begun[index] = self._begun.get(index, 0) + 1
         if self._begun[index] < WARM:
             return None
@@ -35,11 +35,11 @@ class Memory:
         return _told("survives a schedule", self._warm.setdefault(index, held), held)
 
     def before(self, index: int) -> Held | None:
-        """It is about to stand still. → what to give to `after`"""
+        """The worker is about to stand still. Returns what to pass to `after`."""
         return self.look() if self._begun.get(index, 0) > WARM else None
 
     def after(self, before: Held | None) -> Elsewhere | None:
-        """It goes on. → the error to tell, if another one has changed something"""
+        """The worker goes on. Returns the error to raise if another one has changed something."""
         return (
             None
             if before is None
@@ -48,7 +48,7 @@ class Memory:
 
 
 def changed(before: Held, after: Held) -> list[str]:
-    """The names that do not hold what they held. A list that has grown stands for what is in it."""
+    """The names that no longer hold what they held. A list that has grown stands for its contents."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return [name for name in names if not any(name.startswith((f"{each}.", f"{each}[")) for each in names)]
 

@@ -1,4 +1,4 @@
-"""Which thread of which worker is this? Everything else in the process passes every gate untouched."""
+"""Which thread of which worker is this? Every other thread of the process passes every gate untouched."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Here:
 
 
 class Active:
-    """The run that is being executed: no thread may talk to its servers but those of its workers."""
+    """The run that is being executed. Only the threads of its workers may talk to its servers."""
 
     run: Run | None = None
 
     @classmethod
     def bypassed(cls, command: str) -> None:
-        """A thread that belongs to no worker has sent this. Outside of a run that is nobody's business."""
+        """A thread that belongs to no worker has sent this. Outside of a run that does not matter."""
         if cls.run is not None and _local.here is None:
             name = threading.current_thread().name
             cls.run.bypassed = f"the thread {name!r}, which belongs to no worker, sent {command}"
@@ -48,14 +48,14 @@ def attach(here: Here | None) -> None:
 
 
 def here() -> Here | None:
-    """Return this thread's place in the running schedule; None: it has none, do the plain thing."""
+    """Return this thread's place in the running schedule. None: it has no place and does the plain thing."""
     found = _local.here
     return None if found is None or found.inside else found
 
 
 @contextmanager
 def beside() -> Iterator[None]:
-    """What happens in here is the explorer's own business with a server, or a handshake: no step."""
+    """What happens in here is no step: a handshake, or the explorer's own business with a server."""
     place = _local.here
     if place is None:
         yield
@@ -68,13 +68,13 @@ def beside() -> Iterator[None]:
 
 
 def anywhere() -> Here | None:
-    """The same, also inside of what is not gated."""
+    """The same as `here`, also inside of what is not gated."""
     return _local.here
 
 
 @contextmanager
 def connecting() -> Iterator[None]:
-    """A connection that cannot be made is no fault of the schedule: what its worker does then says nothing of it."""
+    """A connection that cannot be made is no fault of the schedule. What its worker does then proves nothing."""
     try:
         yield
     except Exception as error:

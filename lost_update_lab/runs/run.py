@@ -1,8 +1,8 @@
 """One schedule, executed: real threads, of which exactly one runs at a time.
 
-The thread whose turn it is runs its Python code up to its next gate (a command, a sleep, a wait). There it asks what
-may happen next, has one transition chosen, and either goes on itself or hands the turn to another thread and stands
-still. There is no thread of a scheduler: a worker that goes on costs no switch.
+The thread whose turn it is runs its Python code up to its next gate (a command, a sleep, a wait). There it asks which
+transitions are enabled and has one chosen. Then it either goes on itself, or hands the turn to another thread and
+stands still. The scheduler has no thread of its own, so a worker that goes on costs no switch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
 _now = time.perf_counter  # the real one: workers see another
-#: seconds between two looks at threads from which nothing is heard
+#: seconds between two looks at threads that send no news
 LOOK_EVERY = 0.5
 
 
@@ -41,15 +41,15 @@ class Run(World):
         super().__init__(workers, servers, bounds, choose)
         self._over = threading.Lock()
         self._over.acquire()
-        self._turn: Task | None = None  # whose thread runs
-        self.hung: Task | None = None  # it does not come to a gate any more
+        self._turn: Task | None = None  # the one whose thread runs
+        self.hung: Task | None = None  # it no longer comes to a gate
         self.memory: Memory | None = None
         self._news = 0  # grows with every decision: the watchdog's sign of life
 
     # -- the scheduler --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """WorkerThread the turn to the first worker. Returns when the run is over, its threads still standing."""
+        """Hand the turn to the first worker. Returns when the run is over, while its threads still stand."""
         self._pass_on(None)
         watchdog = Watchdog()
         while not self._over.acquire(timeout=LOOK_EVERY):
@@ -62,12 +62,12 @@ class Run(World):
                 raise broken
 
     def play(self) -> None:
-        """The same without any thread, for workers whose doings are known. Raises Unknown where they are not."""
+        """The same without any thread, for workers whose steps are known. Raises Unknown where they are not."""
         while task := decisions.next_task(self):
             self._replay_turn(task)
 
     def live(self, task: Task, steps: Standing) -> Any:
-        """Do these steps as a thread: it stands still where they stop. Raises Halt when the task's life is over."""
+        """Do these steps as a thread, which stands still where they stop. Raises Halt when the task's life is over."""
         try:
             next(steps)
             while True:
@@ -89,12 +89,10 @@ class Run(World):
             self.error = self.error or self.memory.after(held)
 
     def _pass_on(self, me: Task | None) -> bool:
-        """Choose who runs next. → is it `me`?"""
+        """Choose the task that runs next. Returns whether it is `me`."""
         self._news += 1
         try:
-            while (
-                chosen := decisions.next_task(self)
-            ) and chosen.steps:  # of a worker whose doings are known
+            while (chosen := decisions.next_task(self)) and chosen.steps:  # its worker's steps are known
                 self._replay_turn(chosen)
         except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
             self.error, chosen = error, None
@@ -108,7 +106,7 @@ class Run(World):
         return False
 
     def _replay_turn(self, task: Task) -> None:
-        """Its turn, where its doings are known."""
+        """Take the turn of a task whose steps are known."""
         assert task.steps is not None
         try:
             next(task.steps)
@@ -118,22 +116,22 @@ class Run(World):
     # -- what the gates call --------------------------------------------------------------------------------------
 
     def arrives(self, task: Task, event: E) -> E:
-        """A thread stands before this. → the same as it was recorded first"""
+        """A thread stands before this event. Returns the equal event that was recorded first."""
         return self.recorder.arrives(task, event) if self.recorder else event
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
-        """A thread waits for `key`, or for the time. → did `key` come?"""
+        """A thread waits for `key`, or until the time is over. Returns whether `key` came."""
         if self.recorder and not self.ending:
             self.recorder.arrives(task, Waiting(self.recorder.key(task, key), seconds, text))
         return bool(self.live(task, pending.waiting(self, task, key, seconds, text)))
 
     def begin_to_look(self, task: Task) -> None:
-        """A thread is about to look at a clock. Before its first command, when that is is a decision of its own."""
+        """A thread is about to look at a clock. Before its first command, that is a decision of its own."""
         if task.due is None and not self.ending:
             self.live(task, self.arrives(task, Begins()).play(self, task))
 
     def finished(self, task: Task) -> None:
-        """The thread's code is at its end: hand the turn on."""
+        """The thread's code has ended: hand the turn on."""
         if self.recorder and not self.ending:
             answer = (task.worker.result, task.worker.error) if task.main else ()
             self.recorder.arrives(task, Ended(*answer))

@@ -1,4 +1,4 @@
-"""The threads that play the workers' main threads: kept, because a client belongs to the thread that made it."""
+"""The threads that run the workers' main threads. Kept, because a client belongs to the thread that made it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import ClassVar
 from lost_update_lab.model.workers import Task
 
 _now = time.perf_counter  # the real one: workers see another
-#: seconds that the code of a worker may take to its end, and between two looks whether it comes to one at all
+#: seconds that a worker's code may take to its end; and seconds between two looks at whether it will end at all
 END_WITHIN, LOOK_EVERY = 20.0, 0.05
 
 
 class WorkerThread:
-    """The kept thread of one worker: it plays the worker's main thread in run after run. `left`: so many of this
-    process never came to the end of a job, and are left where they are."""
+    """The kept thread of one worker. It runs the worker's main thread in run after run. `left`: how many threads of
+    this process never came to the end of a job, and are left where they are."""
 
     left: ClassVar[int] = 0
 
@@ -37,7 +37,7 @@ class WorkerThread:
             self.done.release()
 
     def prepare(self, job: Callable[[], None]) -> None:
-        """It will do this as soon as `begin` is released: until then its thread sleeps on."""
+        """The thread will do this job as soon as `begin` is released. Until then it sleeps on."""
         self.job = job
 
     def give(self, job: Callable[[], None] | None) -> None:
@@ -45,7 +45,7 @@ class WorkerThread:
         self.begin.release()
 
     def finish(self, within: float = END_WITHIN, task: Task | None = None) -> bool:
-        """Wait until it has done its job. → has it? Not one that swallows its end, or that hangs."""
+        """Wait until it has done its job. Returns whether it has; not if it swallows its end, or hangs."""
         until = _now() + within
         while not self.done.acquire(timeout=LOOK_EVERY):
             if (task and task.swallows) or _now() > until:

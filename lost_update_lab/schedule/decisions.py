@@ -1,4 +1,4 @@
-"""Who goes on? The next decision of a schedule is found, taken, and done."""
+"""Which thread goes on? The next decision of a schedule is found, taken and applied."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lost_update_lab.schedule import enabled, faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
 _now = time.perf_counter  # the real one: workers see another
-#: what a chooser answers to cut a run short
+#: a chooser's answer that cuts a run short
 CUT = -1
-#: a schedule with more decisions than this one would not end
+#: a schedule with more decisions than this would not end
 MOST_DECISIONS = 50_000
 
 
 def next_task(world: World) -> Task | None:
-    """Whose turn it is. None: the run is over."""
+    """The task whose turn it is. None: the run is over."""
     while True:
         if world.error:
             raise world.error
@@ -38,7 +38,7 @@ def next_task(world: World) -> Task | None:
 
 
 def _decide(world: World) -> Transition | None:
-    """What comes next. None: the run is over."""
+    """The next transition. None: the run is over."""
     world.decisions += 1
     _still_bounded(world)
     transitions = enabled.transitions(world)
@@ -51,7 +51,7 @@ def _decide(world: World) -> Transition | None:
 
 
 def _still_bounded(world: World) -> None:
-    """Asked at each decision: a single schedule may be long. Raises Broken."""
+    """Asked at each decision, since a single schedule may be long. Raises Broken."""
     if _now() > world.until:
         raise Broken(f"the budget of {world.bounds.budget:g} s ended", MORE_TIME)
     if world.decisions > MOST_DECISIONS:
@@ -60,7 +60,7 @@ def _still_bounded(world: World) -> None:
 
 
 def apply(world: World, transition: Transition) -> Task | None:
-    """Do it. → whose turn it is then, if that follows"""
+    """Take the transition. Returns the task whose turn it is then, if that follows."""
     op = world.task(transition.who).op if transition.kind is Kind.STEP else None
     world.touched.update({op.server} - {""} if op else world.servers)
     if transition.kind not in FREE:

@@ -1,4 +1,4 @@
-"""All that may happen next: who may go on, may time, which pauses may begin or end, which faults may come."""
+"""The enabled transitions: who may go on, may time pass, which pauses may begin or end, which faults may come."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lost_update_lab.schedule.world import World
 
 
 def transitions(world: World) -> list[Transition]:
-    """All that may happen now, the quietest first: go on, let another go on, let time pass, and the faults."""
+    """All enabled transitions, quietest first: go on, let another worker go on, let time pass, and the faults."""
     if world.deadlock:
         return [Transition(Kind.VICTIM, task.name) for task in world.deadlock]
     steppers = virtual_clock.ready(world)
@@ -28,7 +28,7 @@ def transitions(world: World) -> list[Transition]:
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
     found += [Transition(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
     found += faults.transitions(world, steppers)
-    if found and all(transition.cost for transition in found):  # a fault that may come need not come
+    if found and all(transition.cost for transition in found):  # a fault may also not come
         found.insert(0, Transition(Kind.STOP))
     return found
 
@@ -41,8 +41,9 @@ def late(world: World, until: int) -> list[str]:
 
 
 def whom_to_pause(world: World, until: int) -> list[str]:
-    """Who has to stand still so that time can move on, at first to `until`. Their own timers stand still with them: the
-    next one may be later, and others too late for it. Nobody, if no timer is left then: no time would pass."""
+    """The workers that have to stand still so that time can move on, at first to `until`. Their own timers stand still
+    with them, so the next timer may be later, and other workers too late for it. Empty if no timer is left then: no
+    time would pass."""
     still: list[Worker] = []
     try:
         at: int | None = until
@@ -58,9 +59,10 @@ def whom_to_pause(world: World, until: int) -> list[str]:
 
 
 def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
-    """A pause that nothing happened in is no pause: it may end once others have changed something, or time has passed
-    and another one is about to do something else than its polls (a read changes nothing, and yet matters). Once at
-    each time: whoever goes on then may do so before, between and after what the others do at that time."""
+    """A pause in which nothing happened is no pause. So it may end once others have changed something; or once time has
+    passed and another worker is about to do something else than its polls (a read changes nothing, and yet matters).
+    It is offered once at each time: a worker that goes on then may act before, between and after what the others do
+    at that time."""
     if not worker.paused or not worker.tasks or worker.crashed:
         return False
     if not world.full:
@@ -76,6 +78,6 @@ def _offered_at(worker: Worker) -> int:
 
 
 def _is_up_to_something(task: Task) -> bool:
-    """Does it stand before anything else than what it did in its last round, in vain?"""
+    """Does it stand before anything else than what it did in vain in its last round?"""
     polls = task.vain_since is not None or task.history.attempts > 0
     return not (polls and task.op and task.history.goes_on_as_before(task.op.text))

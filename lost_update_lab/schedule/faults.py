@@ -16,8 +16,8 @@ _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)}
 def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     """The faults that may come now. Also notes which ones can touch the system at all.
 
-    A fault that nobody else can see at that moment is offered once, when its victim has just arrived at its
-    gate: coming later, past the steps of others, it would lead to the same states. So would what happens to a
+    A fault that no other worker can see at that moment is offered once, when its victim has just arrived at its gate.
+    If it came later, past the steps of others, it would lead to the same states. The same holds for a fault of a
     server, past steps on other servers (`world.touched`: where something has happened since faults were last offered).
     """
     possible = list(_possible(world, steppers))
@@ -34,13 +34,13 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
 
 
 def used(world: World) -> int:
-    """How many faults are spent, or begun: a replica that lags may still take over."""
+    """How many faults are spent or begun: a replica that lags may still take over."""
     return len(world.spent) + sum(s.lags and s.name not in world.charged for s in world.servers.values())
 
 
 def charge(world: World, name: str) -> None:
-    """The lag of that server's replica is noticed: it takes over, or somebody waits for it in vain. Until then
-    nothing has happened to anybody."""
+    """The lag of that server's replica is noticed: the replica takes over, or a worker waits for it in vain. Until then
+    the lag has affected nothing."""
     if name not in world.charged:
         world.charged.add(name)
         world.spent.append(Fault.FAILOVER)
@@ -89,14 +89,14 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
 
 
 def _seen_by_others(world: World, worker: Worker) -> bool:
-    """Would others see at once that the worker's sessions end: a lock, a place in a queue?"""
+    """Would others see at once that the worker's sessions end? Do they hold a lock, or a place in a queue?"""
     if any(task.state is State.BLOCKED for task in worker.tasks):
         return True
     return any(world.servers[name].holds(list(worker.sessions.get(name, ()))) for name in world.touched)
 
 
 def apply(world: World, transition: Transition) -> None:
-    """Spend the fault. PAUSE and LOST_REPLY go on as a tick and as a step."""
+    """Spend the fault. PAUSE goes on as a tick, LOST_REPLY as a step."""
     if transition.kind is not Kind.LAG:
         world.spent += [fault_of(transition)] * transition.cost
     world.progress()
@@ -115,7 +115,7 @@ def apply(world: World, transition: Transition) -> None:
     elif transition.kind is Kind.RENEWAL_LIVES:
         worker = world.worker(transition.who)
         worker.main.state = State.DEAD
-        worker.cuts += (worker.name,)  # its other threads may ask whether it lives
+        worker.cuts += (worker.name,)  # its other threads may ask whether it is alive
         _end_sessions(world, worker.tasks[:1])
         world.record(worker.name, worker.name, transition.kind.value, "dies, its other threads go on", "")
     elif transition.kind is Kind.CLOCK_JUMP:
@@ -127,7 +127,7 @@ def apply(world: World, transition: Transition) -> None:
 
 
 def fail_over(world: World, name: str) -> None:
-    """The replica that had fallen behind is the primary now; whoever was connected to the old one is cut off."""
+    """The replica that had fallen behind becomes the primary. Every client of the old primary is cut off."""
     server = world.servers[name]
     charge(world, name)
     for worker in world.workers:

@@ -1,7 +1,8 @@
-"""What a thread is about to do, and what it is told when it has done it: the rules at a gate, whoever stands there.
+"""What a thread is about to do, and what it is told when it has done it: the rules at a gate, for real and recorded
+threads alike.
 
-A thread stands before a command, waits in its own process, or is blocked in a server. What is `Standing` stops where
-the thread stands still, and goes on when it is its turn.
+A thread stands before a command, waits in its own process, or is blocked in a server. A `Standing` stops where the
+thread stands still, and goes on when it is the thread's turn.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def stand(world: World, task: Task, op: Op) -> None:
 
 
 def waiting(world: World, task: Task, key: object, seconds: float | None, text: str) -> Standing:
-    """Wait for `key`, or for the time. → did `key` come?"""
+    """Wait for `key`, or until the time is over. Returns whether `key` came."""
     wait(world, task, key, seconds, text)
     yield
     return waited(world, task)
@@ -49,8 +50,8 @@ def waited(world: World, task: Task) -> bool:
 
 
 def blocked(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> Standing:
-    """The server lets this task's command wait. Ends when it may look for its reply again. `in_vain`: it will do
-    something else when the time is over, so what it did until now was a round."""
+    """The server makes this task's command wait. Ends when the task may look for its reply again. `in_vain`: when the
+    time is over it will do something else, so what it did until now was a round."""
     block(world, task, seconds, in_vain)
     yield
 
@@ -73,14 +74,14 @@ def hear(world: World, task: Task, what: Hashable) -> None:
 
 
 def tell(world: World, task: Task, op: Op, reply: str) -> None:
-    """Write down a command and its reply for those who read the schedule."""
+    """Write down a command and its reply for the people who read the schedule."""
     task.history.sent.append(op.text)
     retries.send(task, op.identity)
     world.record(task.worker.name, task.name, "step", op.text, reply)
 
 
 def end(world: World, task: Task) -> None:
-    """The thread is at its end."""
+    """The thread has ended."""
     if task.alive:
         task.state = State.DONE
     if task.main:

@@ -1,4 +1,4 @@
-"""Rounds: what a thread does between two waits. One that is the same as the one before was a poll in vain."""
+"""Rounds: what a thread does between two waits. A round that is the same as the one before was a poll in vain."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule import retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
-#: commands take no time, so who polls every microsecond would poll a million times until anything happens: in µs
+#: in µs. Commands take no time, so a poll every microsecond would come a million times before anything happens
 SHORTEST = 10_000
 
 
 def until(world: World, task: Task, seconds: float | None) -> None:
-    """Its wait ends by itself after these seconds."""
+    """Its wait ends by itself after this many seconds."""
     micros = None if seconds is None else max(SHORTEST if seconds > 0 else 0, round(seconds * SECOND))
     task.until = None if micros is None else world.now + micros
     world.longest = max(world.longest, micros or 0)
@@ -20,14 +20,14 @@ def until(world: World, task: Task, seconds: float | None) -> None:
 
 
 def close(world: World, task: Task, seconds: float | None) -> None:
-    """It waits for so long: its round is at its end. Was it in vain?"""
+    """It is about to wait this long, so its round is over. Was the round in vain?"""
     until(world, task, seconds)
     retries.close(task)
-    if task.leases is None and world.full:  # not a step: it asked nobody
+    if task.leases is None and world.full:  # not a step: it asked no server
         task.seen = world.shared()
     ends, before, task.leases = world.leases(), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
-    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # … the slack: nobody else is due
+    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # nobody else is due
     watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:
@@ -40,7 +40,7 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     world.beyond |= again and beyond
     if not same:
         task.vain_since, task.dozed = None, False
-        if task.main and not task.history.attempts:  # a renewal for ever brings nobody on
+        if task.main and not task.history.attempts:  # endless renewals are no progress for the main thread
             world.progress_at = world.now
     elif task.vain_since is None and world.full:
         task.vain_since = world.now

@@ -1,16 +1,16 @@
-"""Attempts: who tries again, after a try that left nothing behind, draws the same random numbers as for that try.
+"""Attempts: a waiter that tries again, after a try that left nothing behind, draws the same random numbers again.
 
-A lock that makes a new token for each try (Redlock) never does the same twice, so each order of its tries would be a
-moment of its own, without end. But a token is only a name. When a try is over, no server holds its name and nobody
-else was told it, then the next try may be called the same: nobody can tell. Its rounds are the same then, as those of
-a waiter with one token are (polls.py).
+A lock that makes a new token for each try (Redlock) never does the same twice. So each order of its tries would be a
+moment of its own, without end. But a token is only a name. When a try is over, no server holds its name, and no other
+worker was told it, then the next try may use the same name: the difference is invisible. Its rounds are then equal, as
+those of a waiter with one token are (polls.py).
 
     A: SET lock a1 NX → OK on one node of three; deletes it; sleeps     a1 is nowhere: the next try is called a1 too
     A: SET lock a1 NX → OK on one node of three; B reads "a1"; …        B knows a1: the next try is called a2
 
-That two tries did the same is seen by what they sent, their names left out: a number that is sent in a form in which
-it is not recognised makes them differ, and then nothing is drawn again. A number that names nothing (how long to
-sleep) may come again by chance anyway. The referee of the tests (Reduction.NONE) draws new numbers for each try.
+Two tries are compared by what they sent, without their names. A number that is sent in a form in which it is not
+recognised makes them differ, and then nothing is drawn again. A number that names nothing (how long to sleep) may come
+again by chance anyway. The referee of the tests (Reduction.NONE) draws new numbers for each try.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def send(task: Task, identity: bytes) -> None:
 
 
 def hear(world: World, task: Task, what: object) -> None:
-    """The task is told this. Does it hear of another worker's name?"""
+    """The task is told this. Does it contain another worker's name?"""
     for worker in world.workers:
         attempt = worker.attempt
         if worker is not task.worker and attempt.drawn and not attempt.told:
@@ -41,7 +41,7 @@ def hear(world: World, task: Task, what: object) -> None:
 
 
 def close(task: Task) -> None:
-    """The thread is about to wait: its attempt is over."""
+    """The thread is about to wait, so its attempt is over."""
     if not task.main:
         return
     worker, attempt = task.worker, task.worker.attempt
@@ -52,7 +52,7 @@ def close(task: Task) -> None:
 
 
 def again(world: World, task: Task) -> bool:
-    """The wait is over. → may the next attempt draw what this one drew? Then it will."""
+    """The wait is over. Returns whether the next attempt may draw the numbers that this one drew; if so, it will."""
     worker, attempt = task.worker, task.worker.attempt
     if not task.main:
         return False
@@ -73,7 +73,7 @@ def again(world: World, task: Task) -> bool:
 
 
 def _names(attempt: Attempt, texts: Iterable[bytes]) -> bool:
-    """Is any of its names in there?"""
+    """Do the texts contain any of its names?"""
     return any(form in text for text in texts for drawn in attempt.drawn for form in drawn)
 
 

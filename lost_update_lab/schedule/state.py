@@ -1,9 +1,9 @@
-"""When are two moments the same? All that can influence what comes next makes a state, exactly.
+"""When are two moments the same? Exactly all that can influence what comes next makes a state.
 
-What the servers hold and what their leases have left; what each thread has sent and was told so far, with the
-values; what it stands before; every timer; who waits for whom; the faults that were spent. Left out: how the state
-was reached, and of a thread that has ended all but its outcome. Two earlier searches left out the rows that a
-SELECT had returned, and were wrong.
+It consists of: what the servers hold, and the time that their leases have left; what each thread has sent and was told
+so far, with the values; what it stands before; every timer; which thread waits for which; the faults that were spent.
+Left out: how the state was reached, and, of a thread that has ended, all but its outcome. Two earlier searches left out
+the rows that a SELECT had returned, and were wrong.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from lost_update_lab.schedule.world import World
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A state in its parts, each a digest: of every server, of every worker, and what belongs to neither."""
+    """A state in its parts, each a digest: of every server, of every worker, and of what belongs to neither."""
 
     spent: tuple[Fault, ...]
-    clock: int | None  # what a wall clock shows, if anybody has looked at one
+    clock: int | None  # what a wall clock shows, if a worker has looked at one
     servers: Mapping[str, bytes]
     workers: Mapping[str, bytes]
     waiting: tuple[str, ...] = ()
@@ -37,14 +37,14 @@ class Moment:
         return digest(parts, *self.servers.values(), *self.workers.values())
 
     def changed(self, servers: Mapping[str, bytes], workers: Mapping[str, bytes], spent: Any) -> Moment:
-        """The same with some parts exchanged."""
+        """The same moment with some parts replaced."""
         return replace(
             self, servers={**self.servers, **servers}, workers={**self.workers, **workers}, spent=spent
         )
 
 
 def moment(world: World) -> Moment:
-    """Return the run's state, times relative to now."""
+    """Return the state of the run, with times relative to now."""
     now = world.now
 
     def relative(at: int | None) -> int | None:
@@ -68,14 +68,14 @@ def _server(server: Server, now: int) -> bytes:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(contents: bytes) -> bytes:
-    """Of a server without leases, where nothing lags."""
+    """The contents of a server without leases, where nothing lags."""
     return digest(contents, b"", repr((False, [])).encode())
 
 
 def shape(world: World) -> bytes:
     """Return the digest of the state without amounts of time: only the order of the timers counts.
 
-    A shape that comes again on one path: nothing has happened in between but polls in vain and time.
+    If a shape comes again on one path, nothing has happened in between but polls in vain and the passing of time.
     """
     leases = [(k, v) for s in world.servers.values() for k, v in s.leases().items()]
     times = {t.until for t in world.tasks if t.until is not None} | {v for _, v in leases}
@@ -99,7 +99,7 @@ def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[A
 
 
 def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:
-    """Of a worker that has ended only this is left to be judged, and to stand in others' way, however it came there."""
+    """What is left of a worker that has ended, however it ended: what is judged, and what stands in others' way."""
     if not worker.finished or worker.crashed:
         return worker.crashed, worker.struck
     result, error = worker.result, worker.error
@@ -113,7 +113,7 @@ def _put_off(world: World, task: Task) -> bool:
 
 
 def _late(task: Task, now: int | None) -> int | bool | None:
-    """How late it is. That counts for whoever may act: when a wait, or a pause, ends, it is due from then on."""
+    """How late it is. That counts for a task that may act. After a wait, or a pause, it is due from then on."""
     if now is None or task.state is not State.READY or task.worker.paused:
         return task.due is None
     return task.due and now - task.due

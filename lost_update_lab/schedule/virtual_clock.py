@@ -1,4 +1,4 @@
-"""Virtual time: one line of timers for sleeps, time-outs and leases; who wakes when, and who only polls."""
+"""Virtual time: one line of timers for sleeps, time-outs and leases; which thread wakes when, and which only polls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule.world import World
 
-#: a thread that did the same so often, for as long as the patience, has no memory
+#: a thread that did the same this often, for as long as the patience, has no memory
 FEWEST_TURNS = 10
 
 
 def ready(world: World) -> list[Task]:
-    """Those who stand before a command and may go on; who went last comes first: no switch without a reason."""
+    """Those that stand before a command and may go on. The one that went last comes first: no needless switch."""
     found = [t for t in world.tasks if t.state is State.READY and not t.worker.paused]
     return sorted(found, key=lambda task: task is not world.last)
 
@@ -37,12 +37,12 @@ def next_timer(world: World) -> int | None:
 
 
 def wakes_at(world: World, task: Task) -> int:
-    """When a wait ends by itself. A poller in vain sleeps on, period by period, until there is something new. Not one
-    whose polls renew a lease: it would end.
+    """When a wait ends by itself. A thread that polls in vain sleeps on, period by period, until something is new.
+    One whose polls renew a lease does not: the lease would end.
 
-    Only when no other worker is due (within the slack every poll counts), and only for as long as polls of this
-    kind were watched once, really executed, and did nothing else: a waiter that gives up, or goes in without the
-    lock after its third try, has shown it then.
+    It sleeps on only when no other worker is due (within the slack every poll counts), and only for as long as polls of
+    this kind were watched once, really executed, and did nothing else. A waiter that gives up, or goes in without the
+    lock after its third try, has shown it by then.
     """
     assert task.until is not None
     if not dozes(world, task):
@@ -62,7 +62,7 @@ def kind_of_poll(task: Task) -> bytes:
 
 
 def watched_well(world: World, task: Task) -> bool:
-    """Was it watched polling like that, and doing nothing else, for as long as the patience, and as it does now?"""
+    """Was it watched polling as it does now, and doing nothing else, for as long as the patience?"""
     so_far = 0 if task.vain_since is None else world.now - task.vain_since
     return world.full and world.watched.get(kind_of_poll(task), 0) >= max(world.bounds.patience, so_far)
 
@@ -78,8 +78,8 @@ def kind_of_turn(task: Task, kind: bytes) -> bytes:
 
 
 def watch(world: World, task: Task) -> None:
-    """It polled in vain until now: polls of this kind need not be watched for so long again. But not those that it
-    slept through: whoever counts its tries has not made them."""
+    """It has polled in vain until now, so polls of this kind need not be watched for that long again. Polls that it
+    slept through are excepted: a waiter that counts its tries has not made them."""
     if task.vain_since is not None and not task.dozed:
         kind = kind_of_poll(task)
         world.learned[kind] = max(world.learned.get(kind, 0), world.now - task.vain_since)
@@ -92,7 +92,7 @@ def watch(world: World, task: Task) -> None:
 
 def tick(world: World) -> None:
     """Move time on to the next timer: leases end, sleepers wake."""
-    if (until := next_timer(world)) is None:  # a path that is followed unseen
+    if (until := next_timer(world)) is None:  # the path that is followed does not fit this run
         raise NotTheSame("time was to pass, and there is no timer")
     world.now = max(world.now, until)
     for server in world.servers.values():
@@ -120,7 +120,7 @@ def wake_the_due(world: World) -> None:
 
 
 def resume(world: World, name: str) -> None:
-    """A paused worker goes on: it is due from now on, and what it has slept through comes at once."""
+    """A paused worker goes on. It is due from now on, and what it has slept through comes at once."""
     worker = world.worker(name)
     worker.paused, worker.offered = False, None
     world.progress()
@@ -141,7 +141,7 @@ def abort(world: World, task: Task) -> None:
 
 
 def look_who_is_free(world: World) -> None:
-    """Ask the servers whose commands are no longer blocked; wake pollers that have something new to see."""
+    """Ask the servers whose commands are no longer blocked. Wake pollers that have something new to see."""
     if world.waiting_line:
         for server in world.servers.values():
             mine = [t for t in world.waiting_line if t.op and t.op.server == server.name]
@@ -160,7 +160,7 @@ def look_who_is_free(world: World) -> None:
         elif task.seen != mark and task.state in (
             State.WAIT,
             State.BLOCKED,
-        ):  # a poller's phase is arbitrary: it may look as soon as there is something new
+        ):  # the phase of a poll is arbitrary: it may look as soon as there is something new
             world.progress()
             watch(world, task)
             task.vain_since, task.dozed = None, False
@@ -171,20 +171,20 @@ def look_who_is_free(world: World) -> None:
 
 
 def is_outside(worker: Worker) -> bool:
-    """Has it ended, or not begun, or polls it in vain?"""
+    """Has it ended, or not begun, or does it poll in vain?"""
     main = worker.main
     return worker.finished or main.due is None or main.vain_since is not None
 
 
 def only_polls(world: World) -> bool:
-    """Do all workers poll, or wait for ever, and was that so for longer than any lease and the patience? Or have
-    they made so many attempts, each of which changed something, that they may go on for ever?"""
+    """Have all workers polled, or waited for ever, for longer than any lease and the patience? Or have they made so
+    many attempts, each of which changed something, that they may go on for ever?"""
     mains = [w.main for w in world.workers if w.main.alive and not w.paused]
     if world.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
     tried = max((main.history.changes for main in mains), default=0)
     waited = world.now - world.progress_at
-    enough = tried >= world.bounds.attempts and waited > world.longest  # until then a lease may let them on
+    enough = tried >= world.bounds.attempts and waited > world.longest  # until then a lease may free them
     if waited <= world.patience + world.longest and not enough:
         return False
     for task in world.tasks:
@@ -193,6 +193,6 @@ def only_polls(world: World) -> bool:
 
 
 def _tries(main: Task) -> bool:
-    """Has it nothing else to do than what it did in vain? Who sleeps, or stands before something new, has."""
+    """Does it do nothing but repeat what it did in vain? Not if it sleeps or stands before something new."""
     endless = main.until is None and main.state in (State.BLOCKED, State.WAIT)
     return endless or main.vain_since is not None or main.history.attempts > 0

@@ -1,7 +1,7 @@
 """What is true now in a schedule: workers, time, servers, the faults that were spent. No thread, no search.
 
-The rules that change it stand beside it in this folder, each a function of a `World`. Who executes a schedule
-(runs/run.py, with real threads) and who computes one (runs/in_memory_run.py) have a `World` to go on from.
+The rules that change it stand beside it in this folder, each a function of a `World`. An executed run (runs/run.py,
+with real threads) and an in-memory run (runs/in_memory_run.py) both go on from a `World`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Listener(Protocol):
 
 
 class Places(Protocol):
-    """Knows where each thread is in what it does (memo/recording.py)."""
+    """Knows how far each thread is in what it does (memo/recording.py)."""
 
     def rests(self, task: Task, guessed: bool) -> None: ...
 
@@ -44,20 +44,20 @@ class World:
     now: int = 0
     #: when something last happened that was no poll in vain
     progress_at: int = 0
-    #: lease or wait, as far as is known
+    #: the longest lease or wait, as far as is known
     longest: int = 0
-    #: for how much longer polls in vain are watched
+    #: how much longer polls in vain are watched
     patience: int = field(init=False)
-    #: an experiment on the waiters (poll_calibration.py): no lease ends
+    #: a calibration of the waiters is under way (poll_calibration.py): no lease ends
     leases_stand: bool = False
-    #: by a worker; in the runs before the search
+    #: a worker has read its wall clock; noted in the runs before the search
     wall_clock_read: bool = False
     looks: bool = False
 
     # -- who is where
-    #: who went last
+    #: the task that went last
     last: Task | None = None
-    #: blocked in a server, in the order in which they came
+    #: tasks that are blocked in a server, in the order in which they came
     waiting_line: list[Task] = field(default_factory=list)
     deadlock: list[Task] = field(default_factory=list)
 
@@ -65,31 +65,31 @@ class World:
     spent: list[Fault] = field(default_factory=list)
     #: servers whose failover is among them (faults.charge)
     charged: set[str] = field(default_factory=set)
-    #: where something has happened since faults were last offered
+    #: servers on which something has happened since faults were last offered
     touched: set[str] = field(init=False)
     applicable: set[Fault] = field(default_factory=set)
 
     # -- polls: for how long each kind in vain was watched in earlier runs (virtual_clock.wakes_at), and in this one.
-    #: The chooser exchanges it, so that a path is repeated as it was first walked.
+    #: The chooser exchanges it, so that a path is repeated as it was first walked
     watched: dict[bytes, int] = field(default_factory=dict)
     learned: dict[bytes, int] = field(default_factory=dict)
-    #: a poll in vain was taken for the one before
+    #: a poll in vain was merged with the one before
     collapsed: bool = False
-    #: … when nobody else was due: from then on not each of them branches
+    #: … while no other worker was due: from then on not every poll branches
     beyond: bool = False
 
     # -- how far it is, and how it ended
     decisions: int = 0
-    #: when the search has to end, by time.perf_counter
+    #: when the search has to end, on time.perf_counter
     until: float = inf
     stuck: bool = False
     cut: bool = False
     ending: bool = False
     error: BaseException | None = None
     endings: list[Ending] = field(default_factory=list)
-    #: a server had to be told something that it keeps: the next run will differ
+    #: a server was told something that it keeps, so the next run will differ
     warming_up: bool = False
-    #: who went around the gates
+    #: which client went around the gates
     bypassed: str = ""
 
     # -- who reads it
@@ -99,7 +99,7 @@ class World:
     recording: Places | None = None
     #: listens while real code runs
     recorder: Listener | None = None
-    #: what the servers answer is noted, to be known from then on (in_memory_run.py)
+    #: the servers' answers are noted, to be known from then on (in_memory_run.py)
     learns: bool = False
 
     def __post_init__(self) -> None:
@@ -127,19 +127,19 @@ class World:
         return task
 
     def key(self, worker: Worker, name: tuple[str, int, int]) -> object:
-        """What a recorded name stands for in this run."""
+        """The object that a recorded name stands for in this run."""
         if name[0] == "task":
             return worker.tasks[name[1]]
         return self._keys.setdefault((worker.index, name), object())
 
-    # -- what everybody can see -----------------------------------------------------------------------------------
+    # -- what everyone can see ------------------------------------------------------------------------------------
 
     def shared(self) -> bytes:
-        """What everybody could see now, as a digest, whatever time the leases have left."""
+        """What everyone could see now, as a digest, regardless of the time that leases have left."""
         return b"|".join(server.contents() for server in self.servers.values())
 
     def leases(self) -> dict[tuple[str, str], int]:
-        """When each lease ends, by its server and its key."""
+        """When each lease ends, by server and key."""
         return {
             (server.name, key): end
             for server in self.servers.values()
@@ -154,7 +154,7 @@ class World:
         task.state, task.until, task.key, task.due = State.RUN, None, None, due
 
     def notify(self, key: object, count: int | None = None) -> list[Task]:
-        """Wake those who wait for `key`, the first `count` of them. → those"""
+        """Wake the first `count` tasks that wait for `key` (None: all). Returns them."""
         waiting = [t for t in self.tasks if t.state is State.WAIT and t.key is key and not t.notified]
         for task in waiting[:count]:
             task.notified = True
@@ -168,7 +168,7 @@ class World:
             task.history.attempts = task.history.changes = 0
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:
-        """Write down a step for those who read the schedule."""
+        """Write down a step for the people who read the schedule."""
         self.steps.append(step := Step(self.now, worker, task, kind, command, reply, len(self.spent)))
         if self.trace:
             self.trace(self, step)
