@@ -13,7 +13,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import OperationalError, connections, transaction
 
-from ledger import metrics
+from ledger import logs, metrics
 from ledger.models import Book
 from ledger.names import visible
 from ledger.posting import Applied, Busy, NotConfigured, Posting, Refused, Snapshot
@@ -102,7 +102,7 @@ def post(book: Book, posting: Posting) -> Applied:
         raise Refused("this posting has no line")
     if len(posting.lines) > len(set(posting.accounts)):
         raise Refused("an account comes twice in this posting")
-    with metrics.posting(book.strategy) as counted:
+    with logs.about(logs.POSTING, posting.key), metrics.posting(book.strategy) as counted:
         applied = _post(book, posting)
         counted(applied.retries, replayed=applied.replayed)
     return applied if len(posting.lines) == 1 else _as_asked(applied, posting)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import environ
 
+from ledger import logs
 from ledger.addresses import BASE_DIR, addresses, lab_dir
 from ledger.config import mariadb
 from ledger.config.look import UNFOLD as UNFOLD
@@ -40,6 +41,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "ledger.http.metrics_page.MetricsMiddleware",
+    "ledger.http.request_id.RequestIdMiddleware",
     "ledger.http.api_errors.JsonErrorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -186,13 +188,4 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
-    "loggers": {
-        "waitress.queue": {"level": "ERROR"}
-    },  # it logs a line for each request that waits for a thread
-}
+LOGGING = logs.settings(env.str("LOG_FORMAT", default="line"), env.str("LOG_LEVEL", default="WARNING"))
