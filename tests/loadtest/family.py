@@ -1,6 +1,7 @@
 """A command of the lab with all processes that it starts, found again by a mark in their environment."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,9 +15,10 @@ MARK = "LAB_TEST_MARK"
 
 class Family:
     """`python -m MODULE` on servers of its own. Its processes are recognised by a mark in their environment, or
-    by their folder (PostgreSQL writes its title over its environment)."""
+    by their folder (PostgreSQL writes its title over its environment). `in_background`: as a shell starts `… &`, with
+    SIGINT ignored."""
 
-    def __init__(self, module: str, folder: Path, **variables: str) -> None:
+    def __init__(self, module: str, folder: Path, *, in_background: bool = False, **variables: str) -> None:
         self.mark, self.folder = uuid.uuid4().hex, str(folder)
         given = {
             name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")
@@ -37,6 +39,7 @@ class Family:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                preexec_fn=_ignore_ctrl_c if in_background else None,
             )
 
     def family(self) -> list[psutil.Process]:
@@ -84,3 +87,7 @@ class Family:
         for process in self.family():
             process.kill()
         self.process.wait()
+
+
+def _ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

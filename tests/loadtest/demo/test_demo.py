@@ -35,8 +35,8 @@ def start(folder: Path) -> Iterator[Start]:
     """`start("loadtest.demo", DEMO_SECONDS="1")`"""
     with ExitStack() as families:
 
-        def start(module: str, **variables: str) -> Family:
-            family = Family(module, folder, **variables)
+        def start(module: str, *, in_background: bool = False, **variables: str) -> Family:
+            family = Family(module, folder, in_background=in_background, **variables)
             families.callback(family.end)
             return family
 
@@ -122,6 +122,16 @@ def test_serve_until_ctrl_c(start: Start) -> None:
     commands = [" ".join(process.cmdline()) for process in served.family()]
     assert sum("procrastinate worker" in each for each in commands) >= 2
     served.process.send_signal(signal.SIGINT)
+    assert served.process.wait(timeout=200) == 0
+    assert served.all_gone(5), [process.cmdline() for process in served.family()]
+
+
+@pytest.mark.whole_command
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_serve_in_the_background_ends_on_either_signal(start: Start, how: signal.Signals) -> None:
+    served = start("loadtest.demo.serve", in_background=True, PORT="0")
+    served.says("Ctrl-C ends all of it")
+    served.process.send_signal(how)
     assert served.process.wait(timeout=200) == 0
     assert served.all_gone(5), [process.cmdline() for process in served.family()]
 
