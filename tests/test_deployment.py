@@ -28,13 +28,19 @@ from lost_update_lab.embedded.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-SECRETS = {"SECRET_KEY": "k" * 60 + "0123456789", "API_TOKEN": "t0ken", "POSTGRES_PASSWORD": "pa55"}
+SECRETS = {
+    "SECRET_KEY": "k" * 60 + "0123456789",
+    "API_TOKEN": "t0ken",
+    "POSTGRES_PASSWORD": "pa55",
+    "METRICS_TOKEN": "scrape",
+}
 
 
 def compose() -> dict[str, Any]:
     """The file with its variables filled in, as `docker compose` would."""
     text = (ROOT / "docker-compose.yml").read_text()
     filled = re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: SECRETS[found[1]], text)
+    filled = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", filled)
     assert "${" not in filled
     return dict(yaml.safe_load(filled))
 
@@ -43,6 +49,7 @@ def environment(service: str) -> dict[str, str]:
     """What the service's process sees, but for the addresses: here they are those of the session's servers."""
     given = dict(compose()["services"][service]["environment"])
     here = {name: os.environ[name] for name in ("DATABASE_URL", "REDIS_URL", "LAB_DIR")}
+    here["METRICS_LISTEN"] = f"127.0.0.1:{free_port()}"
     return {"PATH": f"{BIN}:{os.environ['PATH']}", **given, **here}
 
 
@@ -89,7 +96,7 @@ def test_each_container_is_an_exact_release_that_starts_without_root(service: st
         (image,) = re.findall(r"^FROM (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     else:
         assert int(found["user"].split(":")[0]) > 0
-    assert re.search(r":\d+\.\d+(\.\d+)?(-\w+)*$", image), image
+    assert re.search(r":v?\d+\.\d+(\.\d+)?(-\w+)*$", image), image
     assert found["cap_drop"] == ["ALL"]
     assert found["security_opt"] == ["no-new-privileges:true"]
 
@@ -97,7 +104,7 @@ def test_each_container_is_an_exact_release_that_starts_without_root(service: st
 def test_the_proxy_serves_a_name_that_browsers_send_and_the_ledger_trusts() -> None:
     """For an address they send none, and caddy has no certificate for the container's own address."""
     services = compose()["services"]
-    origin = re.search(r"--from (https://\S+)", services["proxy"]["command"])
+    origin = re.search(r"^(https://\S+) \{$", (ROOT / "deploy" / "Caddyfile").read_text(), re.MULTILINE)
     assert origin
     assert origin[1] == services["web"]["environment"]["CSRF_TRUSTED_ORIGINS"] == "https://localhost:8443"
 
@@ -110,6 +117,59 @@ def test_locust_is_given_the_token_of_the_api_and_no_other_secret() -> None:
     services = compose()["services"]
     for name in ("locust-master", "locust-worker"):
         assert services[name]["environment"].keys() == {"API_TOKEN"}
+
+
+def test_a_service_that_is_scaled_has_no_name_and_no_port_of_its_own() -> None:
+    services = compose()["services"]
+    for name in ("web", "worker", "locust-worker", "valkey-replica", "sentinel"):
+        assert not services[name].keys() & {"container_name", "ports", "hostname"}
+    assert "name web\n" in (ROOT / "deploy" / "Caddyfile").read_text()  # the balancer asks for all of them
+
+
+@pytest.mark.parametrize(
+    ("profile", "members"),
+    [
+        ("observe", {"prometheus", "grafana"}),
+        (
+            "faults",
+            {"valkey-replica", "sentinel", "valkey-node-1", "valkey-node-2", "valkey-node-3"}
+            | {"mariadb", "migrate-mariadb", "zookeeper"},
+        ),
+    ],
+)
+def test_a_profile_starts_what_it_is_for(profile: str, members: set[str]) -> None:
+    found = {name for name, each in compose()["services"].items() if profile in each.get("profiles", [])}
+    assert found == members
+
+
+def test_every_file_that_is_mounted_exists() -> None:
+    mounts = [each for service in compose()["services"].values() for each in service.get("volumes", [])]
+    files = [each.split(":")[0] for each in mounts if each.startswith("./")]
+    assert len(files) >= 5
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+
+
+def test_prometheus_scrapes_every_container_that_counts() -> None:
+    jobs = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
+    found = {(name, sd["port"]) for job in jobs for sd in job["dns_sd_configs"] for name in sd["names"]}
+    services = compose()["services"]
+    port = int(services["worker"]["environment"]["METRICS_LISTEN"].split(":")[1])
+    assert found == {("web", 8000), *((name, port) for name in ("worker", "scan", "swarm"))}
+
+
+def test_the_dashboard_shows_metrics_that_exist() -> None:
+    board = json.loads((ROOT / "deploy" / "grafana" / "dashboard.json").read_text())
+    shown = {
+        name
+        for panel in board["panels"]
+        for t in panel["targets"]
+        for name in re.findall(r"lab_\w+", t["expr"])
+    }
+    page = (ROOT / "docs" / "operating.md").read_text()
+    known = set(
+        re.findall(r"^\| `(lab_\w+)`", page, re.MULTILINE)
+    )  # tests/ledger/test_metrics.py: all of them
+    assert {name.removesuffix("_bucket") for name in shown} == known
 
 
 def test_check_deploy_is_clean_under_the_environment_of_compose() -> None:
