@@ -1,1 +1,1 @@
-"""What the workers are known to do, so that they need not run again."""
+"""What the workers are known to do, so that their code need not run again."""

@@ -1,4 +1,4 @@
-"""What a thread stands before besides commands, and how what it does is done in its place, without a thread."""
+"""The events other than commands that a thread stands before, and how they are replayed without a thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lost_update_lab.schedule.world import World
 
 @dataclass(slots=True)
 class Waiting:
-    """`key`: what for, by its name in the recording."""
+    """`key`: what the thread waits for, by its name in the recording."""
 
     key: tuple[str, int, int]
     seconds: float | None
@@ -40,8 +40,8 @@ class Waiting:
 
 @dataclass(slots=True)
 class Begins:
-    """The worker has sent nothing yet, and is about to look at a clock. It may come as late as it likes; then it has
-    begun."""
+    """The worker has sent nothing yet, and is about to look at a clock. It may come to this as late as it likes; after
+    it, the worker has begun."""
 
     def same(self) -> Hashable:
         return "begins"
@@ -63,7 +63,7 @@ class Begins:
 
 @dataclass(slots=True)
 class Ended:
-    """The thread is at its end; a main thread has an answer."""
+    """The thread has ended. A main thread has an answer."""
 
     result: Any = None
     error: BaseException | None = None
@@ -89,7 +89,7 @@ class Ended:
 
 
 def replayed(world: World, task: Task, recording: Recording) -> Standing:
-    """What `task` does, from its begin to its end. Raises Unknown."""
+    """What `task` does, from beginning to end. Raises Unknown."""
     event: Event | None = None
     while not isinstance(event, Ended):
         segment = recording.next(world, task)
@@ -101,7 +101,7 @@ def replayed(world: World, task: Task, recording: Recording) -> Standing:
 
 
 def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
-    """What a thread does besides. → the thread that it starts, if it does"""
+    """Apply one effect of a thread. Returns the thread that it starts, if it starts one."""
     if kind in (LOOK, WALL):
         world.wall_clock_read |= kind == WALL
         task.history.look(world.now)

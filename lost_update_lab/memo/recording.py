@@ -1,17 +1,18 @@
 """What a worker does next, given all that it was told so far: learned from runs of its real code, and then known.
 
-Between two gates a worker's code depends on nothing but what it was told: by the servers, by its clocks, by those who
-woke it. (state.py relies on that too.) So it need not be computed again for each of the thousands of schedules that
-begin in the same way: the same bytes go to the same servers, and as long as the same answers come back, it is known
-what the worker sends then. At the first answer that it has never been given there, the schedule begins again with its
-real code, and the recording grows.
+Between two gates a worker's code depends only on what it was told: by the servers, by its clocks, and by the threads
+that woke it. (state.py relies on that too.) So the code need not run again for each of the thousands of schedules that
+begin in the same way. The same bytes go to the same servers, and as long as the same answers come back, it is known
+what the worker sends next. At the first answer that the worker was never given at that point, the schedule begins again
+with the real code, and the recording grows.
 
-A recording is a tree for each thread: at each node, what it may be told, and what it does then; that may depend on
-where the other threads of its worker are in theirs. Three things make it smaller. In which order the threads came to
-where they are does not matter. What a thread does after a look at its monotonic clock goes by how long ago it looked
-before. And a waiter that polled in vain, and was watched doing nothing else, is back where it was a round ago. None of
-this must be so: who counts its tries, draws how long it sleeps, or makes a name of the time, does something else at
-what is the same place then, and is recorded without (`merges`).
+A recording is a tree for each thread. Each node holds what the thread may be told there, and what it does then; that
+may depend on where the other threads of its worker are in their trees. Three assumptions make the trees smaller. The
+order in which the threads came to where they are does not matter. What a thread does after a look at its monotonic
+clock depends on how long ago it looked before. And a waiter that polled in vain, and was watched doing nothing else, is
+back where it was one round ago. None of these need be so. A waiter that counts its tries, draws the length of its
+sleep, or makes a name of the time, does something different at what is taken for the same place. It is then recorded
+without them (`merges`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lost_update_lab.model.workers import Standing, Task, Worker
 from lost_update_lab.schedule.world import World
 
 _MONOTONIC = frozenset({LOOK})
-#: what is noted once between two gates
+#: effects that are noted only once between two gates
 _ONCE = CLOCKS
 
 
@@ -34,7 +35,7 @@ class Event(Protocol):
     """What a thread stands before."""
 
     def same(self) -> Hashable:
-        """Two events are the same if these are."""
+        """Two events are equal if the results of this are."""
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
         """Do it in the thread's place, and tell the task what the thread would be told (pending.hear)."""
@@ -47,21 +48,21 @@ class Event(Protocol):
 
 
 class Segment(NamedTuple):
-    """What a thread does from one gate to the next, and what it stands before then."""
+    """What a thread does from one gate to the next, and the event that it stands before then."""
 
     effects: tuple[tuple[Any, ...], ...]
     event: Event
     node: Node
 
 
-#: what a thread is told, which of its worker's connections were cut off (a pool finds that out, whatever the last reply
+#: what a thread is told, which of its worker's connections were cut off (a pool finds that out whatever the last reply
 #: was), and where the worker's other threads are
 Place = tuple[Hashable, tuple[str, ...], tuple["Node | None", ...]]
 
 
 @dataclass(slots=True)
 class Told:
-    """What follows when a thread was told this. If it then looked at a clock (`clocks`): by what they showed."""
+    """What follows once a thread was told this. If it then looked at clocks (`clocks`), that depends on their times."""
 
     clocks: frozenset[str]
     ways: dict[Hashable, Segment] = field(default_factory=dict)
@@ -69,33 +70,33 @@ class Told:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A point in the life of a thread: what it does then. `did`: each thing that it was seen doing there, wherever the
-    other threads were: who was told the same and did the same is at the same point."""
+    """A point in the life of a thread, and what it does from there. `did`: each thing that it was seen doing there,
+    wherever the other threads were. Threads that were told the same and did the same are at the same point."""
 
     told: dict[Place, Told] = field(default_factory=dict)
     did: dict[Hashable, Segment] = field(default_factory=dict)
 
 
 class Recording:
-    """Of all workers of a system."""
+    """What is known of all workers of a system."""
 
     def __init__(self, merges: bool = True) -> None:
         self.merges = merges
-        #: (worker, number of the thread) → where it begins
+        #: (worker, number of the thread) → the root of its tree
         self.roots: dict[tuple[int, int], Node] = {}
-        #: what a thread has behind it, and what it is about to wait for → where it is
+        #: what a thread has behind it, and what it is about to wait for → its node
         self.waits: dict[Hashable, Node] = {}
-        #: why nothing can be played: something was met that only real code can do
+        #: why nothing can be replayed: something happened that only real code can do
         self.useless = ""
-        #: the clients are warm, and from now on who is told the same does the same: `settled`, in every schedule
+        #: `warm`: the clients are warm, so a worker that is told the same does the same; `settled`: in every schedule
         self.warm = self.settled = False
-        #: (worker, command) → how its client reads the reply; None: now so, now so
+        #: (worker, command) → how its client reads the reply; None: sometimes one way, sometimes another
         self._readings: dict[tuple[int, bytes], Any] = {}
-        #: (worker, server) → the connections that it used, those of the last run first, in the order of their first use
+        #: (worker, server) → the connections that it used: first those of the last run, in the order of first use
         self._connections: dict[tuple[int, str], list[Any]] = {}
 
     def next(self, world: World, task: Task) -> Segment:
-        """What the task does, having been told `task.heard`. Raises Unknown."""
+        """What the task does after it was told `task.heard`. Raises Unknown."""
         worker = task.worker
         told = self.node(task).told.get(_place(task))
         segment = told.ways.get(self.when(world.now, worker, told.clocks)) if told else None
@@ -105,14 +106,14 @@ class Recording:
         return segment
 
     def node(self, task: Task) -> Node:
-        """Where the thread is."""
+        """The node at which the thread is."""
         if task.node is None:
             task.node = self.roots.setdefault((task.worker.index, task.number), Node())
         found: Node = task.node
         return found
 
     def when(self, now: int, worker: Worker, clocks: frozenset[str]) -> Hashable:
-        """What these clocks show, as far as it matters."""
+        """The times that these clocks show, as far as they matter."""
         if not clocks:
             return None
         if self.merges and clocks == _MONOTONIC:
@@ -120,9 +121,9 @@ class Recording:
         return now, worker.offset
 
     def rests(self, task: Task, guessed: bool) -> None:
-        """It is about to wait. If it has the same behind it as when it was about to wait for the same before, in
-        whatever run, it is there again. `guessed`: its round was left out of its history, though nobody has watched it
-        doing nothing else."""
+        """The task is about to wait. If it waited for the same with the same behind it before, in whatever run, it is
+        at that node again. `guessed`: its round was left out of its history, although it was not watched doing nothing
+        else."""
         task.guesses += guessed
         if self.merges and task.op:
             worker, history = task.worker, task.history
@@ -130,8 +131,8 @@ class Recording:
             task.node = self.waits.setdefault((worker.index, task.number, *behind), task.node)
 
     def begin_anew(self) -> None:
-        """What was seen until now was done by cold clients: one that connects, or greets its server, does not do so
-        again. A place that no later run has passed before the search would keep it."""
+        """Forget what cold clients did: a client that connects, or greets its server, does not do so again. A node that
+        no later run passes before the search would keep it."""
         self.roots.clear()
         self.waits.clear()
 
@@ -148,7 +149,7 @@ class Recording:
         return found
 
     def connection(self, worker: Worker, server: str, free: Callable[[Any], bool]) -> Any:
-        """The first connection of this worker that is free. Raises Unknown."""
+        """The first free connection of this worker. Raises Unknown."""
         for connection in self._connections.get((worker.index, server), ()):
             if free(connection):
                 return connection
@@ -163,7 +164,7 @@ class Recording:
 
 
 class _Open(NamedTuple):
-    """`relative`, `absolute`: what clocks show."""
+    """`relative`, `absolute`: the times that the clocks show."""
 
     task: Task
     place: Place
@@ -178,7 +179,7 @@ class Recorder:
     def __init__(self, recording: Recording, world: World) -> None:
         self.recording, self.world = recording, world
         self._open: dict[Worker, _Open] = {}
-        #: by id(): the name, and the object, so that it keeps its id
+        #: by id(): the name, and the object itself, which keeps the id in use
         self._keys: dict[Worker, dict[int, tuple[tuple[str, int, int], object]]] = {}
         self._named: dict[Task, int] = {}
 
@@ -188,7 +189,7 @@ class Recorder:
         self._open[worker] = _Open(task, _place(task), relative, absolute, [])
 
     def effect(self, task: Task, *effect: Any) -> None:
-        """It read a clock, drew a number, started a thread, or woke somebody."""
+        """The task read a clock, drew a number, started a thread, or woke a waiting thread."""
         opened = self._open.get(task.worker)
         if opened and (effect[0] not in _ONCE or effect not in opened.effects):
             opened.effects.append(effect)
@@ -200,7 +201,7 @@ class Recorder:
             self.effect(task, NOTIFY, self.key(task, key), count)
 
     def key(self, task: Task, key: object) -> tuple[str, int, int]:
-        """A name for what is waited for, after the thread that waits for it first: it is another object in each run."""
+        """A name for what is waited for: the object differs in each run. It is named after its first waiting thread."""
         if key is NOBODY:
             return "nobody", 0, 0
         if isinstance(key, Task):
@@ -212,7 +213,7 @@ class Recorder:
         return keys[id(key)][0]
 
     def arrives(self, task: Task, event: Any) -> Any:
-        """The thread stands before this. → the same event as it was recorded first"""
+        """The thread stands before this event. Returns the equal event that was recorded first."""
         opened = self._open.pop(task.worker, None)
         if opened is None or opened.task is not task:
             self.opaque(f"{task.name} did something that no gate saw")

@@ -1,1 +1,1 @@
-"""A schedule by its id: played again, made smaller, annotated."""
+"""A schedule by its id: replayed, shrunk, annotated."""

@@ -1,7 +1,7 @@
-"""What a schedule did to the servers, step by step: what the system shows, every key with the time that its
-lease has left, and who waits in a server for whom to go on.
+"""What a schedule did to the servers, step by step: what the system shows, every key with the time that its lease has
+left, and which worker waits in a server for which.
 
-It is taken in one more execution of a schedule that is known: the search itself does not look.
+This is recorded in one more execution of a known schedule. The search itself does not look.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lost_update_lab.schedule.world import World
 
 
 class StateRecorder:
-    """Looks at the servers after each step, in virtual time. `states`: the opening, and one for each step."""
+    """Looks at the servers after each step, in virtual time. `states`: the opening state, and one for each step."""
 
     def __init__(self, system: SystemUnderTest) -> None:
         self.system, self.states = system, list[dict[str, Any]]()
@@ -56,15 +56,15 @@ class StateRecorder:
         self.states.append({**self.system.show(), "keys": told, "waiting": waiting})
 
     def _by(self, step: Step, place: tuple[str, str], value: str) -> str:
-        """Who wrote what the key holds now: whoever's step changed it, or wrote the same value over it."""
+        """The worker that wrote what the key holds now: its step changed the value, or wrote the same one again."""
         if self._values.get(place) != value or takes(step) == place[1]:
             self._owners[place] = step.worker
         return self._owners.get(place, "")
 
 
 def witnessed(harness: Harness, watched: dict[bytes, int], found: Found) -> Found:
-    """Return `found` as it was executed once more, with the state before its first step and after each; as it
-    was, if it did not come again."""
+    """Execute `found` once more, and return it with the state before its first step and after each step. If the
+    schedule did not come out the same, return it as it was."""
     recorder = StateRecorder(harness.system)
     recorder.opening(harness.servers)
     again, _ = play(harness, watched, exactly(found.choices), recorder)

@@ -1,4 +1,4 @@
-"""A schedule as a short text: the decisions that were not the first transition, and how many first ones lie between."""
+"""A schedule as a short text: the decisions that did not take the first transition, and the gaps between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import Chooser, World
 
-#: executions of one schedule at most: one may load a script, the next one a script that only comes after it
+#: the most executions of one schedule: one may load a script, and the next another script that only then comes up
 LOADS = 5
 _LETTERS = string.ascii_letters
 _PART = re.compile(r"(\d*)([a-zA-Z])")
@@ -46,11 +46,11 @@ def decode(text: str) -> list[int]:
 
 
 class Diverged(Exception):
-    """A replayed schedule came to a decision that has no such transition."""
+    """A replayed schedule came to a decision that does not have this transition."""
 
 
 def exactly(choices: Sequence[int]) -> Chooser:
-    """A chooser that follows these decisions, and then always takes the first transition."""
+    """A chooser that follows these decisions, and after them always takes the first transition."""
 
     def choose(run: World, transitions: Sequence[Transition]) -> int:
         taken = run.decisions - 1
@@ -65,7 +65,7 @@ def exactly(choices: Sequence[int]) -> Chooser:
 
 
 def roughly(wanted: Sequence[Transition]) -> Chooser:
-    """A chooser that takes these transitions as far as they come up, in their order; else the first."""
+    """A chooser that takes these transitions in their order, as far as they come up, and otherwise the first one."""
     rest: list[Transition] = []
 
     def choose(run: World, transitions: Sequence[Transition]) -> int:
@@ -85,7 +85,7 @@ def roughly(wanted: Sequence[Transition]) -> Chooser:
 
 
 def _quietest(run: World, transitions: Sequence[Transition]) -> int:
-    """Go on quietly; when only polls in vain are left, end the pause, or the run."""
+    """Go on quietly. When only polls in vain are left, end the pause, or the run."""
     if virtual_clock.only_polls(run):
         for place, transition in enumerate(transitions):
             if transition.kind is Kind.RESUME:
@@ -101,9 +101,9 @@ def play(
     trace: Callable[[World, Step], None] | None = None,
     played: bool = False,
 ) -> tuple[Found, Run]:
-    """Execute one schedule and judge it; again if a script had to be loaded, because the server has it from then on.
-    `trace` hears of each step when it was done. `played`: from the recording (Harness.run). `choose` begins anew when a
-    run has come to its first decision."""
+    """Execute one schedule and judge it. Execute it again if a script had to be loaded: from then on the server has it.
+    `trace` hears of each step once it is done. `played`: from the recording (Harness.run). `choose` starts over when a
+    run comes to its first decision."""
     noted = _Noted(choose)
     while True:
         try:
@@ -120,8 +120,8 @@ def play(
 def play_in_memory(
     harness: Harness, watched: dict[bytes, int], choose: Chooser, below: Size | None = None
 ) -> Found:
-    """The same without any server, where each step is known (in_memory_run.py). Raises Unknown; NotSmaller as soon as
-    it will not be smaller than `below`."""
+    """The same without any server, where each step is known (in_memory_run.py). Raises Unknown, and NotSmaller as soon
+    as it cannot become smaller than `below`."""
     noted = _Noted(choose, below)
     run = harness.in_memory_run(noted)
     if run is None:
@@ -133,11 +133,11 @@ def play_in_memory(
 
 
 class NotSmaller(Exception):
-    """A schedule cannot come to less any more."""
+    """This schedule can no longer become smaller."""
 
 
 class _Noted:
-    """A chooser that writes down what another one takes. Raises NotSmaller."""
+    """A chooser that writes down what another chooser takes. Raises NotSmaller."""
 
     def __init__(self, choose: Chooser, below: Size | None = None) -> None:
         self.choose, self.below = choose, below

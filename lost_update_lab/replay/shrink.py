@@ -1,6 +1,6 @@
-"""Make a counterexample smaller: fewer changes of worker, then fewer steps; the same faults.
+"""Make a counterexample smaller: fewer switches between workers, then fewer steps, with the same faults.
 
-The search has covered every schedule with fewer faults before one with more is shown for that word.
+Before a schedule with more faults is shown for a word, the search has covered every schedule with fewer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lost_update_lab.runs.found import Found
 
 Block = list[Transition]
 MOST_TRIES = 150
-#: … of which so many are not known, and have to be executed
+#: … of which at most this many are unknown, and have to be executed
 MOST_EXECUTED = 40
 TIMES = 10
 #: decisions after the last choice that may still be moved
@@ -27,10 +27,10 @@ QUIET = 8
 
 
 def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
-    """Return a schedule of the same word that is no larger; each was really executed.
+    """Return a schedule of the same word that is no larger. It was really executed.
 
-    Blocks of one worker's steps are moved next to each other, moved away, or left out, as long as that helps, and
-    not beyond `until` on the performance counter.
+    Blocks of one worker's steps are moved together, moved away, or left out, as long as that helps, but not beyond
+    `until` on the performance counter.
     """
     best, tries, better, before = found, 0, True, harness.runs
     while better:
@@ -47,7 +47,7 @@ def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: flo
 
 
 def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | None:
-    """Return the schedule as it comes out when no more is known of the waiters than `watched`, if it does."""
+    """Replay the schedule, knowing only `watched` of the waiters. None if it does not come out the same."""
     same, _ = play(harness, watched, roughly(found.transitions))
     return same if same.same_as(found) else None
 
@@ -55,7 +55,7 @@ def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | 
 def _tried(
     harness: Harness, watched: dict[bytes, int], candidate: Sequence[Transition], best: Found
 ) -> Found | None:
-    """By what is known, if that is enough; what comes out at last is confirmed by real code. None: not smaller."""
+    """Try it in memory, if enough is known; real code confirms the final result. None: not smaller."""
     with suppress(Unknown):
         try:
             return play_in_memory(harness, watched, roughly(candidate), best.size)
@@ -68,7 +68,7 @@ def _tried(
 
 
 def confirmed(harness: Harness, watched: dict[bytes, int], found: Found) -> int:
-    """How many of ten repetitions came to the same word by the same decisions, each worker taking as many steps."""
+    """How many of ten repetitions came to the same word by the same decisions, with as many steps of each worker."""
     same = 0
     for _ in range(TIMES):
         try:
@@ -98,12 +98,13 @@ def _candidates(found: Found) -> Iterator[Sequence[Transition]]:
 
 
 def _last_choice(found: Found) -> int:
-    """What comes after it nobody chose: a waiter may poll a hundred times, until it is clear that it always will."""
+    """The last decision that was chosen. The rest follows by itself: a waiter may poll a hundred times until it is
+    clear that it always will."""
     return max((at for at, choice in enumerate(found.choices) if choice), default=0)
 
 
 def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Transition]]:
-    """The end of a block comes later, with the next one of the same worker: what blocked others no longer does."""
+    """Move the end of a block to the next block of the same worker, so that it no longer blocks the others."""
     for first, block in enumerate(blocks):
         later = (n for n in range(first + 2, len(blocks)) if _whose(blocks[n][0]) == _whose(block[0]))
         if (second := next(later, None)) is None:
@@ -121,7 +122,7 @@ def _put_off(blocks: Sequence[Block]) -> Iterator[Sequence[Transition]]:
 
 
 def _earlier(transitions: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
-    """A worker is struck earlier: without the last steps that it took before, first without all of them."""
+    """Strike a worker earlier: without the last steps that it took before, first without all of them."""
     for at, fault in enumerate(transitions):
         if not fault.cost or fault.kind in STEPS:
             continue

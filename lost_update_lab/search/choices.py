@@ -1,4 +1,4 @@
-"""What a search takes at each decision: along its path what it took before, then what is new."""
+"""What a search takes at each decision: along its path the same as before, then something new."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Choosing:
         self.path.append(branch)
 
     def _is_open(self, branch: Branch) -> bool:
-        """Turn to the next transition that is not put off, and leads where the search has not been. → is there one?"""
+        """Move to the next transition that is not put off and leads to a new state. Returns whether there is one."""
         while branch.taken <= branch.last:
             put_off = branch.moment and branch.transitions[branch.taken].cost
             if not put_off and not self._foreseen(branch, self.path):
@@ -87,13 +87,13 @@ class Choosing:
         return False
 
     def _note(self, world: World, after: Moment) -> None:
-        """What the transition that was taken last has done."""
+        """Note what the last transition has done."""
         before = self.path[-1] if self.path else None
         if before and before.moment and not world.warming_up and (trace := before.footprints[before.taken]):
             self.independence.note(before.moment, before.transitions[before.taken], trace, after)
 
     def _foreseen(self, branch: Branch, path: list[Branch]) -> bool:
-        """Would the transition that comes next lead where the search has been, other than on this very path?"""
+        """Would the next transition lead to a state that the search has visited, other than on this very path?"""
         if branch.moment is None:
             return False
         at = branch.taken
@@ -103,7 +103,7 @@ class Choosing:
         return known
 
     def _straight(self, world: World, transitions: tuple[Transition, ...], key: bytes, shape: bytes) -> int:
-        """Polls in vain and time, nothing else: let them really happen, but do not branch over each of them."""
+        """Only polls in vain and time are left: let them really happen, but do not branch over each of them."""
         mine = any(branch.key == key for branch in self.path)
         if not mine and (key in self.expanded or key in self.passed):
             return CUT

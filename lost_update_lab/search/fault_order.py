@@ -1,13 +1,12 @@
 """Faults are put off: first every schedule without any, then those with a crash, those with a pause, kind after kind.
 
-The schedules are the same as in plain depth-first order. But a search that is cut short has come to the end of some
-kinds then, and what it says of those is decided.
+The schedules are the same as in plain depth-first order. But a search that is cut short has then finished some kinds,
+and what it says of those is decided.
 
-When claims are to be decided: which kinds of faults need not be searched to their end?
-
-A fault that the system does not claim to withstand is decided by the first schedule with it alone that loses money.
-Where none is found soon, or only one that stalls, no claim depends on it: such a kind is left after some steps. Steps,
-and not seconds: every machine leaves it at the same schedule.
+When claims are to be decided, some kinds of faults need not be searched to their end. A fault that the system does not
+claim to withstand is decided by the first schedule that loses money with this fault alone. If no such schedule is found
+soon, or only one that stalls, no claim depends on it, and the kind is left after a number of steps. The limit counts
+steps and not seconds, so that every machine leaves the kind at the same schedule.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from lost_update_lab.runs.found import Faults, SearchResult
 from lost_update_lab.schedule import faults
 from lost_update_lab.search.stack import Branch
 
-#: steps of the schedules with a fault that is not claimed, and of those where one of them stalls
+#: how many steps of schedules with an unclaimed fault are enough; and how many if one of the schedules stalls
 ENOUGH, ENOUGH_STALLED = 8_000, 4_000
 
 
 class UntilDecided:
-    """`unclaimed`: the faults that may be left; they come last."""
+    """`unclaimed`: the faults that may be left. They come last."""
 
     def __init__(self, unclaimed: frozenset[Fault], result: SearchResult) -> None:
         self.unclaimed, self.result = unclaimed, result
-        #: graver than a stall: there is hardly a graver word left to be found
+        #: graver than a stall: hardly a graver word is left to be found
         self._grave = frozenset(result.gravity[: result.gravity.index(STALLED)])
         self._kind: Faults = ()
         self._began = 0
 
     def order(self, kind: Faults) -> tuple[int, bool, Faults]:
-        """Which kind is searched before which."""
+        """The order in which the kinds are searched."""
         return len(kind), not self.unclaimed.isdisjoint(kind), kind
 
     def settled(self, kind: Faults) -> bool:
-        """Need this kind, which is searched now, not be searched any further?"""
+        """May the search leave this kind, which it searches now?"""
         if kind != self._kind:
             self._kind, self._began = kind, self.result.steps
         mine = self.unclaimed.intersection(kind)
@@ -50,13 +49,13 @@ class UntilDecided:
 
 
 class FaultOrder:
-    """Paths that end with a fault, by all the faults that are begun or spent then."""
+    """Paths that end with a fault, ordered by all the faults that are begun or spent then."""
 
     def __init__(self, until_decided: UntilDecided) -> None:
         self.until_decided = until_decided
         #: the faults of the schedules that are searched now
         self.faults: Faults = ()
-        #: kinds that were not searched to their end, because they need not be
+        #: kinds that were not searched to their end, because that is not needed
         self.left: set[Faults] = set()
         self._waiting: dict[Faults, list[list[Branch]]] = {}
         self._new: list[tuple[Faults, list[Branch]]] = []
@@ -64,7 +63,7 @@ class FaultOrder:
         self._at_its_end = False
 
     def put_off(self, path: list[Branch]) -> None:
-        """All faults that may come at the last decision of this path."""
+        """Put off all faults that may come at the last decision of this path."""
         last = path[-1]
         for place, transition in enumerate(last.transitions):
             if transition.cost:
@@ -81,13 +80,13 @@ class FaultOrder:
             yield copy
 
     def keep(self, kept: bool = True) -> None:
-        """What the run has put off. Not `kept`: it is executed again."""
+        """Keep the paths that the run has put off. Not `kept`: the run is executed again."""
         for then, path in self._new if kept else ():
             self._waiting.setdefault(then, []).append(path)
         self._new.clear()
 
     def next(self) -> list[Branch] | None:
-        """The path with which the search goes on. None: there is none left."""
+        """The path with which the search goes on. None: none is left."""
         while self._waiting:
             if self.faults not in self._waiting:
                 self.faults = min(self._waiting, key=self.until_decided.order)
@@ -102,11 +101,11 @@ class FaultOrder:
 
     @property
     def waiting(self) -> int:
-        """How many paths are put off."""
+        """The number of paths that are put off."""
         return sum(map(len, self._waiting.values()))
 
     def leave(self) -> bool:
-        """Leave the kind that is searched now, if it need not be searched any further."""
+        """Leave the kind that is searched now, if it need not be searched any further. Returns whether it was left."""
         if not self.until_decided.settled(self.faults):
             return False
         self._waiting.pop(self.faults, None)
@@ -114,6 +113,6 @@ class FaultOrder:
         return True
 
     def decided(self) -> set[Fault | None]:
-        """The faults of which alone (None: without any fault) every schedule was executed."""
+        """The faults (None: no fault) for which every schedule with that fault alone was executed."""
         left = [*self.left, *([] if self._at_its_end else [self.faults, *self._waiting])]
         return {fault for fault in (None, *Fault) if all(set(each) - {fault} for each in left)}

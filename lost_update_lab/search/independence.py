@@ -1,12 +1,12 @@
-"""What a step did once it does again: a step depends on its worker and its server, and on nothing else.
+"""A step that is taken again does the same again: it depends on its worker and its server, and on nothing else.
 
-A worker that stands before the same command, having seen the same, at a server that holds the same, comes to the
-same next command, and leaves the same on the server, whatever the other workers have done meanwhile elsewhere. So
-two steps of two workers on two servers need not be executed in both orders: after A's and then B's, the moment
-after B's and then A's is known beforehand, and if the search has been at that moment, it need not go there again.
+Take a worker that stands before the same command, having seen the same, at a server that holds the same. It comes to
+the same next command, and leaves the same on the server, whatever the other workers have done elsewhere meanwhile. So
+two steps of two workers on two servers need not be executed in both orders. After A's and then B's, the moment after
+B's and then A's is known in advance. If the search has been at that moment, it need not go there again.
 
-A step has no summary where it could touch, or be touched by, more than these two: somebody waits in a server's
-queue, sleeps through polls in vain, or holds something in the same server that the step may run into.
+A step has no footprint if it could touch, or be touched by, more than its worker and its server: a worker waits in a
+server's queue, sleeps through polls in vain, or holds something in the same server that the step may run into.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_ONE = frozenset({Kind.CRASH, Kind.RENEWAL_DIES, Kind.RENEWAL_LIVES, Kind.CLO
 
 
 class Footprint(NamedTuple):
-    """All that an transition depends on, as a digest, and the two that it may change ("": none)."""
+    """All that a transition depends on, as a digest, and the two parts that it may change ("": none)."""
 
     key: bytes
     server: str
@@ -33,19 +33,19 @@ class Footprint(NamedTuple):
 
 
 class Independence:
-    """What the transitions that were executed did to the parts of a moment."""
+    """What the executed transitions did to the parts of a moment."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[bytes, bytes]] = {}
 
     def note(self, before: Moment, transition: Transition, footprint: Footprint, after: Moment) -> None:
-        """`transition`, taken at `before`, came to `after`."""
+        """`transition`, taken at `before`, led to `after`."""
         server, worker = after.servers.get(footprint.server, b""), after.workers.get(footprint.worker, b"")
         if _changed(before, transition, footprint, server, worker) == after:
             self._known[footprint.key] = server, worker
 
     def leads_to(self, moment: Moment, transition: Transition, footprint: Footprint | None) -> bytes | None:
-        """The key of the moment to which the transition would come that is taken there; None: that is not known."""
+        """The key of the moment to which this transition would lead from `moment`. None: that is not known."""
         known = self._known.get(footprint.key) if footprint else None
         return _changed(moment, transition, footprint, *known).key if footprint and known else None
 
@@ -61,7 +61,7 @@ def _changed(
 
 
 def footprint(world: World, moment: Moment, transition: Transition) -> Footprint | None:
-    """What `transition` depends on at this moment of the run; None: on too much."""
+    """What `transition` depends on at this moment of the run. None: it depends on too much."""
     if world.waiting_line or any(_sleeps_through_polls(task) for task in world.tasks):
         return None
     server = worker = ""
@@ -83,7 +83,7 @@ def footprint(world: World, moment: Moment, transition: Transition) -> Footprint
 
 
 def depends_on(server: bytes, worker: bytes) -> Iterator[bytes]:
-    """Which parts count. (The must-fail control of the tests leaves one out.)"""
+    """The parts that count. (The must-fail control of the tests leaves one out.)"""
     yield server
     yield worker
 
@@ -93,13 +93,14 @@ def _sleeps_through_polls(task: Task) -> bool:
 
 
 def _seen_of(world: World, other: Worker) -> tuple[bool, bool, bool]:
-    """What a worker's own step can depend on, or touch, of another: is it due, is it outside, may it have missed it?"""
+    """The part of another worker that a step can depend on, or touch: is it due, is it outside, may it have missed the
+    step?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
     return due, virtual_clock.is_outside(other), any(task.looks_again for task in other.tasks)
 
 
 def _alone_there(world: World, task: Task) -> bool:
-    """Can nothing that another session holds, or has done inside its transaction, touch this command?"""
+    """Is this command untouched by anything that another session holds, or has done inside its transaction?"""
     op = task.op
     assert op is not None
     if not op.server:  # it begins

@@ -1,10 +1,10 @@
-"""Has a waiter a memory? Watch it poll in vain, for longer than any lease, before polls may be slept through.
+"""Does a waiter have a memory? Watch it poll in vain, for longer than any lease, before polls may be slept through.
 
-One worker stops after its first, second … command, and stands there; its leases do not end. The others go on:
-who polls is watched for the longest lease and the patience, with every poll really executed. A waiter that does
-nothing else in all that time may sleep through such polls in the search, for as long as it was watched. One that
-gives up, or that goes in without the lock after its third try, stops being the same poll right there: from
-that moment on the search executes its polls again.
+One worker stops after its first, second … command, and stands there; its leases do not end. The others go on. Those
+that poll are watched for the longest lease and the patience, with every poll really executed. A waiter that does
+nothing else in all that time may sleep through such polls in the search, for as long as it was watched. One that gives
+up, or that goes in without the lock after its third try, stops being the same poll at that moment: from there on the
+search executes its polls again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MOST_STEPS = 60
 
 
 def calibrate_polls(harness: Harness) -> dict[bytes, int]:
-    """Return for how long each kind of poll was watched, in µs of virtual time. The harness knows then whether anybody
-    looks at a wall clock."""
+    """Return for how long each kind of poll was watched, in µs of virtual time. The harness then knows whether any
+    worker looks at a wall clock."""
     watched: dict[bytes, int] = {}
     harness.looks = looks = harness.known_to_look
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
@@ -45,7 +45,7 @@ def calibrate_polls(harness: Harness) -> dict[bytes, int]:
 
 
 def _matters(bounds: Bounds) -> bool:
-    """Where every poll is executed, and no clock can jump, nobody asks what was watched."""
+    """Where every poll is executed, and no clock can jump, the calibration is not needed."""
     return bounds.reduction is Reduction.FULL or bounds.faults > 0
 
 
@@ -55,20 +55,20 @@ def _quietest(run: World, transitions: Sequence[Transition]) -> int:
 
 
 def _through_all_pauses(run: World) -> int:
-    """Each pause of a schedule may last as long as one alone, and its waiters poll on all the time."""
+    """Each pause of a schedule may last as long as one alone, and its waiters poll on all that time."""
     bounds, more = run.bounds, max(run.bounds.faults - 1, 0)
     polls = [task.period for task in run.tasks if task.vain_since is not None]
-    first = 2 * max(polls, default=0)  # so long it takes until one is seen to be in vain
+    first = 2 * max(polls, default=0)  # the time until one is seen to be in vain
     return first + bounds.patience + more * (bounds.patience + run.longest + SECOND + 2 * bounds.slack)
 
 
 class _Stopped:
-    """A chooser: one worker takes some steps and then stands still; the others go on."""
+    """A chooser: one worker takes some steps and then stands still, while the others go on."""
 
     def __init__(self, index: int, steps: int) -> None:
         self.index, self.steps = index, steps
         self.stands = False
-        #: the others made attempts, each of them another one (with a new token): there are no polls to sleep through
+        #: each attempt of the others differed from the last (with a new token): there are no polls to sleep through
         self.differ = False
 
     def choose(self, run: World, transitions: Sequence[Transition]) -> int:
@@ -82,7 +82,7 @@ class _Stopped:
             self.stands = worker.paused = run.leases_stand = True
         run.patience = _through_all_pauses(run)
         kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
-        if virtual_clock.next_timer(run) is None:  # all timers that there are stand still with it
+        if virtual_clock.next_timer(run) is None:  # all timers that exist stand still with it
             kinds.discard(Kind.TICK)
         others = [i for i, o in enumerate(transitions) if o.kind in kinds and i not in own]
         if not others or virtual_clock.only_polls(run):

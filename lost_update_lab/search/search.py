@@ -1,4 +1,4 @@
-"""Depth-first search over schedules: composed of what is known, or executed again from the start."""
+"""Depth-first search over schedules, each computed from what is known, or executed again from the start."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from lost_update_lab.search.single_deviations import SHARE, single_deviations
 from lost_update_lab.search.stack import Places, in_common
 
 _now = time.perf_counter
-#: schedules: one of so many that were computed in memory is executed too
+#: one in this many of the schedules that were computed in memory is executed too
 LOOK_EVERY = 100
 
 
 class Search(Choosing):
-    """Explores all schedules of the harness's system. `unclaimed`: faults that it does not claim to withstand, of which
-    the first schedule that loses money is enough (fault_order.py)."""
+    """Explores all schedules of the harness's system. `unclaimed`: faults that the system does not claim to withstand.
+    For these, the first schedule that loses money is enough (fault_order.py)."""
 
     def __init__(self, harness: Harness, unclaimed: frozenset[Fault] = frozenset()) -> None:
         self.harness, self.bounds = harness, harness.bounds
         self.result = SearchResult(harness.bounds, harness.system.words)
         self.unclaimed, leaving = unclaimed, UntilDecided(unclaimed, self.result)
         super().__init__(harness.bounds.reduction == "full", FaultOrder(leaving))
-        #: what was known of the waiters before the search: as whoever replays a schedule knows them
+        #: what was known of the waiters before the search, which is what a replay knows of them
         self.calibrated: dict[bytes, int] = {}
-        self.news: int | None = None  # the number of a worker that will be told what it was never told before
+        self.news: int | None = None  # the number of a worker that will be told something new
         self.before: list[tuple[Places, int]] = []  # the path of the run before
 
     def explore(self) -> SearchResult:
@@ -59,7 +59,7 @@ class Search(Choosing):
                 break
             except (
                 NotTheSame
-            ):  # where a worker was taken for being where it had been before: again, without that
+            ):  # a worker was taken to be at an earlier place and was not: again, without merging places
                 assert recording
                 self.harness.recording = recording = Recording(merges=False)
             except LooksAfterAll:  # again, with the jumps of that clock
@@ -70,10 +70,10 @@ class Search(Choosing):
         return result
 
     def _explored(self, begun: float) -> SearchResult:
-        """`begun`: the budget counts from there."""
+        """`begun`: the time from which the budget counts."""
         result = self.result
         if thaws := not gc.get_freeze_count():
-            gc.freeze()  # what exists now lives as long as the search: no use in looking at it again and again
+            gc.freeze()  # what exists now lives as long as the search, so the collector need not look at it again
         self.harness.keeps = True
         budget = self.bounds.budget or inf
         self.harness.until = begun + budget * (1 - SHARE)
@@ -111,7 +111,7 @@ class Search(Choosing):
         return result
 
     def _single_deviations(self, until: float) -> None:
-        """What is still to be seen at a look, when there is no time for all."""
+        """What a short look can still find when there is no time for everything."""
         self.harness.until = until
         with suppress(Broken, Diverged):
             for found, run in single_deviations(self.harness, self.calibrated if self.full else {}):
@@ -148,7 +148,7 @@ class Search(Choosing):
         return None
 
     def _run(self) -> World:
-        """What the schedule comes to that is next: composed of known steps, or executed. Some are both."""
+        """What the next schedule comes to: computed in memory, or executed. Some are both."""
         self.news = self.path[-1].leads_to_news() if self.path else None
         composed = self._in_memory()
         if composed and (self.result.schedules % LOOK_EVERY or composed.warming_up):
@@ -161,7 +161,7 @@ class Search(Choosing):
         return run
 
     def _in_memory(self) -> InMemoryRun | None:
-        """The same without any server, from the last decision on. None: something is not known."""
+        """The run without any server, from the last decision on. None: something is not known."""
         last = max((depth for depth, branch in enumerate(self.path) if branch.checkpoint), default=-1)
         if last < 0:
             run, transition, self.depth = self.harness.in_memory_run(self._choose), None, 0
@@ -180,7 +180,7 @@ class Search(Choosing):
         return run
 
     def _executed(self) -> Run:
-        """Execute it, by what is known of the workers as far as that goes."""
+        """Execute the run, replaying what is known of the workers as far as that goes."""
         recorded = self.harness.recording and not self.harness.recording.useless
         some: tuple[int, ...] = () if self.news is None else (self.news,)
         for real in (some, None) if recorded else (None,):
@@ -198,7 +198,7 @@ class Search(Choosing):
             self.watched = {**self.watched, **news}
 
     def _backtrack(self) -> bool:
-        """Turn to the next schedule. → is there one?"""
+        """Turn to the next schedule. Returns whether there is one."""
         if self.fault_order.leave():
             self.path.clear()
         while self.path:
@@ -216,5 +216,5 @@ class Search(Choosing):
 
 
 def _end_of(run: World) -> tuple[object, ...]:
-    """Where it came to, and how."""
+    """Where the run came to, and how."""
     return run.cut, run.stuck, run.shared(), run.steps, tuple(map(told_of, run.endings))

@@ -1,12 +1,12 @@
 """When a search runs out of time: the schedules that differ from the quiet one in a single decision.
 
-    quiet    A A A A A  B B B B B         whoever is at it goes on; nothing goes wrong
-    another  A A A †    B B …             at each decision in turn another one: B goes on, A crashes, a reply is lost
+    quiet    A A A A A  B B B B B         a worker that has begun goes on; nothing goes wrong
+    another  A A A †    B B …             in turn, each decision differs: B goes on, A crashes, or a reply is lost
              A A pause  B B B B B  A A
 
-A depth-first search comes to its first decisions last: a lock that a crash right after SET leaves for ever would be
-`inconclusive` when the time ends, though it takes one look. There are as many of these schedules as there are
-transitions on the way. They prove nothing where they find nothing.
+A depth-first search changes its first decisions last. So a lock that a crash right after SET leaves taken for ever
+would be `inconclusive` when the time ends, though a single look finds it. There are only as many of these schedules as
+there are transitions on the way. If they find nothing, they prove nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.world import World
 
-#: of a search's budget, kept for this
+#: the share of a search's budget that is kept for this
 SHARE = 0.15
 
 
 def single_deviations(harness: Harness, watched: dict[bytes, int]) -> Iterator[tuple[Found, Run]]:
-    """Yield each such schedule as it was executed, by real code, the quiet one first. Raises Broken when the time is
+    """Yield each such schedule as it was executed by real code, the quiet one first. Raises Broken when the time is
     over."""
     offered: list[int] = []
     quietest = exactly(())

@@ -12,18 +12,18 @@ from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.search.independence import Footprint
 
-#: of each worker: where its threads are in the recording (none: it is at its end), what was cut off, and the servers
-#: that it uses
+#: for each worker: where its threads are in the recording (none: it has ended), what was cut off, and the servers that
+#: it uses
 Places = tuple[tuple[dict[str, Any], tuple[str, ...], frozenset[str]], ...]
 
 
 @dataclass(slots=True)
 class Branch:
-    """One decision on the path: how many transitions there were, which is being explored."""
+    """One decision on the path: the transitions that there were, and which of them is being explored."""
 
     transitions: tuple[Transition, ...]
     taken: int
-    last: int  # the last one to explore; == taken when there is nothing to branch over
+    last: int  # the last one to explore; equals `taken` when there is nothing to branch over
     watched: dict[bytes, int]
     versions: dict[str, int]  # of what the servers hold
     places: Places
@@ -31,11 +31,11 @@ class Branch:
     shape: bytes = b""
     moment: Moment | None = None
     footprints: tuple[Footprint | None, ...] = ()
-    #: the run as it stood here, to go on from
+    #: the run as it stood here, from which others go on
     checkpoint: InMemoryRun | None = None
 
     def passed(self, world: World) -> None:
-        """A run comes by, on its way."""
+        """A run passes this decision on its way."""
         if isinstance(world, InMemoryRun):
             if self.checkpoint is None and len(self.transitions) > 1:
                 self.checkpoint = world.copy()
@@ -51,7 +51,7 @@ class Branch:
         return twin
 
     def leads_to_news(self) -> int | None:
-        """Will the transition that is taken surely tell a worker what the recording has no answer to? → its number"""
+        """Will this transition surely tell a worker something that the recording does not know? Returns its number."""
         if self.taken > self.last:
             return None
         transition = self.transitions[self.taken]

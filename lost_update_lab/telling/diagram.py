@@ -54,7 +54,7 @@ def _row(row: Row, names: Sequence[str], time: str, lane: int) -> Iterator[str]:
 
 
 def cell(row: Row) -> str:
-    """The step in few words: the command, and the reply behind an arrow."""
+    """The step in a few words: the command, and the reply behind an arrow."""
     step = row.step
     text = ("↯ " if row.fault else "") + " ".join(step["command"].split())
     if step["kind"] == "lease":
@@ -65,7 +65,7 @@ def cell(row: Row) -> str:
 
 
 def _wrapped(text: str, width: int, most: int = 3) -> list[str]:
-    """At most three lines; the reply, which comes last, is never what is left out."""
+    """At most three lines. The reply comes last, and is never what is left out."""
     lines = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     return lines if len(lines) <= most else [lines[0], "  …", lines[-1]]
 

@@ -1,18 +1,18 @@
-"""A schedule with its polls folded: a round that comes again and again is told once, and then how often."""
+"""A schedule with its polls folded: a round that repeats is told once, with the number of repetitions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: the longest round that is looked for, in steps; how often it must come to be folded
+#: the longest round to look for, in steps; how often it must repeat to be folded
 LONGEST, OFTEN = 8, 3
 AGAIN = "again"
 
 
 def folded(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps, as in explore.json; of three or more equal rounds the first, and one step of kind
-    `again` for the others. What the servers held is that after the last one."""
+    """Return the steps, as in explore.json. Of three or more equal rounds only the first is kept, followed by one step
+    of kind `again` for the others. That step holds the servers' contents after the last round."""
     told: list[dict[str, Any]] = []
     at = 0
     while at < len(steps):
@@ -28,7 +28,7 @@ def folded(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _round(steps: Sequence[Mapping[str, Any]], at: int) -> tuple[int, int]:
-    """The round that begins at `at`: how many steps, how many times in a row."""
+    """The round that begins at `at`: its number of steps, and how many times it comes in a row."""
     for length in range(1, LONGEST + 1):
         pattern, times = list(map(_same, steps[at : at + length])), 1
         while list(map(_same, steps[at + length * times : at + length * (times + 1)])) == pattern:

@@ -1,4 +1,4 @@
-"""A schedule in sentences, with the values that were read and written, and whose lock was deleted by whom."""
+"""A schedule in sentences, with the values that were read and written, and which worker deleted whose lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 160
 
 
 def told(steps: Sequence[Step]) -> list[str]:
-    """Return one sentence for each step, in order, with the time where it moves on."""
+    """Return one sentence for each step, in order, with the time whenever it moves on."""
     sentences, at = [], 0
     owners: dict[str, str] = {}
     for step in steps:
@@ -31,7 +31,7 @@ def _sentence(step: Step) -> str:
 
 
 def _whose(step: Step, owners: dict[str, str]) -> str:
-    """Keep in mind who wrote a key last; say so when somebody else deletes or overwrites it."""
+    """Remember which worker wrote a key last, and say so when another one deletes or overwrites it."""
     words = step.command.split()
     if step.kind == "lease":
         owner = owners.pop(step.command, "")

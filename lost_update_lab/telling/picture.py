@@ -1,5 +1,5 @@
-"""A schedule as rows of a picture, for the terminal and for the page: who acts, how the others stand, and what the
-step has changed on the servers."""
+"""A schedule as rows of a picture, for the terminal and for the page: which worker acts, what the others do, and what
+the step has changed on the servers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
-#: kinds of steps that are no fault
+#: kinds of steps that are not faults
 PLAIN = ("step", "lease", "resume", AGAIN)
 _DEADLY = ("crash", "worker-dies-renewal-lives")
 
 
 class Row(NamedTuple):
-    """`lanes`: worker → STANDS, DEAD, WAITS or "". `effects`: what changed, in words. `fault`: is it one?"""
+    """`lanes`: worker → STANDS, DEAD, WAITS or "". `effects`: what changed, in words. `fault`: is it a fault?"""
 
     step: Mapping[str, Any]
     lanes: Mapping[str, str]
@@ -48,7 +48,7 @@ def rows(steps: Sequence[Mapping[str, Any]], opening: Mapping[str, Any] | None) 
 
 
 def effects(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Iterator[str]:
-    """What is otherwise on the servers than before the step: balances, keys, rows of lock tables."""
+    """What has changed on the servers since before the step: balances, keys, rows of lock tables."""
     if before is None or after is None:
         return
     for name, amount in after["balances"].items():
@@ -66,7 +66,7 @@ def effects(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
 
 
 def balance(account: str, state: Mapping[str, Any]) -> str:
-    """What a balance is called: the account's number matters only where there are several."""
+    """The name of a balance. It needs the account's number only where there are several accounts."""
     return "balance" if len(state["balances"]) == 1 else f"balance {account}"
 
 
