@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from lost_update_lab.scenarios.lines import is_own
+from lost_update_lab.telling.lines import is_own
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _RAW_LOCKS = ("_thread", "itertools")

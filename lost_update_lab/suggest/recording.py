@@ -20,7 +20,7 @@ import psycopg
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.scenarios.lines import is_own, own_line
+from lost_update_lab.telling.lines import is_own, own_line
 
 #: what a connection of Redis says of itself
 _HANDSHAKE = frozenset({"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "INFO"})
