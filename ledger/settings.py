@@ -121,6 +121,8 @@ API_TOKEN = env.str("API_TOKEN", default="")
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
 #: host:port on which a background worker serves its /metrics; empty: nowhere
 METRICS_LISTEN = env.str("METRICS_LISTEN", default="")
+#: none, otlp or console (ledger/traces.py)
+OTEL_TRACES_EXPORTER = env.str("OTEL_TRACES_EXPORTER", default="none")
 #: third-party locks (`module:callable`) with which the HTTP API may open books; never taken from a request
 EXTRA_LOCKS = env.list("EXTRA_LOCKS", default=[])
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
