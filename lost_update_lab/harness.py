@@ -54,7 +54,7 @@ COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 
 
 class Harness:
-    """A context manager. `servers`: real ones, used by nobody else meanwhile."""
+    """A context manager. `servers`: real ones, which nothing else uses meanwhile."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Harness:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until, self.runs = inf, 0
-        self.keeps = False  # a search is under way, and what is there stays until its end (garbage.py)
+        self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.known_to_look = False  # found out in a search, or before a replay
         self.recording = Recording() if bounds.recorded else None
-        #: of the modules whose code is not known to leave nothing behind
+        #: what the modules hold whose code is not known to leave nothing behind
         self.memory: Memory | None = None
-        #: are answers noted, to be known from then on? What is known of the servers as they are at the beginning
+        #: are answers noted, to be known from then on? What is known of the servers in their opening state
         self.learns = False
         self._opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
@@ -106,10 +106,10 @@ class Harness:
         known: Mapping[str, int] = MappingProxyType({}),
         real: Collection[int] | None = None,
     ) -> Run:
-        """Execute one schedule. Afterwards every thread has ended its work, every session is idle. `known`: up to which
-        version of its contents each server is as it was in the run before (9 % of the CPU time of a search). `real`:
-        the workers that run their real code (None: all); the others' commands come from the recording. Raises Unknown
-        where it ends."""
+        """Execute one schedule. Afterwards every thread has ended its work, and every session is idle. `known`: the
+        version up to which each server's contents are those of the previous run (9 % of the CPU time of a search).
+        `real`: the workers that run their real code (None: all). The commands of the others come from the recording;
+        raises Unknown where it ends."""
         self.system.reset({name for name, server in self.servers.items() if server.changed})
         for server in self.servers.values():
             server.begin(known.get(server.name, -1))
@@ -142,7 +142,7 @@ class Harness:
 
     @contextmanager
     def unnoted(self) -> Iterator[None]:
-        """Runs of what is found already: nothing is to be learned from them."""
+        """Runs of what is found already: nothing is learned from them."""
         recording, learns = self.recording, self.learns
         self.recording, self.learns = None, False
         try:
@@ -151,7 +151,7 @@ class Harness:
             self.recording, self.learns = recording, learns
 
     def in_memory_run(self, choose: Chooser) -> InMemoryRun | None:
-        """A run at its beginning, of which nothing is executed. None: too little is known for that."""
+        """An in-memory run at its beginning. None: too little is known for one."""
         if not self._opening or not self.recording or self.recording.useless:
             return None
         workers = [self._worker(index) for index in range(self.bounds.workers)]
@@ -164,7 +164,7 @@ class Harness:
         run.longest, run.recording = self.longest, self.recording
 
     def end_in_memory(self, run: InMemoryRun) -> None:
-        """It is over. Raises Unanswered if it has to be executed to be judged."""
+        """The run is over. Raises Unanswered if it has to be executed to be judged."""
         run.endings = [ending_of(worker) for worker in run.workers]
         if not run.cut:
             self.judge(run)
@@ -172,7 +172,7 @@ class Harness:
             worker.sessions.clear()
 
     def judge(self, run: World) -> Judgement:
-        """What it came to. Raises Unanswered if it was composed, and none that was executed left the same behind."""
+        """What the run came to. Raises Unanswered for an in-memory run if no executed one left the same behind."""
         endings = tuple(map(told_of, run.endings))
         found = self._judged.get(key := (run.shared(), run.stuck, endings))
         if found is None:
@@ -183,7 +183,7 @@ class Harness:
         return found
 
     def _begin(self, run: Run, real: Collection[int] | None) -> None:
-        """The workers in `real` (None: all) run their real code, each in its thread. What the others do is known."""
+        """The workers in `real` (None: all) run their real code, each in its thread. The others are replayed."""
         if real != () and self.recording and not self.recording.useless:
             run.recorder = Recorder(self.recording, run)
         for worker, thread in zip(run.workers, self.threads, strict=True):
@@ -192,7 +192,7 @@ class Harness:
             else:
                 assert self.recording
                 worker.main.steps = replayed(run, worker.main, self.recording)
-        attach(Here(run, run.workers[0].main, inside=1))  # this thread is no stranger to the servers
+        attach(Here(run, run.workers[0].main, inside=1))  # this thread may talk to the servers
         try:
             run.play() if real == () else run.begin()
         finally:
@@ -226,7 +226,7 @@ class Harness:
     # -- after a run ----------------------------------------------------------------------------------------------
 
     def _end(self, run: Run) -> None:
-        """Let every thread that still stands end, one after the other; bring all sessions back to idle."""
+        """End every thread that still stands, one after the other. Bring all sessions back to idle."""
         run.ending = True
         logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
         try:
@@ -240,7 +240,7 @@ class Harness:
                 self.recording.keep_connections(worker)
             for name, sessions in worker.sessions.items():
                 used.setdefault(name, []).extend(sessions)
-            worker.sessions.clear()  # it and its threads know each other: nothing goes before the collector comes
+            worker.sessions.clear()  # worker and threads refer to each other: only the collector frees them
             for task in worker.tasks:
                 task.uses.clear()
         for name, all_of_them in used.items():
@@ -253,7 +253,7 @@ class Harness:
             raise swallows(lost)
 
     def _end_thread(self, run: Run, task: Task) -> None:
-        """One that does not come to its end is left where it is; another one takes its place from now on."""
+        """A thread that does not come to its end is left where it is. From now on another one takes its place."""
         if task.steps:
             task.steps.close()
             return
@@ -274,7 +274,7 @@ class Harness:
 
 
 def _settle(server: Server, sessions: Sequence[Any]) -> None:
-    """Whoever has returned may have left a lock behind, or a transaction. Raises RuntimeError: something is left."""
+    """A worker that has returned may have left a lock or a transaction behind. Raises RuntimeError if one is left."""
     if isinstance(server, PostgresServer):
         server.end_sessions(sessions)
         mend(sessions)

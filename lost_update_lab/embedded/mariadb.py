@@ -15,8 +15,8 @@ from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 #: Debian installs servers in sbin, which is not on a normal user's PATH
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 
-#: of a server that only the explorer uses. No crash of the server is explored: what it writes need not reach the disk.
-#: Nothing may be decided in the background, and tables lie in one file, which makes emptying them four times as fast
+#: for a server that only the explorer uses. No crash of the server is explored, so its writes need not reach the disk.
+#: Nothing may be decided in the background. Tables lie in one file, which makes emptying them four times as fast
 EXPLORED = {
     "innodb-flush-log-at-trx-commit": 0,
     "innodb-doublewrite": "OFF",
@@ -100,7 +100,7 @@ class MariaDB(Server):
                 _program("mariadb-install-db"),
                 "--no-defaults",
                 f"--datadir={half}",
-                # The socket's folder is private (0700), so those who reach the socket may be root in it.
+                # The socket's folder is private (0700), so a user who reaches the socket may be root in it.
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 *_as_root(),

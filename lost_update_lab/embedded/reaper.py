@@ -73,7 +73,7 @@ class Reaper:
                 try:
                     os.write(self._pipe, line)  # shorter than PIPE_BUF, so it arrives whole
                     return
-                except BrokenPipeError:  # somebody killed the reaper: a new one gets all orders again
+                except BrokenPipeError:  # the reaper was killed: a new one gets all orders again
                     os.close(self._pipe)
             self._pipe = self._start()
             for standing in self._standing.values():
@@ -132,7 +132,7 @@ def end(processes: dict[int, int]) -> None:
             server = psutil.Process(pid)
             families += [server, *server.children(recursive=True)]
             server.send_signal(signum)
-    for process in families:  # a process that a test has paused would hear nothing
+    for process in families:  # a process that a test has paused does not react
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
     deadline = time.monotonic() + GRACE

@@ -1,4 +1,4 @@
-"""What a PostgreSQL database holds, found in its catalogue: tables, columns, sequences, and what cannot be put back."""
+"""The contents of a PostgreSQL database by its catalogue: tables, columns, sequences, and what cannot be restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-#: schemas of the engine's own
+#: the engine's own schemas
 OWN = ("explorer", "explorer_opening", "explorer_before")
 _NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
 
@@ -45,8 +45,8 @@ WHERE relkind = 'f' AND {_NOT_THE_USERS}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`generated`: computed by the server. `drawn`: its default draws a number from a sequence; `chance`: it asks the
-    server's clock, or its random numbers."""
+    """`generated`: computed by the server. `drawn`: its default draws a number from a sequence. `chance`: its default
+    uses the server's clock or its random numbers."""
 
     name: str
     type: str
@@ -57,7 +57,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`refers`: column → the table whose key it holds, by oid."""
+    """`refers`: column → the oid of the table whose key it holds."""
 
     oid: int
     schema: str
@@ -68,7 +68,7 @@ class Table:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name that people use."""
         return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
 
     @property
@@ -77,7 +77,7 @@ class Table:
 
     @property
     def surrogate(self) -> str:
-        """The column whose values mean nothing but "this row": a number from a sequence, or a random key. "": none."""
+        """The column whose values mean only "this row": a number from a sequence, or a random key. "": none."""
         types = {each.name: each for each in self.columns}
         if len(self.key) == 1 and (types[self.key[0]].drawn or types[self.key[0]].type == "uuid"):
             return self.key[0]
@@ -95,7 +95,7 @@ class Sequence:
 class Catalogue:
     tables: tuple[Table, ...]
     sequences: tuple[Sequence, ...]
-    #: what no snapshot can put back
+    #: what no snapshot can restore
     out_of_reach: tuple[str, ...]
 
 

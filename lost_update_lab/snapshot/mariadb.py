@@ -1,8 +1,8 @@
-"""A MariaDB database after a setup: what makes its contents, and how a schedule's changes are taken back.
+"""A MariaDB database after a setup: what makes its contents, and how a schedule's changes are undone.
 
-A row that was deleted stays in InnoDB's indexes until the purge comes by, and locks on gaps begin and end at it. So a
-table is emptied by TRUNCATE, which leaves nothing of it (and begins its numbers anew), and no row goes while a schedule
-runs: an old snapshot is held open, and the purge has to wait for it.
+A deleted row stays in InnoDB's indexes until the purge removes it, and gap locks begin and end at it. So a table is
+emptied by TRUNCATE, which leaves nothing of the row (and restarts the table's counter). And no row is purged while a
+schedule runs: an old snapshot is held open, for which the purge has to wait.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from lost_update_lab.snapshot.postgres import CannotBeRestored
 
-#: the database that keeps the opening
+#: the database that keeps the opening state
 OPENING = "explorer_opening"
-#: restores for which one old snapshot is held: what the purge has to keep for it grows
+#: the number of restores for which one old snapshot is held: what the purge has to keep for it grows
 HELD_FOR = 200
 
 _TABLES = """
@@ -50,7 +50,7 @@ class Table:
 
 class MariaDBSnapshot:
     """The database as it is now. `run`: executes a statement past the gates, in a session that is used for nothing
-    else, and returns its rows; `held`: the same in another session. `besides`: tables that no schedule writes, which
+    else, and returns its rows. `held`: the same in another session. `besides`: tables that no schedule writes, which
     are left alone."""
 
     def __init__(self, run: Run, held: Run, besides: Collection[str] = ()) -> None:
@@ -76,16 +76,16 @@ class MariaDBSnapshot:
         self.restore(self.tables)
 
     def rows(self) -> Rows:
-        """All that is committed, by table; rows in the order of their keys."""
+        """All committed rows, by table, in the order of their keys."""
         return {each.name: self.run(_select(each)) for each in self.tables.values()}
 
     def named_in(self, text: str) -> set[str]:
-        """The tables that a command names. One that names none may write anywhere, by a procedure."""
+        """The tables that a command names. A command that names none may write anywhere, through a procedure."""
         words = {word.lower() for word in _WORD.findall(text)}
         return {name for name in self.tables if name.lower() in words} or set(self.tables)
 
     def restore(self, written: Collection[str]) -> None:
-        """Bring back the tables that a run has written."""
+        """Restore the tables that a run has written."""
         if self._restores % HELD_FOR == 0:
             self._held("ROLLBACK")
             self._held("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -100,7 +100,7 @@ class MariaDBSnapshot:
                 )
 
     def drop(self) -> None:
-        """Nothing of ours stays."""
+        """Remove everything that the explorer has made."""
         self._held("ROLLBACK")
         self.run(f"DROP DATABASE IF EXISTS {OPENING}")
 

@@ -1,8 +1,8 @@
-"""A PostgreSQL database after a setup: what makes its contents, and how a schedule's changes are taken back.
+"""A PostgreSQL database after a setup: what makes its contents, and how a schedule's changes are undone.
 
-Whatever the schema is, one function in the server compares each table with the opening by a sum over its rows, and
-writes anew only those that a schedule has changed; each sequence goes back to its number. Triggers and foreign keys
-look away meanwhile. The sums are 64-bit hashes of the rows' texts: the same rows make the same sum in every order.
+Whatever the schema is, one function in the server compares each table with its opening state by a sum over its rows.
+It rewrites only the tables that a schedule has changed, and sets each sequence back to its number. Triggers and foreign
+keys are disabled meanwhile. The sums are 64-bit hashes of the rows' texts: equal rows give equal sums in any order.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from psycopg.pq import ExecStatus
 
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
 
-VACUUM_EVERY = 300  # runs: each leaves dead rows, and the next ones step over them
+VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 
 #: (table, column)
 Names = Collection[tuple[str, str]]
 
 
 class CannotBeRestored(RuntimeError):
-    """The database holds something that no snapshot can put back. The message says what."""
+    """The database holds something that no snapshot can restore. The message says what."""
 
 
 def _sum(table: Table, left_out: Names = ()) -> sql.Composed:
@@ -57,8 +57,8 @@ class PostgresSnapshot:
         return self.catalogue.tables
 
     def contents_sql(self, left_out: Names = ()) -> str:
-        """One query for all tables, one row: a text that makes a state, and, where columns are `left_out`, a second one
-        with them."""
+        """One query for all tables, which returns one row: a text that makes a state and, if columns are `left_out`, a
+        second text that includes them."""
         looks = [left_out, ()] if left_out else [()]
         parts = [sql.SQL("concat_ws(',', {})").format(self._sums(names)) for names in looks]
         return sql.SQL("SELECT {}").format(sql.SQL(", ").join(parts)).as_string(self.connection)
@@ -92,7 +92,7 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore()".encode())
 
     def _define(self) -> None:
-        """The function that puts everything back that is still there."""
+        """Define the function that restores everything that still exists."""
         found = look(self.connection)
         there, sequences = (
             {table.oid for table in found.tables},
@@ -114,7 +114,7 @@ class PostgresSnapshot:
         self.connection.execute(create.format(name, body.as_string(self.connection)))
 
     def restore(self) -> None:
-        """Bring back every table and every sequence that is not as it was."""
+        """Restore every table and every sequence that has changed."""
         done = self.connection.pgconn.exec_prepared(b"restore", ())
         if done.error_message:
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
@@ -124,7 +124,7 @@ class PostgresSnapshot:
                 self.connection.execute(sql.SQL("VACUUM {}").format(table.quoted))
 
     def changed(self) -> list[Table]:
-        """The tables that are not as they were at the beginning."""
+        """The tables that differ from the opening state."""
         query = sql.SQL("SELECT concat_ws(',', {})").format(self._sums(()))
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         sums = (found.get_value(0, 0) or b"").decode().split(",")
@@ -133,7 +133,7 @@ class PostgresSnapshot:
         ]
 
     def rows(self, tables: Sequence[Table]) -> dict[Table, list[dict[str, Any]]]:
-        """The rows that are committed now, by libpq itself, which passes no gate. Values as JSON knows them."""
+        """The rows that are committed now, read by libpq itself, which passes no gate. Values are those of JSON."""
         return {table: self._rows_of(table) for table in tables}
 
     def _rows_of(self, table: Table) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ class PostgresSnapshot:
         return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
 
     def versions(self, table: Table) -> list[str]:
-        """Of each of these rows, in the same order, which transaction wrote it."""
+        """For each of these rows, in the same order, the transaction that wrote it."""
         query = sql.SQL("SELECT t.xmin::text FROM ONLY {} t").format(table.quoted)
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         return [(found.get_value(row, 0) or b"").decode() for row in range(found.ntuples)]
@@ -155,14 +155,14 @@ class PostgresSnapshot:
         return (found.get_value(0, 0) or b"").decode()
 
     def opening(self, table: Table) -> list[dict[str, Any]]:
-        """The rows that were there after the setup."""
+        """The rows that existed after the setup."""
         kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table)}")
         query = sql.SQL("SELECT row_to_json(t)::text FROM {} t").format(kept)
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
 
     def drop_newer(self) -> None:
-        """Drop the tables that came since. One in the place of another of that name stays: whoever dropped that one
-        wanted it so, and no snapshot makes it again."""
+        """Drop the tables that were created since. A table that replaces another of the same name stays: the code that
+        dropped the old one meant to, and no snapshot can make it again."""
         known = {table.oid for table in self.tables}
         found = look(self.connection).tables
         replaced = {table.title for table in self.tables} - {
@@ -175,7 +175,7 @@ class PostgresSnapshot:
                 self.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table.quoted))
 
     def close(self) -> None:
-        """Nothing of ours stays in the database."""
+        """Remove everything that the explorer has made in the database."""
         self.connection.execute("DROP EVENT TRIGGER IF EXISTS explorer_login")
         for name in (OWN[0], self.schema):
             self.connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))

@@ -1,4 +1,4 @@
-"""A Redis or Valkey after a setup: its keys as DUMP gives them, with the time that they have left."""
+"""A Redis or Valkey after a setup: its keys as DUMP returns them, with the time that they have left."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from redis.retry import Retry
 
 
 class RedisSnapshot:
-    """The database of `url` as it is now. A schedule's changes are taken back in one round trip."""
+    """The database of `url` as it is now. A schedule's changes are undone in one round trip."""
 
     def __init__(self, url: str) -> None:
         self.client: Any = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         pool: Any = self.client.connection_pool
         self._connection = pool.get_connection()
         commands: list[tuple[Any, ...]] = [("FLUSHDB",)]
-        #: key → milliseconds that it has left; -1: no end
+        #: key → the milliseconds that it has left; -1: no end
         self.left: dict[bytes, int] = {}
         for key in sorted(self._ask("KEYS", "*")):
             value, left = self._ask("DUMP", key), self._ask("PTTL", key)
@@ -33,7 +33,7 @@ class RedisSnapshot:
             self._connection.read_response()
 
     def keys(self) -> dict[str, str]:
-        """The keys that will stay, with their values as DUMP gives them: one with a lease is no part of an outcome."""
+        """The keys that will stay, with their values as DUMP returns them. A key with a lease is not an outcome."""
         return {
             key.decode(errors="backslashreplace"): repr(self._ask("DUMP", key))
             for key in sorted(self._ask("KEYS", "*"))
