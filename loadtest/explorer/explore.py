@@ -36,6 +36,7 @@ from lost_update_lab.runs.memory import Memory
 from lost_update_lab.scenarios import modules
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
+from lost_update_lab.servers.files import Files
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -147,10 +148,11 @@ def harness_of(
     urls = _addresses(strategy)
     nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
     values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
-    servers: list[PostgresServer | RedisServer | MariaDBServer] = [
+    servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [
         PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
+    servers += [Files()] if job.one_machine else []
     clients = OwnClients()
     system = LedgerSystem(job.strategy, turns, job.where, values, nodes, clients)
     if job.where == "mariadb":

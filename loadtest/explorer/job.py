@@ -41,6 +41,8 @@ class Job:
     expected: str = ""
     until: str = EXHAUSTED
     gates: tuple[str, ...] = ()
+    #: workers are processes of one host, and share its files
+    one_machine: bool = False
     #: return every position instead of a verdict
     positions: bool = False
     store: str = ""
@@ -109,5 +111,6 @@ class Job:
                 "until",
                 "gates",
                 "store",
+                "one_machine",
             )
         }

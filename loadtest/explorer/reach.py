@@ -11,6 +11,7 @@ INSIDE = {
     "process": "it lives inside one process, and the explorer's workers stand for processes of their own",
     "machine": "it lives inside one machine's files, and the explorer's workers stand for machines of their own",
 }
+ONE_MACHINE = "--one-machine: workers are processes of one host then"
 ITS_CLOCK = "its leases go by PostgreSQL's clock, which the explorer cannot move"
 NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
 HOW = "write one: docs/explorer.md, 'Other clients'"
@@ -19,8 +20,9 @@ HOW = "write one: docs/explorer.md, 'Other clients'"
 def out_of_reach(job: Job) -> tuple[str, str] | None:
     """Return (reason, remedy) when there is nothing to explore, else None."""
     strategy, lock = find(job.strategy), factory_of(job.strategy)
-    if where := getattr(lock, "within", ""):
-        return INSIDE[where], ""
+    where = getattr(lock, "within", "")
+    if where and not (where == "machine" and job.one_machine):
+        return INSIDE[where], ONE_MACHINE if where == "machine" else ""
     if getattr(lock, "by_database_clock", False):
         return ITS_CLOCK, ""
     if "zookeeper" in asked(job.strategy):

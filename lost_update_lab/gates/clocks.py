@@ -27,6 +27,9 @@ STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 #: its own; Django's takes the time of BEGIN and COMMIT, for its log
 DIARIES: tuple[str, ...] = ("django.db.backends.utils",)
 
+#: modules (the same) that ask for the process only to notice a fork, and then drop what they have
+FORK_AWARE: tuple[str, ...] = ("filelock",)
+
 #: modules that make something of random numbers for others
 ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})
 
@@ -139,7 +142,9 @@ def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
 
 def getpid() -> int:
     place = anywhere()
-    return place.task.worker.pid if place else _getpid()
+    if place is None or _in(FORK_AWARE, sys._getframe(1)):
+        return _getpid()
+    return place.task.worker.pid
 
 
 def _drawn(name: str, original: Any) -> Any:

@@ -1,7 +1,8 @@
 """What a worker uses outside of the servers: files, other programs, addresses that the explorer was not given.
 
 Workers stand for machines of their own, so a file that two of them lock is not one file. Python tells of each file that
-is opened for writing, of each lock on one, of each address (sys.addaudithook): at the first one the search ends.
+is opened for writing, of each lock on one, of each address (sys.addaudithook): at the first one the search ends. Where
+workers are processes of one machine, they share its files (files.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from lost_update_lab.gates import files
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.errors import GATE_IT, Broken, Elsewhere
 from lost_update_lab.model.workers import halt
@@ -43,6 +45,9 @@ class _Hook:
 
 
 def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
+    if files.files_of(place) and (event in _PATHS or event == "open"):
+        _on_this_machine(place, event, args)
+        return None
     if event == "open" and isinstance(args[0], str | bytes | os.PathLike) and args[2] & _WRITES:
         return _file("opens", args[0], "for writing")
     if event in _CALLS or (event == "fcntl.fcntl" and args[1] in _LOCKS):
@@ -58,6 +63,16 @@ def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
     if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
         return Elsewhere(f"it talks to {where}, and the explorer was given no server there", GATE_IT)
     return None
+
+
+def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> None:
+    """Workers are processes of one machine, and share its files."""
+    path = args[0]
+    writes = event != "open" or bool(args[2] & _WRITES)
+    if isinstance(path, str | bytes | os.PathLike) and (writes or files.is_known(place, path)):
+        name = os.fsdecode(path)
+        if not name.startswith(_NEVER) and "__pycache__" not in name and ".pyc" not in name and not _logs():
+            files.step(place, f"{event} {os.path.basename(name)}", path, reads=not writes)
 
 
 def _file(verb: str, path: Any, what: str = "") -> Broken | None:

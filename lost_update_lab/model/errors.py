@@ -5,7 +5,7 @@ from __future__ import annotations
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
-ON_ONE_HOST = "try it where workers are processes of one machine: manage.py compare, manage.py faults"
+ON_ONE_HOST = "where workers are processes of one machine: manage.py explore --one-machine, compare, faults"
 KEEPS_STATE = (
     "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
     "anew for each call of the lock"

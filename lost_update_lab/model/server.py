@@ -18,6 +18,8 @@ class Server(Protocol):
     changed: bool
     #: does it have a replica that may take over? Does the replica lag?
     fails_over: bool
+    #: is there a network between it and its clients?
+    loses_replies: bool
 
     @property
     def lags(self) -> bool: ...

@@ -9,6 +9,7 @@ from lost_update_lab.model.workers import Task
 
 class Plain:
     fails_over = False
+    loses_replies = True
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         return ()

@@ -44,7 +44,7 @@ class Run(World):
         self._turn: Task | None = None  # the one whose thread runs
         self.hung: Task | None = None  # it no longer comes to a gate
         self.memory: Memory | None = None
-        self._news = 0  # grows with every decision: the watchdog's sign of life
+        self.news = 0  # grows with every decision: the watchdog's sign of life
 
     # -- the scheduler --------------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class Run(World):
         watchdog = Watchdog()
         while not self._over.acquire(timeout=LOOK_EVERY):
             now = _now()
-            broken = watchdog.look(self._news, self._turn, now)
+            broken = watchdog.look(self.news, self._turn, now)
             if broken is None and now > self.until + LOOK_EVERY:
                 broken = Broken(f"the budget of {self.bounds.budget:g} s ended", MORE_TIME)
             if broken:
@@ -90,7 +90,7 @@ class Run(World):
 
     def _pass_on(self, me: Task | None) -> bool:
         """Choose the task that runs next. Returns whether it is `me`."""
-        self._news += 1
+        self.news += 1
         try:
             while (chosen := decisions.next_task(self)) and chosen.steps:  # its worker's steps are known
                 self._replay_turn(chosen)

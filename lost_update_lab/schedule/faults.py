@@ -74,7 +74,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             if task.state is State.READY:
                 yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
     for task in steppers:
-        if task.op and task.op.server and not task.op.local:
+        if task.op and task.op.server and not task.op.local and world.servers[task.op.server].loses_replies:
             yield Transition(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True

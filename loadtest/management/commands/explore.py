@@ -57,6 +57,11 @@ class Command(BaseCommand):
             help="the gate of another client library (docs/explorer.md); may be repeated; --replay needs it too",
         )
         parser.add_argument(
+            "--one-machine",
+            action="store_true",
+            help="workers are processes of one host and share its files; --replay needs it too",
+        )
+        parser.add_argument(
             "--require",
             type=typed(_hazards),
             default=(),
@@ -153,7 +158,9 @@ class Command(BaseCommand):
         subjects.subjects(
             {"lock": [job.strategy] if ":" in job.strategy else [], "strategy": [job.strategy]}, ()
         )
-        [(_, answer)] = Campaign([replace(job, gates=subjects.gates(options))], 1).replays()
+        [(_, answer)] = Campaign(
+            [replace(job, gates=subjects.gates(options), one_machine=options["one_machine"])], 1
+        ).replays()
         if options["json"]:
             self.stdout.write(json.dumps(answer, indent=2, ensure_ascii=False))
         else:
@@ -186,7 +193,9 @@ def _store(options: dict[str, Any]) -> str:
 
 def _jobs(options: dict[str, Any]) -> list[Job]:
     """Return a job for each requested strategy, or for all if none was named. The control comes first."""
-    shared = {name: options[name] for name in ("workers", "faults", "work", "slack", "workload")}
+    shared = {
+        name: options[name] for name in ("workers", "faults", "work", "slack", "workload", "one_machine")
+    }
     budget = 300.0 if options["budget"] is None else options["budget"]
     store = _store(options)
     slugs = subjects.subjects(options, tuple(s for s in STRATEGIES if not store or store in find(s).stores))
