@@ -12,7 +12,7 @@ import pytest
 from museum import registry, runner
 
 #: in `make test`; the others are searched by `make test-deep`
-FAST = ("01-voucher",)
+FAST = ("08-stale-save",)
 
 
 def holds(a_lane: ProcessPoolExecutor, slug: str) -> None:
