@@ -1,1 +1,1 @@
-"""What the gates need of client libraries beyond their documented interfaces: one file a library."""
+"""What the gates use of client libraries beyond their documented interfaces: one file for each library."""

@@ -1,4 +1,4 @@
-"""Everything private that the gates use of psycopg. Nothing else of this package names any of it."""
+"""Everything private that the gates use of psycopg. Nothing else in this package names any of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from psycopg.adapt import Transformer
 
 from lost_update_lab.adapters.versions import Library, Names
 
-#: as psycopg has them, without a gate: `wait` drives every generator that talks to the server
+#: psycopg's own, without a gate: `wait` drives every generator that talks to the server
 wait: Any = psycopg.Connection.wait
 connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
-#: … of its asyncio form
+#: … and the same of its asyncio form
 wait_async: Any = psycopg.AsyncConnection.wait
 connect_async: Any = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
 
@@ -27,11 +27,11 @@ EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
     "_enter_gen",
     "_exit_gen",
 )
-#: … the method that tells the words of BEGIN
+#: … the method that returns the text of BEGIN
 BEGIN = "_get_tx_start_command"
-#: … what one of the program's own is called here
+#: … the name that is used here for a generator of the program's own
 STATEMENT = "statement"
-#: … of those that send nothing
+#: … the generators that send nothing
 SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen", "_set_deferrable_gen")
 
 _CONNECTION = (
@@ -60,30 +60,30 @@ LIBRARY = Library(
 
 
 def given_to(generator: Any) -> dict[str, Any]:
-    """What a generator that has not begun was called with, by the names of its arguments."""
+    """The arguments of a generator that has not begun, by name."""
     return dict(generator.gi_frame.f_locals) if generator.gi_frame else {}
 
 
 def kind_of(generator: Any, given: Mapping[str, Any]) -> str:
-    """Its name, as above. A generator of the program's own that is given a `query` and its `params`, as psycopg's is,
-    executes one statement, and begins a transaction before it if need be: STATEMENT."""
+    """The kind of a generator, by the names above. If a generator of the program's own is given a `query` and its
+    `params`, as psycopg's is, it executes one statement, after a BEGIN if one is needed: STATEMENT."""
     frame = generator.gi_frame
     foreign = frame is not None and not frame.f_globals["__name__"].startswith("psycopg")
     return STATEMENT if foreign and "query" in given and "params" in given else str(generator.__name__)
 
 
 def begin_command(connection: Any) -> bytes:
-    """The words by which it begins a transaction by itself."""
+    """The text by which it begins a transaction by itself."""
     return bytes(connection._get_tx_start_command())
 
 
 def begin(connection: Any) -> Any:
-    """The generator that sends these."""
+    """The generator that sends this text."""
     return connection._start_query()
 
 
 def is_outermost(block: Any) -> bool:
-    """Of `with connection.transaction()` blocks, when they end: BEGIN and COMMIT, or a savepoint?"""
+    """When a `with connection.transaction()` block ends: is it a transaction (BEGIN and COMMIT), or a savepoint?"""
     return bool(block._outer_transaction)
 
 
@@ -92,7 +92,7 @@ def in_pipeline(connection: Any) -> bool:
 
 
 def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQuery:
-    """The statement as the cursor sends it, or would have."""
+    """The statement as the cursor sends it, or would have sent it."""
     if found := cursor._query:
         return found
     query = cursor._query_cls(Transformer.from_context(cursor))
@@ -101,10 +101,10 @@ def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQ
 
 
 def give_back(connection: Any, pgconn: Any) -> None:
-    """It has its session again, after it was shown a closed one."""
+    """Give the connection its session back, after it was shown a closed one."""
     connection.pgconn, connection._closed = pgconn, False
 
 
 def forget_blocks(connection: Any) -> None:
-    """No `with connection.transaction()` is open: one that was cut off is still counted."""
+    """Reset the count of open `with connection.transaction()` blocks: a block that was cut off is still counted."""
     connection._num_transactions = 0

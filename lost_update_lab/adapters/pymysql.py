@@ -1,4 +1,4 @@
-"""Everything private that the gates use of PyMySQL. Nothing else of this package names any of it."""
+"""Everything private that the gates use of PyMySQL. Nothing else in this package names any of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pymysql.constants import COMMAND, SERVER_STATUS
 
 from lost_update_lab.adapters.versions import Library, Names
 
-#: as PyMySQL has them, without a gate: what sends each command, and what calls it
+#: PyMySQL's own, without a gate: what sends each command, and what calls it
 send: Any = Connection._execute_command  # type: ignore[attr-defined]
 connect: Any = Connection.connect
 close: Any = Connection.close
@@ -44,7 +44,7 @@ def is_open(connection: Any) -> bool:
 
 
 def inside(connection: Any) -> bool:
-    """Is it inside of a transaction? The server has said so with its last answer."""
+    """Is it inside a transaction? The server has said so with its last answer."""
     return bool(connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
 
@@ -53,7 +53,7 @@ def commits_by_itself(connection: Any) -> bool:
 
 
 def wishes_autocommit(connection: Any) -> bool:
-    """What `_send_autocommit_mode` is about to set."""
+    """The value that `_send_autocommit_mode` is about to set."""
     return bool(connection.autocommit_mode)
 
 
@@ -64,21 +64,21 @@ def has_answered(connection: Any, within_ms: int | None) -> bool:
 
 
 def run(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
-    """Execute it past the gates. → the rows. Raises pymysql.Error."""
+    """Execute the statement past the gates and return its rows. Raises pymysql.Error."""
     send(connection, COMMAND.COM_QUERY, text)
     connection._read_query_result()
     return tuple(connection._result.rows or ())
 
 
 def hear_out(connection: Any) -> None:
-    """Read what the server has answered to a command that was interrupted."""
+    """Read the server's answer to a command that was interrupted."""
     with suppress(pymysql.Error):  # interrupted
         connection._read_query_result()
     look(connection)
 
 
 def look(connection: Any) -> None:
-    """Is it inside of a transaction? Errors do not say, and of rows PyMySQL does not hear it."""
+    """Ask whether it is inside a transaction: errors do not say so, and PyMySQL does not read it from rows."""
     if is_open(connection):
         result, connection._result = connection._result, None
         send(connection, COMMAND.COM_PING, "")
@@ -87,13 +87,13 @@ def look(connection: Any) -> None:
 
 
 def begin_anew(connection: Any) -> None:
-    """The session forgets its variables, its temporary tables, its transaction and its locks."""
+    """Make the session forget its variables, its temporary tables, its transaction and its locks."""
     send(connection, _RESET, "")
     connection._read_ok_packet()
 
 
 def answer(connection: Any) -> tuple[Any, ...]:
-    """What came back last: rows written, the last number given, warnings, rows read."""
+    """The last answer: rows written, the last number given, warnings, rows read."""
     result = connection._result
     if result is None:
         return ()
@@ -101,7 +101,7 @@ def answer(connection: Any) -> tuple[Any, ...]:
 
 
 def take_away(connection: Any) -> tuple[Any, ...]:
-    """From now on it finds its connection closed. → what `give_back` needs"""
+    """From now on the connection appears closed. Returns what `give_back` needs."""
     kept = connection._sock, connection._rfile, connection.server_status
     connection._sock = connection._rfile = connection._result = None
     return kept
@@ -117,7 +117,7 @@ def wish_autocommit(connection: Any, on: bool) -> None:
 
 
 def number(connection: Any) -> int:
-    """What the server calls it."""
+    """The server's number for this connection."""
     return int(connection.server_thread_id[0])
 
 

@@ -1,4 +1,4 @@
-"""Everything private that the gates use of redis-py. Nothing else of this package names any of it."""
+"""Everything private that the gates use of redis-py. Nothing else in this package names any of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redis.connection import AbstractConnection, BlockingConnectionPool, Connect
 
 from lost_update_lab.adapters.versions import Library, Names
 
-#: as redis-py has them, without a gate
+#: redis-py's own, without a gate
 send: Any = AbstractConnection.send_packed_command
 read: Any = AbstractConnection.read_response
 can_read: Any = AbstractConnection.can_read
@@ -18,7 +18,7 @@ connect_check_health: Any = AbstractConnection.connect_check_health
 
 #: modules whose name `time` is the clock by which redis-py measures how long commands take …
 MEASURING = (redis.client, redis.connection)
-#: … in these functions, which hand it to the metrics, and to nothing else
+#: … in these functions, which pass it to the metrics, and to nothing else
 MEASURES = frozenset(
     {
         "Redis._execute_command",
@@ -65,10 +65,10 @@ LIBRARY = Library(
 
 
 def socket(connection: Any) -> Any:
-    """None: it is not connected. Another one than before: it has connected again."""
+    """None: it is not connected. A different object than before: it has connected again."""
     return connection._sock
 
 
 def answers_within(connection: Any, seconds: float) -> bool:
-    """Is there something to read, within this time? Raises redis.ConnectionError."""
+    """Is there something to read within this time? Raises redis.ConnectionError."""
     return bool(connection._parser.can_read(seconds))

@@ -1,4 +1,4 @@
-"""Which versions of a client library were tested with the gates? Has the installed one all that they use?"""
+"""Which versions of a client library were tested with the gates? Has the installed one everything that they use?"""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def _attributes(owner: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-@cache  # each exploration asks, and to read all methods of a client takes longer than many an exploration
+@cache  # each exploration asks, and reading all methods of a client takes longer than many an exploration
 def _set_by(code: CodeType) -> frozenset[str]:
     return frozenset(step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")

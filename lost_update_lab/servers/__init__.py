@@ -1,1 +1,1 @@
-"""The servers as the engine sees them: contents, locks, leases, who is blocked."""
+"""The servers as the engine sees them: contents, locks, leases, blocked commands."""

@@ -1,4 +1,4 @@
-"""The connections that were there before the gates: no gate has seen how they were made."""
+"""The connections that existed before the gates: no gate has seen how they were made."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _before: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def look_around() -> None:
-    """The gates are being put up: which connections are there? One look through the whole process, for all kinds.
+    """The gates are being installed: which connections exist already? One look through the process finds all kinds.
 
-    By their type: isinstance() also asks the thing, and a lazy one of Django would go and fetch what it stands for.
+    It compares types. isinstance() would also ask the object, and a lazy object of Django would then be evaluated.
     """
     kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
-    if pymysql := sys.modules.get("pymysql"):  # not everybody has it
+    if pymysql := sys.modules.get("pymysql"):  # it may not be installed
         kinds |= _with_subclasses(pymysql.Connection)
     _before.clear()
     _before.update([thing for thing in gc.get_objects() if type(thing) in kinds])
 
 
 def existing(kind: type[Any]) -> list[Any]:
-    """Those of this kind that were there then, and still are."""
+    """The connections of this kind that existed then, and still do."""
     return [each for each in _before if isinstance(each, kind)]
 
 

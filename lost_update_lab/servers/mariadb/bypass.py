@@ -1,11 +1,11 @@
-"""Who talks to a MariaDB server past the gates? It numbers its connections, and lists those that are there."""
+"""Which client talks to a MariaDB server past the gates? The server numbers its connections, and lists them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: numbers of the connections that PyMySQL has made in this process since the gates were put up
+#: numbers of the connections that PyMySQL has made in this process since the gates were installed
 _made: set[int] = set()
 SESSIONS = (
     "SELECT id, query_id, user FROM information_schema.processlist "
@@ -18,7 +18,7 @@ def made() -> set[int]:
 
 
 class BypassDetector:
-    """`ask`: one round trip beside the gates; `next_number`: of the connection that is made next."""
+    """`ask`: one round trip beside the gates. `next_number`: the number of the connection that is made next."""
 
     def __init__(
         self, ask: Callable[[str], tuple[tuple[Any, ...], ...]], next_number: Callable[[], int]
@@ -28,7 +28,7 @@ class BypassDetector:
         self._from = 0
 
     def watch(self) -> None:
-        """Of the connections that are there it is remembered what they did last; newer ones have higher numbers."""
+        """Remember what the existing connections did last. Newer ones have higher numbers."""
         self._before = {number: last for number, last, _ in self._ask(SESSIONS)}
         self._from = self._next_number()
 

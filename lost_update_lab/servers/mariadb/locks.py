@@ -1,8 +1,9 @@
-"""Who waits in MariaDB: asked of the server, never guessed from the SQL.
+"""Which command waits in MariaDB: asked of the server, never guessed from the SQL.
 
-InnoDB's own tables of transactions and of lock waits (information_schema.innodb_trx, innodb_lock_waits) show what they
-showed up to 0.1 s ago. Its monitor shows the present: each transaction with its thread, and whether it waits. Whose a
-name is (GET_LOCK), IS_USED_LOCK() says. Of locks on whole tables only the list of threads tells, and it tells late.
+InnoDB's own tables of transactions and of lock waits (information_schema.innodb_trx, innodb_lock_waits) show a state
+that is up to 0.1 s old. Its monitor shows the present: each transaction with its thread, and whether it waits.
+IS_USED_LOCK() tells which thread holds a name (GET_LOCK). Locks on whole tables appear only in the list of threads, and
+late.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 K = TypeVar("K")
 Ask = Callable[[str], tuple[tuple[Any, ...], ...]]
-#: ms that a reply may take before the server is asked whether the command is blocked
+#: how many ms a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN_MS = 1
 
 MONITOR = "SHOW ENGINE INNODB STATUS"
@@ -31,7 +32,7 @@ def waiting_for_rows(monitor: str) -> set[int]:
 
 
 def waits_for(ask: Ask, number: int, text: str) -> str:
-    """What the command `text` of this thread waits for: "rows", or a "name". "": nothing."""
+    """What this thread's command `text` waits for: "rows", or a "name". "": nothing."""
     if number in waiting_for_rows(ask(MONITOR)[0][2]):
         return "rows"
     for name in NAMED.findall(text):
@@ -42,8 +43,8 @@ def waits_for(ask: Ask, number: int, text: str) -> str:
 
 
 def settle(waiting: Mapping[K, tuple[int, str]], ask: Ask, has_answered: Callable[[K, int], bool]) -> list[K]:
-    """Of those that wait (each with its thread and its command), the ones whose commands are at their end. A command
-    that was let go works on by itself, and may wait again: it is looked at until each has answered, or waits."""
+    """Of the waiting sessions (each with its thread and its command), those whose commands have ended. A command that
+    is no longer blocked works on by itself, and may wait again. So each is watched until it has answered, or waits."""
     patience = NEWS_WITHIN_MS
     while True:
         answered = [key for key in waiting if has_answered(key, 0)]
@@ -52,4 +53,4 @@ def settle(waiting: Mapping[K, tuple[int, str]], ask: Ask, has_answered: Callabl
         if not silent and answered == [key for key in waiting if has_answered(key, 0)]:
             return answered
         if silent and not has_answered(silent[0], patience):
-            patience = min(2 * patience, 100)  # a busy machine: it will come
+            patience = min(2 * patience, 100)  # a busy machine: the reply will come

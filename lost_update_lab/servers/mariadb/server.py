@@ -1,4 +1,4 @@
-"""MariaDB, as the scheduler sees it: what is committed, who is blocked, how sessions end."""
+"""MariaDB as the scheduler sees it: what is committed, which command is blocked, how sessions end."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NAME = "mariadb"
 ENDS = frozenset({"COMMIT", "ROLLBACK"})
 NO_TABLES = "the explorer sees locks of rows and of names, and none of whole tables (LOCK TABLES, DDL)"
 BY_ROWS = "lock a row, or a name (GET_LOCK)"
-#: under these levels a plain SELECT meets what others have not committed
+#: under these isolation levels a plain SELECT meets what others have not committed
 _MEETS = re.compile(r"SERIALIZABLE|UNCOMMITTED", re.IGNORECASE)
 _DRAWS = re.compile(
     r"\s*(?:UPDATE|DELETE|SELECT|COMMIT|ROLLBACK|SET|BEGIN|START|SAVEPOINT|RELEASE)\b", re.IGNORECASE
 )
-#: of one version of the contents: as they make a state, all of them, the rows, and those that there ever were
+#: one version of the contents: the part that makes a state, all of them, and the rows that ever existed
 _Look = tuple[bytes, bytes, Collection[str]]
 
 
 class MariaDBServer(Plain):
-    """`connect`: makes a connection of the explorer's own to the database; `driver`: how to talk past the gates.
-    `left_out`: columns that make no state, as times of day; `besides`: tables that no schedule writes."""
+    """`connect`: makes a connection of the explorer's own to the database. `driver`: how to talk past the gates.
+    `left_out`: columns that make no state, such as times of day. `besides`: tables that no schedule writes."""
 
     name = NAME
     lags = learns = False
@@ -52,9 +52,9 @@ class MariaDBServer(Plain):
         self.version, self.strict = 0, False
         self._ask = self.changed = True
         self._written: set[str] = set()
-        #: how numbers were drawn
+        #: how numbers were drawn from counters
         self._numbers = b""
-        #: what sessions hold beyond their transactions, by how they came to it
+        #: what sessions hold beyond their transactions, by how they came to hold it
         self._held_by: dict[Any, bytes] = {}
 
     def _mine(self) -> Any:
@@ -72,7 +72,7 @@ class MariaDBServer(Plain):
 
     @property
     def address(self) -> str:
-        """Where clients reach it."""
+        """The address by which clients reach it."""
         return self.driver.address(self.admin)
 
     def ask(self, text: str) -> tuple[tuple[Any, ...], ...]:
@@ -89,7 +89,7 @@ class MariaDBServer(Plain):
         self._look()
 
     def restore(self) -> None:
-        """Take back what the last run has written. The system calls it, when it is reset."""
+        """Undo what the last run has written. The system calls this when it is reset."""
         self.snapshot.restore(self._written)
         self._written.clear()
 
@@ -97,7 +97,7 @@ class MariaDBServer(Plain):
 
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
-        self._look()  # now: a row that is soon gone leaves its traces in the indexes
+        self._look()  # now: a row that is soon deleted leaves its traces in the indexes
 
     def before_step(self, op: Op) -> None:
         self.strict |= bool(_MEETS.search(op.text))
@@ -109,7 +109,7 @@ class MariaDBServer(Plain):
             self._numbers = digest(self._numbers, op.identity)
 
     def ask_again(self) -> None:
-        """A command has ended: others may be free."""
+        """A command has ended, so others may be free."""
         self._ask = True
 
     def contents(self) -> bytes:
@@ -119,8 +119,8 @@ class MariaDBServer(Plain):
         return self._look()[1]
 
     def hidden(self) -> bytes:
-        """Rows that were there and are gone: locks on gaps begin and end at them. Which number is drawn next. What is
-        held beyond transactions."""
+        """Rows that existed and are gone: gap locks begin and end at them. The number that is drawn next. What is held
+        beyond transactions."""
         now, ever = self._look()[0], self._look()[2]
         held = sorted((who, by) for who, by in self._held_by.items())
         if len(ever) == now.count(b"\n") and not self._numbers and not held:
@@ -128,7 +128,7 @@ class MariaDBServer(Plain):
         return digest(repr(sorted(ever)).encode(), self._numbers, repr(held).encode())
 
     def _look(self) -> _Look:
-        """Once for each version."""
+        """Look once for each version."""
         if self.version not in self._seen:
             rows = self.snapshot.rows()
             lines = self._lines(rows)
@@ -148,7 +148,7 @@ class MariaDBServer(Plain):
     def memoised(self) -> MemoisedServer:
         return MemoisedServer(self.contents(), {}, self.traces())  # never asked: each schedule is executed
 
-    # -- who is blocked -----------------------------------------------------------------------------------------
+    # -- which command is blocked -------------------------------------------------------------------------------
 
     def waits_for(self, connection: Any, op: Op) -> str:
         """What its command waits for: "rows", or a "name". "": nothing. Raises Broken for a lock on a whole table."""
@@ -167,8 +167,8 @@ class MariaDBServer(Plain):
         return locks.settle(of, self.ask, lambda task, ms: self.driver.has_answered(task.session, ms))
 
     def interrupt(self, connection: Any) -> None:
-        """End the command that waits there, and nothing else of the session. One that was let go is heard to its end:
-        the interruption would come too late, and strike the next one."""
+        """End the waiting command, and nothing else of the session. If the command is no longer blocked, hear it out:
+        the interruption would come too late, and strike the next command."""
         number, text = self.driver.number(connection), session_of(connection).asks
         while not self.driver.has_answered(connection, 0):
             if locks.waits_for(self.ask, number, text) or self.ask(locks.TABLES.format(number)):
@@ -180,7 +180,7 @@ class MariaDBServer(Plain):
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def note(self, connection: Any, holds: bytes) -> None:
-        """A command has ended. `holds`: how the session came to what it holds beyond its transactions."""
+        """A command has ended. `holds`: how the session came to hold what it holds beyond its transactions."""
         session_of(connection).holds = holds
         self._held_by[session_of(connection).who] = holds
 
@@ -192,7 +192,7 @@ class MariaDBServer(Plain):
                 self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """A plain SELECT reads what is committed, at whatever moment its transaction looks from."""
+        """A plain SELECT reads what is committed, whenever the snapshot of its transaction was taken."""
         return (op.reads and not self.strict) or op.text in ENDS or not self.holds(others)
 
     def holds(self, sessions: Sequence[Any]) -> bool:

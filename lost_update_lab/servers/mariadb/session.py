@@ -1,4 +1,4 @@
-"""A session of MariaDB as the explorer knows it: how it was made, what it holds, and how it is brought back to that."""
+"""A session of MariaDB as the explorer knows it: how it was made, what it holds, and how it is reset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: what was set in this session, and is not the server's own default
+#: what was set in this session, and differs from the server's default
 SETTINGS = """
 SELECT variable_name, session_value, variable_type FROM information_schema.system_variables
 WHERE variable_scope = 'SESSION' AND read_only = 'NO' AND session_value <> global_value
@@ -14,9 +14,9 @@ AND variable_name NOT IN ('TIMESTAMP', 'RAND_SEED1', 'RAND_SEED2', 'INSERT_ID', 
     'PSEUDO_THREAD_ID', 'PSEUDO_SLAVE_MODE', 'GTID_SEQ_NO', 'GTID_DOMAIN_ID', 'SERVER_ID', 'SQL_LOG_BIN')
 """
 PATIENCE = "SELECT @@SESSION.innodb_lock_wait_timeout"
-#: s; in reality a command waits for a lock until the scheduler says that its time is over
+#: s; in real time a command waits for a lock until the scheduler says that its time is over
 FOR_EVER = 86_400
-#: s; longer ones never end, as far as a schedule goes
+#: s; waits longer than this never end, as far as a schedule is concerned
 _LONGEST = 1_000_000
 
 
@@ -39,27 +39,27 @@ class Driver(Protocol):
 
 @dataclass(slots=True)
 class Session:
-    """`settings`: statements that make a new session one like this; `autocommit`: as it was when it was first seen."""
+    """`settings`: statements that make a new session like this one. `autocommit`: as it was when first seen."""
 
     settings: tuple[str, ...]
     autocommit: bool
-    #: s that a command waits for a row, by default and now; None: for ever
+    #: how many s a command waits for a row, by default and now; None: for ever
     usual_patience: float | None
     patience: float | None
     who: Any = None
-    #: a command was sent, and its answer not read: which one; its time was over
+    #: a command was sent and its answer not read yet; `asks`: which command; `late`: its time was over
     busy: bool = False
     asks: str = ""
     late: bool = False
-    #: how it came to what it holds beyond its transactions
+    #: how it came to hold what it holds beyond its transactions
     holds: bytes = b""
-    #: something was set that outlasts the run
+    #: a setting was changed that outlasts the run
     changed: bool = False
-    #: what the client was robbed of when its connection was cut
+    #: what was taken from the client when its connection was cut
     cut: tuple[Any, ...] | None = None
 
     def mend(self, driver: Driver, connection: Any) -> None:
-        """Bring it back to what it was."""
+        """Reset the session to what it was."""
         if self.cut:
             driver.give_back(connection, self.cut)
             self.cut = None
@@ -84,7 +84,7 @@ def session_of(connection: Any) -> Session:
 
 
 def look(driver: Driver, connection: Any) -> Session:
-    """At a connection that is seen for the first time. In reality it waits for ever from now on."""
+    """Look at a connection that is seen for the first time. In real time it waits for ever from now on."""
     settings = tuple(_setting(*row) for row in driver.run(connection, SETTINGS))
     patience = _patience(driver, connection)
     driver.run(connection, _waits(patience))
@@ -92,14 +92,14 @@ def look(driver: Driver, connection: Any) -> Session:
 
 
 def look_again(driver: Driver, connection: Any) -> None:
-    """It was told how long to wait for a row."""
+    """The session was told how long to wait for a row."""
     session = session_of(connection)
     session.patience = _patience(driver, connection)
     driver.run(connection, _waits(session.patience))
 
 
 def ended(driver: Driver, connection: Any, interrupt: Callable[[Any], None]) -> bool:
-    """Roll back, and let go of everything. → was there anything?"""
+    """Roll back, and release everything. Returns whether there was anything."""
     session = session_of(connection)
     if not driver.is_open(connection):
         return False
@@ -123,7 +123,7 @@ def _patience(driver: Driver, connection: Any) -> float | None:
 
 
 def _waits(patience: float | None) -> str:
-    """Who waits for nobody still does not."""
+    """A session that never waits still does not."""
     return f"SET SESSION innodb_lock_wait_timeout = {0 if patience == 0 else FOR_EVER}"
 
 

@@ -1,4 +1,4 @@
-"""Who talks to a PostgreSQL server past the gates? A trigger at each login, and its own list of sessions, tell."""
+"""Which client talks to a PostgreSQL server past the gates? A trigger at each login, and the list of sessions, tell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 """
 
 
-#: process ids of the sessions that psycopg has made in this process since the gates were put up
+#: process ids of the sessions that psycopg has made in this process since the gates were installed
 _made: set[int] = set()
 
 
@@ -38,7 +38,7 @@ class BypassDetector:
         self._before: dict[int, str] = {}
 
     def watch(self) -> None:
-        """Each new session writes itself down; of the old ones it is remembered what they have done so far."""
+        """Each new session records itself. For each old one, remember what it has done so far."""
         done = self.admin.pgconn.exec_(WATCH)
         if done.status != ExecStatus.COMMAND_OK:
             raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
@@ -57,8 +57,8 @@ class BypassDetector:
 
 
 def made(look: bool = False) -> set[int]:
-    """The process ids of all sessions that psycopg has in this process, or had since the gates were put up;
-    `look` for those that were there before."""
+    """The process ids of all sessions that psycopg has in this process, or had since the gates were installed. `look`
+    for those that existed before."""
     for connection in existing(psycopg.Connection) if look else ():
         if not connection.closed:
             _made.add(connection.info.backend_pid)

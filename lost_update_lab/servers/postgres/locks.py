@@ -1,10 +1,10 @@
-"""Who waits for whom in PostgreSQL, and what a session may hold: asked of the server, never guessed from the SQL.
+"""Which session waits for which in PostgreSQL, and what it may hold: asked of the server, never guessed from the SQL.
 
-A command whose blocker is gone works on in the server by itself. Its UPDATE may find another version and let go of the
-next one, or lock the new version and make the next one wait again. Two that are let go in the same moment race for it,
-and the operating system says who wins: with three workers the same choices gave now this schedule, now that. So all
-but the first in the line stand still (SIGSTOP) until nobody blocks them; then each goes on alone until it has answered,
-or waits again.
+A command whose blocker is gone works on in the server by itself. Its UPDATE may find another version of the row and
+release the next waiter, or lock the new version and make the next one wait again. Two waiters that are released at the
+same moment race for the row, and the operating system decides which one wins: with three workers, the same choices gave
+different schedules. So all but the first in the line are stopped (SIGSTOP) until nothing blocks them. Then each goes on
+alone until it has answered, or waits again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktyp
 
 
 def edges(rows: Rows) -> Edges:
-    """Process id → those that it waits for, from the rows of BLOCKERS."""
+    """Process id → the process ids that it waits for, from the rows of BLOCKERS."""
     return {
         int(pid or 0): {int(by) for by in (found or b"").strip(b"{}").split(b",") if by}
         for pid, found in rows
@@ -57,30 +57,30 @@ def holds(connection: Any) -> bool:
 
 
 def wrote(connection: Any) -> bool:
-    """May it hold a lock, of its transaction or beyond? One that only read holds none that anybody runs into."""
+    """May it hold a lock, of its transaction or beyond? A session that only reads holds none that others run into."""
     return holds(connection) or bool(getattr(connection, "explorer_wrote", False))
 
 
 def array(numbers: Sequence[int]) -> bytes:
-    """As the parameter of a question."""
+    """The numbers as the parameter of a query."""
     return b"{%s}" % ",".join(map(str, numbers)).encode()
 
 
 class Line:
-    """Those who wait in line are let go one after the other, so that the same one comes first each time.
+    """Releases waiting sessions one after the other, so that the same one comes first each time.
 
-    `blockers_of`: asks the server who blocks these process ids; `admin`: a connection to it."""
+    `blockers_of`: asks the server which sessions block these process ids. `admin`: a connection to it."""
 
     def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges]) -> None:
         self._blockers_of = blockers_of
         self._is_here = _is_process_here(admin.info)
-        #: an explorer that was killed in the middle of a schedule has left some
+        #: sessions that an explorer left stopped when it was killed in the middle of a schedule
         self._still = {pid for (pid,) in admin.execute(_SESSIONS)} if self._is_here else set[int]()
         self.end()
 
     def settle(self, sessions: Mapping[K, Any]) -> tuple[list[K], Edges]:
-        """`sessions`: those that wait, the first one first. Return those whose commands are at their end, and who
-        blocks the others. A moment in which nobody seems to block somebody who will wait again does not count."""
+        """`sessions`: those that wait, in their order. Returns those whose commands have ended, and which sessions
+        block the others. A moment in which a session that will wait again seems unblocked does not count."""
         pids = {key: session.info.backend_pid for key, session in sessions.items()}
         patience = NEWS_WITHIN_MS
         while True:
@@ -95,7 +95,7 @@ class Line:
                 return free, blockers
             self.go_on(pids[silent])
             if not _has_answered(sessions[silent], patience):
-                patience *= 2  # a busy machine: it will come
+                patience *= 2  # a busy machine: the reply will come
 
     def _stand_still(self, pid: int) -> None:
         if self._is_here and pid not in self._still:
@@ -105,7 +105,7 @@ class Line:
     def go_on(self, pid: int) -> None:
         if pid in self._still:
             self._still.remove(pid)
-            with suppress(ProcessLookupError):  # it was ended
+            with suppress(ProcessLookupError):  # the session has ended
                 os.kill(pid, signal.SIGCONT)
 
     def end(self) -> None:
@@ -120,7 +120,7 @@ def _has_answered(session: Any, within_ms: int) -> bool:
 
 
 def _is_process_here(info: Any) -> bool:
-    """Is this session a process of this machine, which may be stopped? One behind TCP may have anybody's number."""
+    """Is this session a process of this machine, which may be stopped? Behind TCP, its process id may be another's."""
     try:
         os.kill(info.backend_pid, 0)
         name = Path(f"/proc/{info.backend_pid}/cmdline").read_bytes()

@@ -1,5 +1,5 @@
-"""PostgreSQL as it is known: the same command, in the same session, is answered in the same way, where the same is
-committed and the sessions that are inside of a transaction have come there by the same commands in the same order."""
+"""Memoised PostgreSQL. A command in a session gets the same answer if the same is committed, and if the sessions that
+are inside a transaction came there by the same commands in the same order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, chan
 
 
 class Answer(NamedTuple):
-    """`reply`, `shown`: as the worker was told it; `error`: what its class is called, if it is one. What is committed
-    afterwards, and how the session stands then."""
+    """`reply`, `shown`: as the worker was told it. `error`: the name of its class, if it is one. Also what is committed
+    afterwards, and the state of the session then."""
 
     reply: bytes
     shown: str
@@ -46,8 +46,8 @@ class Session(NamedTuple):
 
 
 class Answers:
-    """What the server has answered; None: the command waits for another session. `free`, `circle`: of those who wait,
-    who is let go by what was done last, and who waits for each other. `strict`: somebody has asked for more than the
+    """What the server has answered; None: the command waits for another session. `free`: the waiting sessions that the
+    last command has released. `circle`: those that wait for each other. `strict`: a session has asked for more than the
     usual isolation."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Answers:
         #: the tables into which an insert draws a number
         self.counting: Collection[str] | None = None
         self._counts: dict[str, bool] = {}
-        #: nothing is known any more: something was written that no look shows
+        #: nothing is known any more: a command wrote something that no look shows
         self.closed = False
 
     def counts(self, op: Op) -> bool:
@@ -68,7 +68,7 @@ class Answers:
         return self._counts[op.text]
 
     def sees_all(self, isolation: IsolationLevel | None) -> bool:
-        """Does each command of a session of this isolation depend on what its transaction has seen before?"""
+        """Does each command of a session with this isolation depend on what its transaction has seen before?"""
         return self.strict or isolation not in USUAL
 
     def close(self) -> None:
@@ -78,13 +78,13 @@ class Answers:
 
 
 class MemoisedPostgres(MemoisedServer):
-    """`contents`: of the opening."""
+    """`contents`: those of the opening state."""
 
     def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes) -> None:
         super().__init__(contents, {}, everything)
         self.name, self.answers = name, answers
         self.way = Way()
-        self._settled: bytes | None = None  # who is free then was asked
+        self._settled: bytes | None = None  # the place at which the free sessions were last asked for
 
     def copy(self) -> MemoisedPostgres:
         twin = super().copy()
@@ -103,7 +103,7 @@ class MemoisedPostgres(MemoisedServer):
         self.answers.strict |= asks_for_more(op)
 
     def answer(self, who: Who, op: Op, *how: object) -> Answer | None:
-        """Execute it; or, where it has waited, hear its answer. None: it waits. Raises Unanswered."""
+        """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
         how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
         counts, strict = self.answers.counts(op), self.answers.strict
@@ -156,7 +156,7 @@ class MemoisedPostgres(MemoisedServer):
             self.way.ended(self.everything, who)
 
     def cut(self, who: Who) -> None:
-        """Its client finds the connection closed."""
+        """The session's client finds the connection closed."""
         self.sessions[who] = self.session(who)._replace(cut=True)
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
@@ -172,7 +172,7 @@ class MemoisedPostgres(MemoisedServer):
         return any(self.session(who).inside for who in sessions)
 
 
-#: what distinguishes the answer to a command that has waited from the command itself
+#: distinguishes the answer to a command that has waited from the command itself
 GOES_ON = ("goes on",)
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL, as the scheduler sees it: what is committed, who is blocked by whom, how sessions end."""
+"""PostgreSQL as the scheduler sees it: what is committed, which session blocks which, how sessions end."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 
 
 class PostgresServer(Plain):
-    """`contents_sql`: one query whose rows are all that the system keeps there. `besides`: its last column is what
-    makes no state, but can be read, as times of day."""
+    """`contents_sql`: one query whose rows are all that the system keeps there. `besides`: its last column can be read
+    but makes no state, such as times of day."""
 
     name = NAME
     lags = False
@@ -49,7 +49,7 @@ class PostgresServer(Plain):
         self._hidden = Hidden(self.ask, contents_sql)
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
-        """One round trip beside the gates: a prepared question, its rows as text."""
+        """One round trip beside the gates: a prepared query, with its rows as text."""
         self._proved()
         result = self.admin.pgconn.exec_prepared(name, values)
         if result.status != ExecStatus.TUPLES_OK:
@@ -72,20 +72,20 @@ class PostgresServer(Plain):
         self.answers.strict |= asks_for_more(op)
 
     def ask_again(self) -> None:
-        """A command has ended: others may be free."""
+        """A command has ended, so others may be free."""
         self._ask = True
 
     def contents(self) -> bytes:
         return self._look()[0]
 
     def everything(self) -> bytes:
-        """The contents, with what makes no state."""
+        """The contents, including what makes no state."""
         return self._look()[1]
 
     traces = everything
 
     def _look(self) -> tuple[bytes, bytes]:
-        """Once for each version."""
+        """Look once for each version."""
         if self.version not in self._seen:
             rows = self.ask(b"contents")
             contents = repr([row[: self._columns] for row in rows]).encode()
@@ -97,14 +97,14 @@ class PostgresServer(Plain):
         return bool(_TABLES.match(text)) or self._hidden.named_in(text)
 
     def memoised(self) -> MemoisedPostgres:
-        """The same as it is known, as it is now: nobody is inside."""
+        """The memoised server, as this server is now: no session is inside a transaction."""
         return MemoisedPostgres(self.name, self.answers, *self._look())
 
-    # -- who is blocked: asked of the server, never guessed from the SQL ----------------------------------------
+    # -- which session is blocked: asked of the server, never guessed from the SQL -------------------------------
 
     def is_blocked(self, connection: psycopg.Connection[Any]) -> bool:
         pid = connection.info.backend_pid
-        self._ask = True  # one more may close a circle
+        self._ask = True  # one more blocked session may close a circle
         return bool(self._blockers_of([pid])[pid])
 
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
@@ -166,7 +166,7 @@ class PostgresServer(Plain):
         self._line.go_on(pid)
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """Under READ COMMITTED others' sessions matter only to a command that could run into their locks."""
+        """Under READ COMMITTED, others' sessions matter only to a command that could run into their locks."""
         if self.answers.strict or any(
             getattr(s, "explorer_isolation", None) not in USUAL for s in (*own, *others)
         ):
@@ -178,8 +178,8 @@ class PostgresServer(Plain):
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
 
     def prove_idle(self, sessions: Sequence[Any]) -> None:
-        """After each run. Raises RuntimeError with what a session still holds: now, or when it is next asked something.
-        That none is inside a transaction, the server has said; what outlasts one is asked for."""
+        """After each run. Raises RuntimeError with what a session still holds, now or when it is next used. The server
+        has already said that none is inside a transaction; what outlasts a transaction is asked for."""
         sessions = [session for session in sessions if not session.closed]
         for connection in sessions:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:

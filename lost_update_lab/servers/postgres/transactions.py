@@ -1,4 +1,4 @@
-"""How the open transactions came to where they are: what PostgreSQL's answers depend on, beside what is committed."""
+"""How the open transactions came to where they are: what PostgreSQL's answers depend on, besides what is committed."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _LASTING = re.compile(
     r"|set_config\s*\(",
     re.IGNORECASE,
 )
-#: a function's name, or what could be one, and its bracket
+#: the name of a function, or what could be one, and its bracket
 CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE|CONFLICT)\b)\w+|")\s*\(""", re.IGNORECASE)
-#: takes no number from a sequence, unless it calls a function
+#: draws no number from a sequence, unless it calls a function
 _UNCOUNTED = re.compile(r"\s*(?:SELECT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
-#: a table, and what comes behind the first bracket
+#: a table, and what follows the first bracket
 _INSERT = re.compile(r"""\s*INSERT\s+INTO\s+"?(\w+)"?\s*\((.*)""", re.IGNORECASE | re.DOTALL)
 ENDS = frozenset({"COMMIT", "ROLLBACK"})
-#: may meet those who only read
+#: may block a command that only reads
 _TABLES = re.compile(
     r"\s*(?:LOCK|TRUNCATE|ALTER|DROP|CREATE|VACUUM|REINDEX|CLUSTER|REFRESH|DO|CALL)\b", re.IGNORECASE
 )
 
 
 class Way:
-    """Under READ COMMITTED each command sees what is committed then, so of a transaction only what it wrote or locked
-    matters, each with what it found; between transactions only who waits for whom, in which order. Who only reads, or
-    ends its own transaction, meets nobody else's. Under a stricter isolation (`strict`: somebody has asked for one)
-    every command matters, in the order of all."""
+    """Under READ COMMITTED each command sees what is committed at that time. So of a transaction only what it wrote or
+    locked matters, each with what it found; between transactions, only which waits for which, in which order. A command
+    that only reads, or ends its own transaction, meets no other transaction. Under a stricter isolation (`strict`: a
+    session has asked for one) every command matters, in the order of all of them."""
 
     def __init__(self) -> None:
-        #: no longer, once something is done of which too little is known: until nobody is inside
+        #: False once a command runs of which too little is known, until no session is inside a transaction
         self.known = True
         self.strict = False
         #: what sessions remember, and how numbers were drawn from sequences
         self.lasting = self.numbers = b""
-        #: of each session that is inside of a transaction, or holds a lock
+        #: for each session that is inside a transaction, or holds a lock
         self.inside: dict[Who, bytes] = {}
         self.line: tuple[Who, ...] = ()
         self.order = b""
 
     def place(self, contents: bytes, strict: bool) -> bytes | None:
-        """All of it, as a digest. None: it is not known."""
+        """All of this, as a digest. None: it is not known."""
         if not self.known:
             return None
         remembered = digest(self.lasting, self.numbers)
@@ -68,7 +68,7 @@ class Way:
         counts: bool,
         *how: object,
     ) -> bytes | None:
-        """What an answer to `op` depends on; `counts`: it draws a number. None: it is not known."""
+        """What an answer to `op` depends on. `counts`: it draws a number. None: it is not known."""
         self.strict = self.strict or isolation not in USUAL
         place = self.place(contents, strict)
         if place is None or _TABLES.match(op.text):
@@ -83,7 +83,7 @@ class Way:
     def went(
         self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
     ) -> None:
-        """The session has executed it, while that was committed, and is inside of a transaction now, or not."""
+        """The session has executed `op` while `contents` were committed. `inside`: it is inside a transaction now."""
         if lasts(op.text):
             found = b"" if op.local else contents  # a cursor that is held, and not a setting
             self.lasting = digest(self.lasting, repr(who).encode(), op.identity, found)
@@ -99,14 +99,14 @@ class Way:
         self._moved(contents, who, op.identity, before if inside else None)
 
     def waits(self, contents: bytes, who: Who, op: Op) -> None:
-        """Its command waits for another session. Outside of a transaction it would be done, and committed, whenever the
-        other one lets it: that is not known."""
+        """The session's command waits for another session. Outside a transaction it would be executed and committed
+        whenever the other session lets it. That moment is not known."""
         self.known = self.known and who in self.inside
         self.line += (who,)
         self._moved(contents, who, b"waits", digest(self.inside.get(who, b""), contents, op.identity))
 
     def ended(self, contents: bytes, who: Who) -> None:
-        """The session was brought to its end from outside."""
+        """The session was ended from outside."""
         self.line = tuple(other for other in self.line if other != who)
         self._moved(contents, who, b"ended", None)
 
@@ -123,7 +123,7 @@ class Way:
 
 
 def changes_nothing(op: Op) -> bool:
-    """Whatever is committed, it is answered in the same way, and that is committed afterwards."""
+    """Does it get the same answer whatever is committed, and leave that as it was?"""
     return op.local or op.text == "ROLLBACK"
 
 
@@ -134,7 +134,7 @@ def lasts(text: str) -> bool:
 
 
 def draws_number(text: str, counting: Collection[str]) -> bool:
-    """Does a command that writes take a number from a sequence, where inserts into the tables `counting` do?"""
+    """Does this writing command draw a number from a sequence, as inserts into the tables `counting` do?"""
     statement = text.partition(" ← ")[0]
     if insert := _INSERT.match(statement):
         return insert[1].lower() in counting or bool(CALL.search(insert[2]))

@@ -14,7 +14,7 @@ FUNCTIONS = (
     "SELECT proname, prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "
     "WHERE nspname NOT IN ('pg_catalog', 'information_schema')"
 )
-#: an insert into one of these draws a number from a sequence; or it may, by a trigger
+#: an insert into one of these draws a number from a sequence, or may do so through a trigger
 COUNTING = (
     "SELECT DISTINCT relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
     "LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE a.attidentity <> '' "
@@ -25,8 +25,8 @@ _WORD = re.compile(r"\w+")
 
 
 class Hidden:
-    """`shown`: the query for the contents; `ask`: one round trip beside the gates. A command that writes what is not
-    shown makes answers depend on more than is known of the server."""
+    """`shown`: the query for the contents. `ask`: one round trip beside the gates. Once a command writes what is not
+    shown, answers depend on more than is known of the server."""
 
     def __init__(self, ask: Callable[[bytes], list[Any]], shown: str) -> None:
         self.ask, self.shown = ask, _words(shown)

@@ -1,4 +1,4 @@
-"""Who talks to a Redis server past the gates? Its own list of clients tells."""
+"""Which client talks to a Redis server past the gates? The server's own list of clients tells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lost_update_lab.servers.connections_before import existing
 from lost_update_lab.servers.redis.wire import address
 
 Clients = dict[int, dict[str, str]]
-#: address of a server → numbers of the connections that were made to it
+#: address of a server → the numbers of the connections that were made to it
 _made: dict[str, set[int]] = {}
 
 
 class BypassDetector:
-    """`ask`: one round trip to the server. `address`: where it is, as its clients name it."""
+    """`ask`: one round trip to the server. `address`: where it is, in its clients' terms."""
 
     def __init__(self, ask: Callable[..., Any], name: str, address: str) -> None:
         self.ask, self.name, self.address = ask, name, address
@@ -25,7 +25,7 @@ class BypassDetector:
         self._received, self._known = 0, set[int]()
 
     def watch(self) -> None:
-        """Remember how many clients came so far, and what those that are here have done."""
+        """Remember how many clients have connected so far, and what the present ones have done."""
         self._ours(look=True)
         self._before = self._clients()
         self._received = self._connections_received()
@@ -45,8 +45,8 @@ class BypassDetector:
         return made(self.address, look)
 
     def _clients(self) -> dict[int, dict[str, str]]:
-        """Number → what CLIENT LIST says of it, without what changes by itself; no replicas, which report by
-        themselves how far they are."""
+        """Number → what CLIENT LIST says of it, except what changes by itself. Without replicas, which report their
+        progress by themselves."""
         found = {}
         for line in self.ask("CLIENT", "LIST").decode().splitlines():
             client = dict(word.split("=", 1) for word in line.split() if "=" in word)
@@ -63,15 +63,15 @@ class BypassDetector:
 
 
 def note(connection: Any) -> None:
-    """Ask for its number, CLIENT ID: by it the server's list of clients tells who went around the gates."""
+    """Ask for the number of the connection, CLIENT ID. The server's list of clients uses it, so a bypass shows."""
     redis_py.send(connection, connection.pack_command("CLIENT", "ID"), check_health=False)
     connection.explorer_number = number = int(redis_py.read(connection))
     _made.setdefault(address(connection), set()).add(number)
 
 
 def made(target: str, look: bool = False) -> set[int]:
-    """The numbers of all connections to this server that redis-py has in this process, or had since the gates
-    were put up; `look` for those that were there before. Connections to other servers are left alone."""
+    """The numbers of all connections to this server that redis-py has in this process, or had since the gates were
+    installed. `look` for those that existed before. Connections to other servers are left alone."""
     for connection in existing(AbstractConnection) if look else ():
         if (
             redis_py.socket(connection)

@@ -1,4 +1,4 @@
-"""Redis's commands as they go over the wire: cut apart, how long one may block, a reply as a person reads it."""
+"""Redis's commands on the wire: how they are split, how long one may block, and replies as people read them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX"}
-#: that wait for a confirmation, with the place of their time-out
+#: commands that wait for a confirmation, with the place of their time-out
 WAITS = {b"WAIT": 2, b"WAITAOF": 3}
 
 
-#: sent before a command: the server does not answer that one
+#: sent before a command, which the server then does not answer
 UNANSWERED = b"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 
 
 def split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
-    """Yield (words, bytes) of each command in what a client is about to send. The bytes of one whose reply is not
-    wanted begin with UNANSWERED: the two are one step."""
+    """Yield (words, bytes) of each command in what a client is about to send. If no reply is wanted, the bytes begin
+    with UNANSWERED: the two are one step."""
     if isinstance(command, bytes | str):
         command = [command]
     data = b"".join(part.encode() if isinstance(part, str) else bytes(part) for part in command)
@@ -51,13 +51,13 @@ def time_out(name: bytes, words: list[bytes]) -> float | None:
 
 
 def waits(name: bytes, words: Sequence[bytes]) -> bool:
-    """May a command that can block do so? Reading a stream does where it says BLOCK."""
+    """May this command, of a kind that can block, do so? Reading a stream blocks only where it says BLOCK."""
     return name not in (b"XREAD", b"XREADGROUP") or b"BLOCK" in [word.upper() for word in words]
 
 
 def for_ever(words: list[bytes], raw: bytes) -> bytes:
-    """The same command without its time-out, in the place of `raw`: its time is virtual, and the server's own would end
-    it after so much real time, which is luck."""
+    """The same command without its time-out, in the place of `raw`. The time-out is virtual. The server's own would end
+    the command after that much real time, which is a matter of luck."""
     name = words[0].upper()
     if time_out(name, words) is None:
         return raw
@@ -68,7 +68,7 @@ def for_ever(words: list[bytes], raw: bytes) -> bytes:
 
 
 def packed(words: Sequence[bytes]) -> bytes:
-    """A command as it goes over the wire."""
+    """A command as it is sent on the wire."""
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
 
 

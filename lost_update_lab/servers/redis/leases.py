@@ -4,19 +4,19 @@
     the server is asked   SET lock a7f3 NX PX 1099516346368        2⁴⁰ + 4½ · 2²⁰ ms: 35 years, and in it the 5 ms
     a look sees           PTTL 1099516346361                       however slow the machine is, that says 5 ms
 
-The explorer notes the lease's end in virtual time, and takes the key away when it has come. Nothing has to be written
-to the server meanwhile, so nobody's WATCH breaks. What a worker asks of its leases (TTL, EXPIRE … GT) is answered in
-virtual time too.
+The explorer notes the end of the lease in virtual time, and removes the key when that time has come. Nothing has to be
+written to the server meanwhile, so no WATCH breaks. What a worker asks about its leases (TTL, EXPIRE … GT) is answered
+in virtual time too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-#: ms on the server for a lease of no length, and for each ms of it (half of it, 8 minutes, is for a machine that stands
-#: still); in virtual.lua too
+#: ms on the server: for a lease of no length, and for each ms of a lease (half of it, 8 minutes, allows for a machine
+#: that stands still); in virtual.lua too
 BASE, SLOT = 1 << 40, 1 << 20
-#: ms: the longest lease that has a code, 50 days
+#: ms: the longest lease that can be coded, 50 days
 MOST = (1 << 32) - 1
 
 _UNIT = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
@@ -27,7 +27,7 @@ GIVING = frozenset({b"SET", b"GETEX", b"SETEX", b"PSETEX", *_EXPIRE})
 _NOTHING = [b"EXISTS", b""]
 
 
-#: so many grants can be told apart: a lease that is given again in the same millisecond must not look the same
+#: how many grants can be told apart: a lease that is given again in the same millisecond must not look the same
 SERIALS = 1 << 10
 
 
@@ -36,13 +36,13 @@ def coded(ms: int, serial: int = 0) -> int:
 
 
 def decoded(left: int) -> int | None:
-    """The length, in ms, of a lease that has so many ms left on the server. None: it was given past the gates."""
+    """The length, in ms, of a lease that has this many ms left on the server. None: it was given past the gates."""
     return -(-(left - BASE) // SLOT) if left > BASE // 2 else None
 
 
 def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: int = 0) -> Sequence[bytes]:
-    """What to ask the server in the place of a command that may give a lease. `clock`: the time of day, in ms; `left`:
-    the ms that each lease has left; `serial`: of this grant."""
+    """What to ask the server in the place of a command that may give a lease. `clock`: the time of day, in ms. `left`:
+    the ms that each lease has left. `serial`: the number of this grant."""
     name = words[0].upper()
     if name in (b"SETEX", b"PSETEX"):
         ms = _length(b"EX" if name == b"SETEX" else b"PX", words[2], clock)
@@ -60,7 +60,7 @@ def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: i
 
 
 def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], serial: int) -> Sequence[bytes]:
-    if ms is None:  # it takes the key away at once, or is no number
+    if ms is None:  # it removes the key at once, or is no number
         return words
     transitions = [word for word in words[3:] if word.upper() not in (b"GT", b"LT")]
     now = left.get(words[1].decode(errors="backslashreplace"))
@@ -73,7 +73,7 @@ def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], ser
 
 
 def _length(unit: bytes, value: bytes, clock: int) -> int | None:
-    """In ms. None: it is over at once, or no number."""
+    """The length in ms. None: the lease is over at once, or the value is no number."""
     try:
         ms = int(value) * _UNIT[unit]
     except ValueError:

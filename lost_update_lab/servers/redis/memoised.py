@@ -1,7 +1,8 @@
-"""Redis as it is known: the same command, sent while the same keys are there, is answered in the same way.
+"""Memoised Redis: the same command, sent while the same keys are there, gets the same answer.
 
-Not those whose answer depends on other clients, on chance, on real time, or on what no look at the keys shows: fields
-with an end of their own, other databases, the order in a set. WAIT and WAITAOF are, while the replicas follow.
+Excepted are commands whose answer depends on other clients, on chance, on real time, or on what no look at the keys
+shows: fields that expire by themselves, other databases, the order in a set. WAIT and WAITAOF are memoised while the
+replicas follow.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.servers.redis.commands import WAITS, waits
 from lost_update_lab.servers.redis.scripts import called, script_of
 
-#: words in a command by which it may read, or compare, what a lease has left
+#: words in a command by which it may read, or compare, the time that a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
-#: what these two answer is worked out, each time, of when the lease ends
+#: the answers of these two are computed each time from the end of the lease
 COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"
 
@@ -37,8 +38,8 @@ _CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
 
 class Answer(NamedTuple):
-    """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards; `leases`: the keys that
-    have one, with its length in µs from the command on, None: the one that was there."""
+    """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards. `leases`: the keys that
+    have one, with its length in µs counted from the command; None: the lease that was there before."""
 
     exact: bytes
     shown: str
@@ -48,7 +49,7 @@ class Answer(NamedTuple):
 
 
 class Holding(Protocol):
-    """What a question depends on, of a real server or of a known one."""
+    """What a question depends on, of a real or of a memoised server."""
 
     ahead: int
 
@@ -70,7 +71,7 @@ class Answers:
     def question(
         self, of: Holding, now: int, who: Who, queued: bytes | None, words: Sequence[bytes], sent: bytes
     ) -> Hashable | None:
-        """`queued`: what a MULTI of this session has queued; None: that is not known. → None: no answer is for good"""
+        """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
         if queued is None or (
             name in self.blocking and waits(name, words) and (name not in WAITS or of.lags)
@@ -84,11 +85,11 @@ class Answers:
         return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock
 
     def rows(self, contents: bytes, rows: Sequence[Any]) -> None:
-        """`contents` was made of these (key, type, value)."""
+        """`contents` was made from these (key, type, value)."""
         self._rows[contents] = list(rows)
 
     def without(self, contents: bytes, keys: frozenset[str]) -> bytes:
-        """The contents when these keys are gone."""
+        """The contents once these keys are gone."""
         if (contents, keys) not in self._without:
             left = [row for row in self._rows[contents] if name_of(row[0]) not in keys]
             self._without[contents, keys] = found = repr(left).encode()
@@ -101,14 +102,14 @@ def name_of(key: bytes) -> str:
 
 
 class Session(NamedTuple):
-    """`queued`: what stands behind its MULTI; `cut`: the server has ended it."""
+    """`queued`: what its MULTI has queued. `cut`: the server has ended it."""
 
     queued: bytes = b""
     cut: bool = False
 
 
 class MemoisedRedis(MemoisedServer):
-    """`contents`, `leases`: of the opening."""
+    """`contents`, `leases`: those of the opening state."""
 
     fails_over = True
 
@@ -210,7 +211,7 @@ def kept(what: tuple[bytes, Mapping[str, int]] | None, now: int) -> bytes:
 
 
 def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> bytes | None:
-    """What a session has queued after this command; None: it watches, or subscribes, and is not known any more."""
+    """What a session has queued after this command. None: it watches, or subscribes, and is no longer known."""
     name = words[0].upper()
     if name == b"WATCH" or name.endswith(b"SUBSCRIBE"):
         return None
@@ -222,9 +223,9 @@ def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> b
 
 
 def repeatable(words: Sequence[bytes], script: bytes | None) -> bool:
-    """Is it answered in the same way whenever the same keys are there, with the same values?
+    """Does it get the same answer whenever the same keys are there, with the same values?
 
-    `script`: the text of the one that the command calls; None: it is not known, or none is called."""
+    `script`: the text of the script that the command calls; None: it is not known, or none is called."""
     name = words[0].upper()
     if name not in _REPEATABLE:
         return False

@@ -1,4 +1,4 @@
-"""What a replica that has fallen behind holds, kept as DUMP gives it: really to execute a failover costs a second."""
+"""The contents of a replica that has fallen behind, kept as DUMP returns them: a real failover would cost a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: written and deleted by the explorer: WAIT speaks of what its own session has written last
+#: written and deleted by the explorer: WAIT counts what its own session has written last
 _OWN = "explorer:confirmed"
 
 
@@ -16,9 +16,9 @@ class Replica:
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self.ask = ask
-        #: process ids of real replicas; WAIT is answered by them
+        #: process ids of real replicas, which answer WAIT
         self.processes: list[int] = []
-        #: the writes that it has not got
+        #: the writes that the replica did not get
         self.lost: list[str] = []
         self._kept: tuple[list[tuple[bytes, bytes]], dict[str, int], bytes] | None = None
 
@@ -31,8 +31,8 @@ class Replica:
         self._signal(signal.SIGCONT)
 
     def lag(self, keys: list[bytes], leases: Mapping[str, int], contents: bytes) -> None:
-        """It keeps what is there now. Real ones stand still as well, once they have confirmed what they have got: they
-        do so by themselves each second, and a WAIT for what was written before must not be answered by luck."""
+        """Keep what is there now. Real replicas are stopped as well, once they have confirmed what they got. They
+        confirm by themselves each second, and a WAIT for what was written before must not be answered by luck."""
         if self.processes:
             for command in ("SET", _OWN, ""), ("DEL", _OWN), ("WAIT", len(self.processes), 0):
                 self.ask(*command)
@@ -41,10 +41,10 @@ class Replica:
         self._signal(signal.SIGSTOP)
 
     def take_over(self, now: int) -> tuple[dict[str, int], bytes]:
-        """What it had is what is there. → the leases that stand, the contents."""
+        """What the replica had is now what is there. Returns the leases that stand, and the contents."""
         assert self._kept is not None
         (had, leases, contents), self._kept = self._kept, None
-        self._signal(signal.SIGCONT)  # what follows the new primary confirms its writes
+        self._signal(signal.SIGCONT)  # the replicas of the new primary confirm its writes
         self.ask("FLUSHALL")
         for key, value in had:
             self.ask("RESTORE", key, 0, value)
@@ -54,7 +54,7 @@ class Replica:
         return standing, contents
 
     def hidden(self, now: int) -> bytes:
-        """It belongs to the state, though nobody sees it yet."""
+        """What belongs to the state, although no worker sees it yet."""
         if self._kept is None:
             return b""
         _, leases, contents = self._kept

@@ -1,8 +1,8 @@
-"""The server's clock as workers see it: `TIME`, what is left of a lease, and its end are virtual, so a schedule repeats
-itself.
+"""The server's clock as workers see it. `TIME`, the time that a lease has left, and its end are virtual, so a schedule
+repeats itself.
 
-A script is sent with its own text behind virtual.lua, which answers these in the server's stead, and gives leases as
-code (leases.py). All else it asks the server itself. A script that was loaded past the gates is sent as it is.
+A script is sent with its own text behind virtual.lua, which answers these in the server's place, and gives leases as
+code (leases.py). It passes everything else on to the server. A script that was loaded past the gates is sent as it is.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from lost_update_lab.servers.redis.commands import packed
 from lost_update_lab.servers.redis.leases import GIVING, SERIALS, given
 from lost_update_lab.servers.redis.streams import numbered
 
-#: what a script asks the clock by, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT, XADD
+#: the words by which a script uses the clock, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT, XADD
 _ASKS = re.compile(rb"TIME|TTL|EXPIREAT|XADD|\b[PE]XAT\b|['\"][GL]T['\"]", re.IGNORECASE)
 _CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
-#: with the command's name as it stands there
+#: … followed by the name of the command, as a literal
 _CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
 _BEFORE = files(__package__).joinpath("virtual.lua").read_bytes().rstrip(b"\n")
 #: the first line of a script with flags
 _SHEBANG = re.compile(rb"#!.*\n?")
 
-#: by their SHA-1, in hexadecimal: what workers have sent
+#: the scripts that workers have sent, by their SHA-1 in hexadecimal
 _texts: dict[bytes, bytes] = {}
 
 
 def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int], serial: int = 0) -> bytes:
-    """Return what to send in the place of `raw`. `now`: µs of the server's clock since the start of the run; `left`:
-    milliseconds that each lease has left; `serial`: of the grant, if it gives a lease."""
+    """Return what to send in the place of `raw`. `now`: µs of the server's clock since the start of the run. `left`:
+    milliseconds that each lease has left. `serial`: the number of the grant, if the script gives a lease."""
     name = words[0].upper()
     if name in GIVING:
         return packed(changed) if (changed := given(words, _clock(now), left, serial)) is not words else raw
@@ -58,13 +58,13 @@ def script_of(words: Sequence[bytes]) -> bytes | None:
 
 
 def called(script: bytes) -> set[bytes] | None:
-    """The commands that a script calls. None: it works out which."""
+    """The commands that a script calls. None: the script computes their names."""
     found = _CALLED.findall(script)
     return {name.upper() for name in found} if len(found) == len(_CALL.findall(script)) else None
 
 
 def time_of_day(now: int) -> tuple[int, int]:
-    """What `TIME` says, in seconds and µs; `now` as in `virtual`."""
+    """What `TIME` returns, in seconds and µs. `now` is as in `virtual`."""
     return divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)
 
 
@@ -75,7 +75,7 @@ def _clock(now: int) -> int:
 
 
 def _before(script: bytes, now: int, left: Mapping[str, int], serial: int) -> bytes:
-    """The script as it is sent: the same, whatever the time, if it does not ask for it."""
+    """The script as it is sent. If it does not ask for the time, this text never changes."""
     first = found[0] if (found := _SHEBANG.match(script)) else b""
     asks = _ASKS.search(script) or called(script) is None
     seconds, micros = time_of_day(now) if asks else (0, 0)

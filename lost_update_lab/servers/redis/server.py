@@ -1,7 +1,7 @@
-"""A Redis or Valkey server, as the scheduler sees it: its contents, and leases that end in virtual time.
+"""A Redis or Valkey server as the scheduler sees it: its contents, and leases that end in virtual time.
 
 The server never ends a lease by itself (leases.py). When a key is first seen with a new PEXPIRETIME, the end of its
-lease is noted in virtual time; when that has come, the server is told to remove the key (PEXPIRE with 0).
+lease is noted in virtual time. When that time has come, the server is told to remove the key (PEXPIRE with 0).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _perf = time.perf_counter
 
 
 class RedisServer(Plain):
-    """`url`: a server of the explorer's own; its contents are dropped by FLUSHALL before each run."""
+    """`url`: a server of the explorer's own. FLUSHALL drops its contents before each run."""
 
     def __init__(self, url: str, name: str = "redis") -> None:
         self.name = name
@@ -52,19 +52,19 @@ class RedisServer(Plain):
         self.version, self._looked = 0, -1
         self._rows: list[Any] = []
         self._contents = b""
-        #: the leases that came, or were renewed, since the look before; None: what an earlier run has seen
+        #: the leases that were granted, or renewed, since the last look; None: what an earlier run has seen
         self.granted: set[str] | None = None
         self._now, self._ask = 0, True
-        self._serial = 0  # of what is written: a lease that is given twice in a millisecond is told apart
-        self.ahead = 0  # how far this server's clock was moved
+        self._serial = 0  # of each write: it tells apart two grants of a lease within one millisecond
+        self.ahead = 0  # how far this server's clock has jumped
         self._stepped: float | None = None  # when the first step after the last look began
-        #: of each session that watches keys: what was there then, and what was written since, in its order. Its EXEC
-        #: may fail by that, so it is a part of the state
+        #: for each session that watches keys: what was there then, and what was written since, in that order. Its EXEC
+        #: may fail because of it, so it is a part of the state
         self.watching: dict[Who, bytes] = {}
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over, self.learns = True, False
-        #: commands that only a replica, or a disk, can answer were seen
+        #: commands were seen that only a replica, or a disk, can answer
         self.confirming: set[str] = set()
 
     def ask(self, *command: Any) -> Any:
@@ -82,7 +82,7 @@ class RedisServer(Plain):
         self.replica.begin()
 
     def memoised(self) -> MemoisedRedis:
-        """The same as it is known, as it is now."""
+        """The memoised server, as this server is now."""
         return MemoisedRedis(self.name, self.answers, self.contents(), self.leases())
 
     def touched(self) -> None:
@@ -118,7 +118,7 @@ class RedisServer(Plain):
         return self._leases
 
     def _look(self) -> None:
-        """Once for each version; what an earlier run has seen there is taken from memory."""
+        """Look once for each version. What an earlier run has seen of it is taken from memory."""
         if self._looked == self.version:
             return
         self._looked = self.version
@@ -136,7 +136,7 @@ class RedisServer(Plain):
         here = {name_of(row[0]) for row in rows}
         before = {(k, at): self._leases[k] for k, at in self._expire_at.items() if k in self._leases}
         renamed = {at: end for (key, at), end in before.items() if key not in here}
-        bare = []  # given past the gates: the server would end them
+        bare = []  # given past the gates, so the server would end them
         for row in rows:
             key, left, at = name_of(row[0]), row[3], row[4]
             if left < 0:
@@ -161,20 +161,20 @@ class RedisServer(Plain):
         self._seen[self.version] = rows, dict(leases), self._contents
 
     def note(self) -> None:
-        """Ask when the leases end on the server, where that is not known: so one that is given again shows."""
+        """Ask for the unknown ends of leases on the server: a lease that is then given again shows."""
         times = self.ask("EVALSHA", self._scripts["times.lua"], 0, *self._leases) if self._leases else ()
         self._expire_at = dict(zip(self._leases, times, strict=True))
 
     def _set(self, ends: Mapping[str, int]) -> None:
-        """Give these leases to the server: what they have left, as code; or take their keys away."""
+        """Give these leases to the server: the time that they have left, as code. Or remove their keys."""
         left = {key: (end - self._now) // 1000 for key, end in ends.items()}
         wanted = [word for key, ms in left.items() for word in (key, coded(ms) if ms > 0 else 0)]
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted) if wanted else ()
         self._expire_at |= dict(zip(ends, times, strict=True))
 
     def clocked(self, words: list[bytes], raw: bytes, now: int) -> tuple[bytes, bytes]:
-        """A command as it is to be known, and as it is to be sent: its time-out, its leases, and what a script in it
-        asks of this server's clock, are virtual."""
+        """A command as it is memoised, and as it is sent. Its time-out, its leases, and what a script in it asks of
+        this server's clock are virtual."""
         left = {key: (end - self._now) // 1000 for key, end in self.leases().items()}
         known, now = for_ever(words, raw), now + self.ahead
         return virtual(words, known, now, left), virtual(words, known, now, left, self._serial)
@@ -198,7 +198,7 @@ class RedisServer(Plain):
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def barrier(self) -> None:
-        """When this returns, the server has sent whatever earlier commands made it send to anybody."""
+        """When this returns, the server has sent whatever earlier commands made it send to any client."""
         self.ask("PING")
 
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
@@ -214,8 +214,8 @@ class RedisServer(Plain):
         self._ask = True
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
-        """The server forgets their places in queues, and their subscriptions. One that has neither is ended only if its
-        client shall notice (`cut`): to connect again costs more than a schedule."""
+        """The server forgets their places in queues, and their subscriptions. A session that has neither is ended only
+        if its client shall notice (`cut`): connecting again costs more than a schedule."""
         for gated in _gates(sessions):
             if gated.number > 0 and (cut or gated.op or gated.mode or gated.listens):
                 with suppress(redis.ResponseError):
@@ -224,7 +224,7 @@ class RedisServer(Plain):
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """What a WATCH has seen, and who listens, is no part of the contents."""
+        """What a WATCH has seen, and which clients subscribe, is no part of the contents."""
         return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
@@ -262,7 +262,7 @@ class RedisServer(Plain):
         return self.replica.hidden(self._now) + watching
 
     def watches(self, who: Who, op: Op, begins: bool) -> None:
-        """A session has sent WATCH, or (not `begins`) what ends it."""
+        """A session has sent WATCH, or (not `begins`) a command that ends it."""
         if begins:
             self.watching[who] = digest(self.watching.get(who, b""), self.contents(), op.identity)
         else:

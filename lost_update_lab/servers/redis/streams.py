@@ -1,7 +1,7 @@
-"""Entries of a stream are numbered by virtual time: `XADD key *` takes the server's clock, and is asked for `<ms>-*`.
+"""Entries of a stream are numbered by virtual time. `XADD key *` would use the server's clock, so `<ms>-*` is sent.
 
-What else in a stream goes by the server's clock is how long a message has been pending (XCLAIM, XAUTOCLAIM, XPENDING
-with IDLE): that is told, and no schedule decided by it.
+One other thing in a stream depends on the server's clock: how long a message has been pending (XCLAIM, XAUTOCLAIM,
+XPENDING with IDLE). The explorer reports such commands, and decides no schedule by them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IDLE = "{name} asks for how long a message has been pending, and that goes by th
 
 
 def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
-    """What to ask in the place of an XADD. `clock`: the time of day, in ms."""
+    """What to send in the place of an XADD. `clock`: the time of day, in ms."""
     at = 2
     while at < len(words) and (word := words[at].upper()) in (*_FLAGS, *_TRIM, b"LIMIT"):
         at += 1 if word in _FLAGS else 2
@@ -24,7 +24,7 @@ def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
 
 
 def by_its_clock(words: Sequence[bytes], script: bytes | None) -> bool:
-    """Does it, or the script that it calls, ask for how long a message has been pending?"""
+    """Does the command, or the script that it calls, ask how long a message has been pending?"""
     name = words[0].upper()
     asked = name in _IDLE or (name == b"XPENDING" and b"IDLE" in [word.upper() for word in words])
     return asked or (script is not None and any(each in script.upper() for each in _IDLE))

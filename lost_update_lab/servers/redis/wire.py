@@ -1,4 +1,4 @@
-"""Small questions to a connection of redis-py, and to what comes over it."""
+"""Small questions about a connection of redis-py, and about what comes over it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lost_update_lab.model.bounds import EPOCH
 
 
 def address(connection: Any) -> str:
-    """Where a client's connection goes."""
+    """The address to which a client's connection leads."""
     path = getattr(connection, "path", None)
     return path or f"{connection.host}:{connection.port}"
 
@@ -26,21 +26,21 @@ def readable(connection: Any) -> bool:
 
 
 def lease(left: int, passed: int) -> int:
-    """What a lease was when it was given, in ms: of all that it can have been (`left` are left, at most `passed` have
-    gone by since, on a machine that may be busy) the roundest."""
+    """The length of a lease when it was given, in ms. Of all lengths that are possible (`left` are left, and at most
+    `passed` have gone by since, on a machine that may be busy) it is the roundest."""
     grain = 10_000
     while -(-left // grain) * grain > left + passed:
         grain //= 10
     return -(-left // grain) * grain
 
 
-#: what tells of a lease
+#: commands that tell the time that a lease has left, or its end
 TELLS = frozenset({b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME"})
 
 
 def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
-    """What a lease has left, or when it ends, as these commands tell it, in virtual time. `told`: what the server says;
-    `leases`: their ends, in µs, as `now`."""
+    """The answer of one of these commands in virtual time: what a lease has left, or when it ends. `told`: the server's
+    answer. `leases`: their ends, in µs, as `now`."""
     name, _, key = command.partition(" ")
     if told < 0 or key not in leases:
         return told
@@ -50,6 +50,6 @@ def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
 
 
 def kinds(commands: Any) -> tuple[set[bytes], set[bytes]]:
-    """Those that only read, and those that may block, as the server says itself in its reply to COMMAND."""
+    """The commands that only read, and those that may block, by the server's own reply to COMMAND."""
     reading = {row[0].upper() for row in commands if b"readonly" in row[2]} | {b"PING", b"TIME"}
     return reading, {row[0].upper() for row in commands if b"blocking" in row[2]}
