@@ -31,7 +31,7 @@ BIN = Path(sys.executable).parent
 SECRETS = {
     "SECRET_KEY": "k" * 60 + "0123456789",
     "API_TOKEN": "t0ken",
-    "POSTGRES_PASSWORD": "pa55",
+    "POSTGRES_PASSWORD": "pa55",  # pragma: allowlist secret
     "METRICS_TOKEN": "scrape",
 }
 
