@@ -1,4 +1,4 @@
-"""The gates of time and chance: a worker's clocks are virtual, its random numbers the same in every run."""
+"""The gates of time and chance: a worker's clocks are virtual, and its random numbers the same in every run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from lost_update_lab.schedule import retries
 
 T = TypeVar("T")
 
-#: modules (how their names begin) that only write down what time it is; the system's own come from its gates
+#: modules (by the beginnings of their names) that only write down the time; a system adds its own through its gates
 STAMPS: tuple[str, ...] = ("django.db.models.fields",)
-#: modules (the same) whose times nobody reads but people: their clocks stand still, or each moment would be a state of
-#: its own; Django's takes the time of BEGIN and COMMIT, for its log
+#: modules (likewise) whose times only people read. Their clocks stand still, or each moment would be a state of its
+#: own. Django's module takes the time of BEGIN and COMMIT for its log
 DIARIES: tuple[str, ...] = ("django.db.backends.utils",)
 
-#: modules (the same) that ask for the process only to notice a fork, and then drop what they have
+#: modules (likewise) that ask for the process only to notice a fork, and then drop what they have
 FORK_AWARE: tuple[str, ...] = ("filelock",)
 
-#: modules that make something of random numbers for others
+#: modules that compute something from random numbers on behalf of others
 ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})
 
 _real_datetime = _datetime.datetime
@@ -96,8 +96,8 @@ class _Meta(type):
 
 
 class Datetime(_real_datetime, metaclass=_Meta):
-    """datetime whose `now` is the worker's. It makes plain datetimes. A look at the wall clock, but for those who only
-    write it down."""
+    """datetime whose `now` is the worker's. It makes plain datetimes. A call is a look at the wall clock, except from
+    modules that only write the time down."""
 
     @classmethod
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
@@ -121,7 +121,7 @@ class Datetime(_real_datetime, metaclass=_Meta):
 
 
 def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
-    """Is the time asked for there? `timezone.now` is Django's name for `datetime.now`."""
+    """Is the time asked for in one of these modules? `timezone.now` is Django's name for `datetime.now`."""
     if frame and frame.f_globals["__name__"] == "django.utils.timezone":
         frame = frame.f_back
     return frame is not None and frame.f_globals["__name__"].startswith(modules)
@@ -133,7 +133,7 @@ def urandom(size: int) -> bytes:
 
 
 def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
-    """Made of the time and of chance, in C: no other gate sees it."""
+    """Made from the time and from random numbers, in C: no other gate sees it."""
     place = anywhere()
     if place is None:
         return _uuid1(node, clock_seq)
@@ -158,7 +158,7 @@ def _drawn(name: str, original: Any) -> Any:
 
 
 def _chance(place: Here, frame: FrameType | None) -> random.Random:
-    """The worker's random numbers for whoever asks there."""
+    """The worker's random numbers for the code that asks there."""
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
     return place.task.worker.draws(

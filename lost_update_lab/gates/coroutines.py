@@ -1,7 +1,7 @@
 """The gates of asyncio: psycopg's AsyncConnection, redis.asyncio (gates/redis/coroutines.py), and sleep.
 
-A worker's coroutine runs in an event loop in the worker's own thread. A command stands at its gate there, and its loop
-stands with it: coroutines of one worker take turns only between commands. Workers are interleaved as ever.
+A worker's coroutine runs in an event loop in the worker's own thread. When a command stands at its gate, so does the
+loop: the coroutines of one worker take turns only between commands. Workers are interleaved as usual.
 """
 
 from __future__ import annotations

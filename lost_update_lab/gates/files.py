@@ -1,5 +1,5 @@
-"""The gates of files, where workers are processes of one machine: what changes a file, or asks for one that another
-worker may have changed, is a step."""
+"""The gates of files, where workers are processes of one machine. A call is a step if it changes a file, or asks for a
+file that another worker may have changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.servers.files import NAME, Files, flock, lock_range, locked
 
 _stat, _lstat, _lockf = os.stat, os.lstat, fcntl.lockf
-#: seconds between two looks of one who waits in the kernel; whatever changes wakes it before
+#: seconds between two looks of a thread that waits in the kernel; any change wakes it earlier
 LOOKS_EVERY = 1.0
 
 
@@ -26,7 +26,7 @@ def files_of(place: Here) -> Files | None:
 
 
 def step(place: Here, text: str, path: Any, reads: bool = False) -> None:
-    """Stand before this. What it will come to follows from what there is, so that counts as told."""
+    """Stand before this call. Its outcome follows from the files that exist, so that counts as told."""
     files = files_of(place)
     assert files is not None
     where = os.path.abspath(os.fsdecode(path)) if isinstance(path, str | bytes | os.PathLike) else str(path)
@@ -57,7 +57,7 @@ def _locks(name: str, real: Callable[..., Any], ours: Callable[..., Any]) -> Cal
         if place is None or files is None:
             return real(file, how, *rest)
         descriptor = file if isinstance(file, int) else file.fileno()
-        if place.run.ending and how & fcntl.LOCK_UN:  # whoever is halted leaves nothing locked
+        if place.run.ending and how & fcntl.LOCK_UN:  # a worker that is halted leaves nothing locked
             return ours(descriptor, how, *rest)
         while True:
             taken = _tries(

@@ -1,7 +1,7 @@
 """The hook for any other client library: one call of it is one step (docs/explorer.md, 'Other clients').
 
-For commands that the server answers at once. One that waits in the server for another client (a row lock, a
-blocking pop) has to hand the baton on meanwhile: `pending.blocked`, as `_drive` in step.py does.
+It is for commands that the server answers at once. A command that waits in the server for another client (a row lock,
+a blocking pop) has to hand on the turn meanwhile: `pending.blocked`, as `_drive` in step.py does.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def step(
 
 
 def known(address: str, number: int) -> None:
-    """This connection to a Redis server passes a gate: it is no stranger. `number`: its CLIENT ID."""
+    """Declare that this connection to a Redis server passes a gate. `number`: its CLIENT ID."""
     made(address).add(number)

@@ -1,8 +1,8 @@
-"""What a worker uses outside of the servers: files, other programs, addresses that the explorer was not given.
+"""What a worker uses besides the servers: files, other programs, addresses that the explorer was not given.
 
-Workers stand for machines of their own, so a file that two of them lock is not one file. Python tells of each file that
-is opened for writing, of each lock on one, of each address (sys.addaudithook): at the first one the search ends. Where
-workers are processes of one machine, they share its files (files.py).
+Workers stand for machines of their own, so a file that two of them lock is not one file. Python reports each file that
+is opened for writing, each lock on a file, and each address (sys.addaudithook). The first one ends the search. Workers
+that are processes of one machine share its files (files.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALLS = frozenset({"fcntl.flock", "fcntl.lockf"})
 _PATHS = frozenset({"os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.rename", "os.remove"})
 _PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"})
 _LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
-#: not what a lock is made of: devices, and what Python keeps of modules
+#: paths that no lock is made of: devices, and Python's own files of modules
 _NEVER = ("/dev/", "/proc/")
 IN_THIS_PROCESS = (
     "let the worker call the operation itself in this process (a server: by its framework's test client)"
@@ -32,7 +32,7 @@ MACHINES = "workers stand for machines of their own"
 
 
 class _Hook:
-    """An audit hook cannot be taken away, so there is one, and it sleeps outside of explorations."""
+    """An audit hook cannot be removed, so there is only one, and it sleeps outside of explorations."""
 
     added = active = False
 
@@ -66,7 +66,7 @@ def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
 
 
 def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> None:
-    """Workers are processes of one machine, and share its files."""
+    """The workers are processes of one machine, and share its files."""
     path = args[0]
     writes = event != "open" or bool(args[2] & _WRITES)
     if isinstance(path, str | bytes | os.PathLike) and (writes or files.is_known(place, path)):
@@ -103,7 +103,7 @@ def _known(place: Here) -> set[str]:
     for server in place.run.servers.values():
         found.add(str(getattr(server, "address", "")))
         info = getattr(getattr(server, "admin", None), "info", None)
-        if info is not None and hasattr(info, "host"):  # PostgreSQL's, for clients that speak it
+        if info is not None and hasattr(info, "host"):  # PostgreSQL's, for clients that speak its protocol
             found |= {f"{info.host}:{info.port}", f"{info.host}/.s.PGSQL.{info.port}"}
     return found | {each.replace("localhost:", "127.0.0.1:") for each in found}
 

@@ -1,4 +1,4 @@
-"""Put a function in the place of another, wherever a module holds it (`from time import sleep` does)."""
+"""Replace a function by another, wherever a module holds it (`from time import sleep` makes it do so)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
-        #: id of a value → the modules that hold it, each by its name there; of so many modules
+        #: id of a value → the modules that hold it, each with its name there; the number of modules looked at
         self._holders: dict[int, list[tuple[Any, str]]] = {}
         self._modules = 0
 
@@ -20,7 +20,7 @@ class Patches:
         setattr(owner, name, replacement)
 
     def everywhere(self, original: Any, replacement: Any) -> None:
-        """What is called, in every module that is loaded; modules loaded later import the replacement."""
+        """Replace it in every module that is loaded. Modules that are loaded later import the replacement."""
         if self._modules != len(sys.modules):
             self._look()
         for module, name in self._holders.get(id(original), ()):
@@ -28,7 +28,7 @@ class Patches:
                 self.method(module, name, replacement)
 
     def _look(self) -> None:
-        """Once for all that is replaced: a look into each of a thousand modules takes as long as several schedules."""
+        """Look once for all replacements: a look into each of a thousand modules takes as long as several schedules."""
         self._holders, self._modules = {}, len(sys.modules)
         for module in list(sys.modules.values()):
             names = getattr(module, "__dict__", None)

@@ -1,4 +1,4 @@
-"""The gates of threads: those that a worker starts belong to it, and wait in virtual time."""
+"""The gates of threads: a thread that a worker starts belongs to it, and waits in virtual time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def join(thread: threading.Thread, timeout: float | None = None) -> None:
 
 
 def is_alive(thread: threading.Thread) -> bool:
-    """A thread that a fault has ended stands still until the run is over, but it is dead."""
+    """A thread that a fault has ended stands still until the run is over, but it counts as dead."""
     place = anywhere()
     own = place.task.worker.tasks if place else ()
     return all(task.alive for task in own if task.thread is thread) and _is_alive(thread)
@@ -100,7 +100,7 @@ def notify_all(condition: threading.Condition) -> None:
 
 
 def _unraisable(known: Any) -> Any:
-    """A finalizer that would send something when its thread's life is over is stopped too: nothing to report."""
+    """A finalizer that would send something after its thread's end is stopped too: there is nothing to report."""
 
     def report(what: Any) -> None:
         if not isinstance(what.exc_value, Halt):

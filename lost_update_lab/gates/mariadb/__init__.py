@@ -1,4 +1,4 @@
-"""The gate before PyMySQL, for those who have it."""
+"""The gate before PyMySQL, if it is installed."""
 
 from __future__ import annotations
 

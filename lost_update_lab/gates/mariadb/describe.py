@@ -19,7 +19,7 @@ NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b(?!.*\bSNAPSHOT\b)", re.IGNORECASE | re.DOTALL)
 _LOCAL = re.compile(r"\s*(?:SAVEPOINT|RELEASE\s+SAVEPOINT|SET)\b(?!.*\bSELECT\b)", re.IGNORECASE | re.DOTALL)
 _PLAIN_SELECT = re.compile(r"\s*(?:SELECT|SHOW)\b(?!.*\b(?:FOR|INTO|LOCK)\b)", re.IGNORECASE | re.DOTALL)
-#: a function's name, or what could be one, and its bracket
+#: the name of a function, or what could be one, and its bracket
 _CALL = re.compile(r"(\b(?!(?:IN|AND|OR|NOT|VALUES|AS|ON|WHERE|FROM|SELECT|BY)\b)\w+|`)\s*\(", re.IGNORECASE)
 _LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
@@ -35,7 +35,7 @@ _BY_THE_CLOCK = re.compile(
     r"|\b(?:for\s+update|share\s+mode)\s+wait\s+\d",
     re.IGNORECASE,
 )
-#: the lock of a name: what it is called, and for how many seconds it waits
+#: the lock of a name: the name, and how many seconds it waits
 _NAMED = re.compile(
     r"(\bGET_LOCK\s*\(\s*(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\")\s*,\s*)(-?[\d.]+)(\s*\))", re.IGNORECASE
 )
@@ -44,12 +44,12 @@ _LASTS = re.compile(
     r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(|\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE
 )
 _SETS = re.compile(r"\s*SET\b(?!\s+(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)", re.IGNORECASE)
-#: s; in reality a command waits for a name until the scheduler says that its time is over
+#: s; in real time a command waits for a name until the scheduler says that its time is over
 _FOR_EVER = 86_400
 
 
 def beyond(text: str, unbuffered: bool) -> Broken | None:
-    """Why the explorer cannot vouch for this command, if it cannot."""
+    """The reason why the explorer cannot vouch for this command; None if it can."""
     bare = _bare(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
         return Broken(f"{NO_GATE} ({text[:80]})")
@@ -62,12 +62,12 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
 
 @lru_cache(maxsize=1 << 12)
 def _bare(text: str) -> str:
-    """Without the values."""
+    """The text without its values."""
     return _LITERAL.sub("''", text)
 
 
 def describe(name: str, text: str, inside: bool, sets: bool | None = None) -> Op:
-    """The command of PyMySQL's method `name`. `inside`: of a transaction; `sets`: whether each command commits."""
+    """The command of PyMySQL's method `name`. `inside`: inside a transaction; `sets`: whether each command commits."""
     if name in (driver.BEGIN, driver.COMMIT, driver.ROLLBACK):
         text = name.upper()
     elif name == driver.WARNINGS:
@@ -82,12 +82,12 @@ def describe(name: str, text: str, inside: bool, sets: bool | None = None) -> Op
 
 
 def lasts(text: str) -> bool:
-    """May it take, or let go of, something that outlasts a transaction?"""
+    """May it take, or release, something that outlasts a transaction?"""
     return bool(_LASTS.search(_bare(text)))
 
 
 def sets(text: str) -> bool:
-    """Does the session remember it?"""
+    """Does it set something that the session remembers?"""
     return bool(_SETS.match(text))
 
 
@@ -96,13 +96,13 @@ def tells_patience(text: str) -> bool:
 
 
 def named_patience(text: str) -> float | None:
-    """For how many seconds it waits for the lock of a name. None: for ever."""
+    """How many seconds it waits for the lock of a name. None: for ever."""
     longest = max((float(found[2]) for found in _NAMED.finditer(text)), default=-1.0)
     return None if longest < 0 else longest
 
 
 def waiting(text: str, over: bool = False) -> str:
-    """The same, waiting for names as long as it takes; or, when that is `over`, no longer."""
+    """The command with no limit on its wait for names; or, when the time is `over`, without any wait."""
 
     def seconds(found: re.Match[str]) -> str:
         given = float(found[2])

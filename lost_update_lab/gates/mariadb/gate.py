@@ -1,4 +1,4 @@
-"""The gate of PyMySQL: everything that a Connection sends passes `_execute_command`. Django's ORM goes this way too."""
+"""The gate of PyMySQL: everything that a Connection sends passes `_execute_command`, Django's ORM included."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TO_OTHERS = (
     "keep it on PostgreSQL or Redis there; the lab's own strategies: manage.py explore --store mariadb"
 )
 NO_GATE = "no gate for this command of PyMySQL (number {})"
-#: what a client does to clean up
+#: what a client sends to clean up
 _CLEANS = (driver.ROLLBACK, driver.AUTOCOMMIT)
 
 
@@ -75,7 +75,7 @@ def _live(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], Any]
 
 
 def send(connection: Any, command: int, sql: Any) -> Any:
-    """Inside of a step: send it, and stand still until its answer is there."""
+    """Inside a step: send the command, and stand still until its answer is there."""
     place = here()
     if place is None or place.run.ending:
         return driver.send(connection, command, sql)
@@ -87,7 +87,9 @@ def send(connection: Any, command: int, sql: Any) -> Any:
     driver.send(connection, command, waiting(text))
     place.run.live(place.task, answered(place.run, place.task, connection, op))
     session = session_of(connection)
-    if session.late and waiting(text, over=True) != text:  # it has waited for a name: ask, and do not wait
+    if (
+        session.late and waiting(text, over=True) != text
+    ):  # it has waited for a name: ask again without waiting
         driver.hear_out(connection)
         session.late = False
         driver.send(connection, command, waiting(text, over=True))
@@ -95,7 +97,7 @@ def send(connection: Any, command: int, sql: Any) -> Any:
 
 
 def _known(run: Run, task: Task, connection: Any) -> None:
-    """Name the connection: by the thread that uses it, and by its place among those of this thread."""
+    """Name the connection by the thread that uses it, and by its place among the connections of this thread."""
     if run.recorder:
         run.recorder.opaque("MariaDB: each schedule is executed")
     if not hasattr(connection, "explorer_session"):
@@ -109,7 +111,7 @@ def _known(run: Run, task: Task, connection: Any) -> None:
 
 
 def _unwind(place: Here, connection: Any, name: str, text: str) -> Any:
-    """The run is over: nothing passes but a client's own cleaning up, and that was done."""
+    """The run is over: only a client's own cleaning up passes, and that was done already."""
     server_of(place.run).end_sessions([connection])
     if name in _CLEANS or text.upper().startswith("ROLLBACK"):
         return None
@@ -117,8 +119,8 @@ def _unwind(place: Here, connection: Any, name: str, text: str) -> Any:
 
 
 def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
-    """The handshake is no step, and no clock that it looks at is the worker's. Where the explorer was given no MariaDB,
-    it is an address like any other (gates/outside.py)."""
+    """The handshake is no step, and no clock that it looks at is the worker's. If the explorer was given no MariaDB,
+    its address is one like any other (gates/outside.py)."""
     place = here()
     if place is not None and NAME not in place.run.servers:
         driver.connect(connection, *args, **keywords)
@@ -129,7 +131,7 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
 
 
 def close(connection: Any) -> None:
-    """What its session held is free at once: the server would end it at a moment of its own."""
+    """What its session held is free at once. The server would end the session at some later moment."""
     place = here()
     if place is not None and NAME in place.run.servers and hasattr(connection, "explorer_session"):
         server_of(place.run).end_sessions([connection])
@@ -137,7 +139,7 @@ def close(connection: Any) -> None:
 
 
 def ping(connection: Any, *args: Any, **keywords: Any) -> None:
-    """Nobody sees it."""
+    """No other worker sees a ping."""
     with beside():
         driver.ping(connection, *args, **keywords)
 

@@ -20,17 +20,17 @@ from lost_update_lab.servers.mariadb.locks import NEWS_WITHIN_MS
 from lost_update_lab.servers.mariadb.server import ENDS, NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
 
-#: what the server says to a command that was interrupted, and when the time is over that it may wait for a row
+#: the errors of a command that was interrupted, and of one whose time to wait for a row is over
 _INTERRUPTED, _TIMED_OUT = 1317, 1205
 _LOST = 2013
 
 
 def execute(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], Any]) -> Any:
-    """Stand before `op`, then `call()` what sends it and reads the answer. → what that returns."""
+    """Stand before `op`, then `call()` what sends it and reads the answer. Returns the result of the call."""
     server = server_of(run)
     session = session_of(connection)
     run.live(task, pending.standing(run, task, op))
-    server.changed |= not op.reads  # a counter moves on even in what is never committed
+    server.changed |= not op.reads  # a counter moves on even if the insert is never committed
     _meets(task, server, connection, op)
     if lasts(op.text):  # it may get it at any time
         server.note(connection, digest(session.holds, op.identity))
@@ -57,8 +57,8 @@ def execute(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], An
 
 
 def answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
-    """It was sent: ends when its answer is there. When none comes, the server is asked whether the command waits.
-    Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
+    """The command was sent. Ends when its answer is there. If none comes, the server is asked whether it waits.
+    If no other session is inside a transaction, or holds a lock, nothing could block it."""
     server, session = server_of(world), session_of(connection)
     session.busy, session.asks = True, op.text
     others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
@@ -101,8 +101,8 @@ def _meets(task: Task, server: MariaDBServer, connection: Any, op: Op) -> None:
 
 
 def _as_it_would_be(late: bool, raised: pymysql.MySQLError) -> pymysql.MySQLError:
-    """The scheduler has interrupted it because its time was over: that does what the time-out does, and undoes this
-    one statement."""
+    """The scheduler has interrupted the command because its time was over. That has the effect of the time-out: it
+    undoes this one statement."""
     if late and raised.args and raised.args[0] == _INTERRUPTED:
         return pymysql.OperationalError(_TIMED_OUT, "Lock wait timeout exceeded; try restarting transaction")
     return raised
@@ -127,7 +127,7 @@ def _after(task: Task, server: MariaDBServer, connection: Any, op: Op, reply: by
 
 
 def _only_rows(text: str) -> bool:
-    """Does it certainly commit nothing by itself?"""
+    """Is it certain that the command commits nothing by itself?"""
     return text.lstrip()[:6].upper() in ("INSERT", "UPDATE", "DELETE", "SELECT")
 
 

@@ -1,4 +1,4 @@
-"""The connections of psycopg: which sessions of the server they are, and what becomes of one that cannot be made."""
+"""The connections of psycopg: which server sessions they are, and what happens to one that cannot be made."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
 
 
 def cut(connection: Any) -> None:
-    """Its client finds the connection closed. It gets it back after the run: connecting costs more than all the rest
-    of a schedule, and the session's end was played already (PostgresServer.end_sessions)."""
+    """The client finds the connection closed. It gets the connection back after the run: connecting costs more than all
+    the rest of a schedule, and the end of the session was already simulated (PostgresServer.end_sessions)."""
     connection.explorer_cut, connection.pgconn = connection.pgconn, _closed_connection()
 
 

@@ -46,7 +46,7 @@ NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move
 
 
 def beyond(name: str, values: Mapping[str, Any]) -> Broken | None:
-    """Why the explorer cannot vouch for this command, if it cannot. `values`: what its generator was given."""
+    """The reason why the explorer cannot vouch for this command; None if it can. `values`: of its generator."""
     if "copy" in name or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
         return Broken(f"{NO_GATE} ({name.strip('_')})")
     query = values.get("query", "")
@@ -76,8 +76,8 @@ def describe(name: str, values: Mapping[str, Any], idle: bool) -> Op:
 
 @lru_cache(maxsize=1 << 12)
 def _kind_of(text: str) -> tuple[bool, bool]:
-    """Is it local, does it only read (Op)?"""
-    several = bool(_SEVERAL.search(text))  # statements: the first word says nothing of the others
+    """Is the command local, and does it only read (Op)?"""
+    several = bool(_SEVERAL.search(text))  # statements: the first word says nothing about the others
     local = bool(_LOCAL.match(text)) and not several
     return local, local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)
 
@@ -108,8 +108,8 @@ def calls(op: Op) -> bool:
 def how_to_send(
     connection: psycopg.Connection[Any], op: Op, kind: str, given: Mapping[str, Any]
 ) -> Send | None:
-    """How to send the same once more, in the words of psycopg. `kind`: its generator's, `given`: what that one was
-    given; `self` is a cursor, a transaction or the connection. None: that is not known."""
+    """How to send the same once more, with psycopg's own functions. `kind`: of its generator. `given`: the arguments of
+    that generator; `self` is a cursor, a transaction or the connection. None: that is not known."""
     source = given.get("self")
     if driver.in_pipeline(connection):
         return None
@@ -119,7 +119,7 @@ def how_to_send(
         if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
             return lambda session: session.send_query(text)
         return lambda session: session.send_query_params(text, params, types, formats, source.format)
-    if kind == driver.STATEMENT:  # its text says the types
+    if kind == driver.STATEMENT:  # its text shows the types
         text, params = given["query"].encode(), given["params"]
         return lambda session: session.send_query_params(text, params)
     words = op.text if not getattr(source, "savepoint_name", "") else ""

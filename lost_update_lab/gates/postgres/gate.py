@@ -1,4 +1,4 @@
-"""The gate of psycopg: everything that a Connection sends passes its `wait`. Django's ORM goes this way too."""
+"""The gate of psycopg: everything that a Connection sends passes its `wait`, Django's ORM included."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
 def _live(
     place: Here, connection: psycopg.Connection[Any], gen: Any, kind: str, given: dict[str, Any], idle: bool
 ) -> Any:
-    """A thread executes a command. `kind`: the name of psycopg's generator; `given`: what that one was given."""
+    """A thread executes a command. `kind`: the name of psycopg's generator; `given`: its arguments."""
     run, task = place.run, place.task
     known: Any = connection
     known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
@@ -79,7 +79,7 @@ def _live(
 
 
 def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple[int, int]:
-    """What the connection is called: by the thread that uses it, and by its place among those of this thread."""
+    """The name of the connection: the thread that uses it, and its place among the connections of this thread."""
     sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of PostgreSQL")
@@ -92,7 +92,7 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
 def _unwind(
     task: Task, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str
 ) -> Any:
-    """The run is over: nothing passes but a client's own cleaning up."""
+    """The run is over: only a client's own cleaning up passes."""
     server.end_sessions([connection])
     if name in (driver.ROLLBACK, driver.EXIT):
         return driver.wait(connection, gen)

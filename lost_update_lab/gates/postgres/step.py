@@ -1,4 +1,4 @@
-"""One command to PostgreSQL as a step: executed by a thread, played from the recording, or known with its answer."""
+"""One command to PostgreSQL as a step: executed by a thread, replayed from the recording, or known with its answer."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from lost_update_lab.servers.postgres.transactions import ENDS, lasts
 
 @dataclass(slots=True)
 class SqlCommand:
-    """A command as it was recorded. `name`: of the connection, by its thread and its place among those of the thread;
-    `begins`: psycopg's own BEGIN before a command; `tells`: its reply is told to the worker."""
+    """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
+    `begins`: it is psycopg's own BEGIN before a command. `tells`: its reply is told to the worker."""
 
     name: tuple[int, int]
     op: Op
@@ -118,11 +118,11 @@ def execute(
     gen: Any,
     result: Callable[[], PGresult | None] | None,
 ) -> Standing:
-    """`result`: what came back, when it has; None: the worker is not told."""
+    """`result`: returns what came back, once it has; None: the worker is not told."""
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
     yield from pending.standing(world, task, op)
-    server.changed |= not op.reads  # a sequence moves on even in what is never committed
+    server.changed |= not op.reads  # a sequence moves on even if the insert is never committed
     if not connection.closed:
         all_counts = server.answers.sees_all(connection.explorer_isolation)
         status = connection.pgconn.transaction_status
@@ -160,8 +160,8 @@ def _meets(
     task: Task, who: Who, op: Op, server: PostgresServer | MemoisedPostgres, status: int, all_counts: bool
 ) -> None:
     """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
-    the usual isolation was asked for, what was seen counts for each command, and beyond the end: a transaction that has
-    ended may make another one fail. And the session may remember it (a cursor that is held)."""
+    the usual isolation was asked for, what was seen counts for each command, even beyond the end: a transaction that
+    has ended may make another one fail. And the session may remember it (a cursor that is held)."""
     if op.local or (op.text in ENDS and not all_counts):
         return
     if (all_counts and status != TransactionStatus.IDLE) or lasts(op.text):
@@ -178,7 +178,7 @@ def _lose(world: World, task: Task, who: Who) -> None:
 
 
 def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
-    """→ may others see something new?"""
+    """Returns whether others may see something new."""
     if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
         task.history.is_out(connection.explorer_who)
     server.ask_again()  # an error, too, frees what its transaction held
@@ -192,8 +192,8 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
 def _drive(
     world: World, task: Task, server: PostgresServer, connection: Any, op: Op, gen: Generator[Any, Any, Any]
 ) -> Standing:
-    """Run psycopg's own generator; when no reply comes, the server is asked whether the command is blocked.
-    Where no other session is inside a transaction, or holds a lock, there is nothing that could block it."""
+    """Run psycopg's own generator. When no reply comes, the server is asked whether the command is blocked.
+    If no other session is inside a transaction, or holds a lock, nothing could block it."""
     socket = connection.pgconn.socket
     poller = select.poll()
     others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
@@ -226,7 +226,7 @@ def _drive(
 
 
 def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
-    """Note what the answer will depend on; None: it is not to be known."""
+    """Note what the answer will depend on; None: the answer is not to be kept."""
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
     connection.explorer_asked, connection.explorer_found = None, b""

@@ -1,7 +1,7 @@
 """redis-py measures how long each command takes, for its metrics. That is no look at the clock: nothing depends on it.
 
-If it counted as one, two moments would differ by how long ago each worker sent its last command (state.py), whoever
-waited in between. Every other look, also one in redis-py's own Lock, counts.
+If it counted as one, two moments would differ by how long ago each worker sent its last command (state.py), whichever
+worker waited in between. Every other look counts, even one in redis-py's own Lock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lost_update_lab.runs.place import here
 
 
 class _Time:
-    """The module `time`, as those two see it."""
+    """The module `time`, as those two modules see it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)

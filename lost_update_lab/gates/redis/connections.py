@@ -25,31 +25,31 @@ class Gated:
     number: int  # CLIENT ID
     outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
     op: Op | None = None
-    #: inside MULTI, WATCH or a subscription: not to be used again when the run ends here
+    #: inside MULTI, WATCH or a subscription: not to be used again if the run ends here
     mode: bytes = b""
-    #: subscribed in its handshake: as long as it lives, messages reach somebody
+    #: subscribed in its handshake: as long as it lives, it may get messages
     listens: bool = False
     #: what its MULTI has queued
     batch: list[Op] = field(default_factory=list)
-    #: the command that was sent last, as it was recorded
+    #: the last command that was sent, as it was recorded
     recorded: Any = None
-    #: fresh from the pool, nothing sent yet
+    #: fresh from the pool: nothing was sent yet
     checked_out: bool = False
-    #: its thread has used it once more without giving it back: no other thread will get it
+    #: its thread has used it again without giving it back: no other thread will get it
     kept: bool = False
-    #: whose it is; what its MULTI has queued (redis/memoised.py); what the answer to its command will depend on
+    #: its owner; what its MULTI has queued (redis/memoised.py); what the answer to its command will depend on
     who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None
-    #: which of the server's databases it uses; the first one is looked at
+    #: which of the server's databases it uses; only the first one is looked at
     database: int = 0
 
 
 def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
-    """The handshake touches nothing that anybody shares: no step."""
+    """The handshake touches nothing that workers share: no step."""
     if redis_py.socket(
         connection
-    ):  # a pool asks each time: whether it is still good shows when something is sent
+    ):  # a pool asks each time; whether the connection is still good shows when something is sent
         return
     with connecting(), beside():
         connection.explorer_listens = False
@@ -58,7 +58,7 @@ def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
 
 
 def connect_again(connection: Any, gate: Gated) -> None:
-    """The server was replaced since the pool gave this connection out: a moment later it would have noticed."""
+    """The server was replaced since the pool gave this connection out. A moment later the pool would have noticed."""
     with beside():
         connection.disconnect()
         connection.connect()
@@ -70,7 +70,7 @@ def known(connection: Any) -> Gated | None:
 
 
 def gate_of(world: World, task: Task, connection: Any) -> Gated:
-    """The connection's gate; a new connection shakes hands first, which is no step."""
+    """The connection's gate. A new connection shakes hands first, which is no step."""
     found = known(connection)
     if found is None or connection.explorer_socket is not redis_py.socket(connection):
         with beside():
@@ -89,8 +89,8 @@ def gate_of(world: World, task: Task, connection: Any) -> Gated:
 
 
 def name_of(task: Task, connection: Any, gated: Gated) -> tuple[int, int]:
-    """What the connection is called, whichever one a pool gave out: by its thread, and by its place among those that
-    the thread has in its thread."""
+    """The name of the connection, whichever one a pool gave out: its thread, and its place among the connections that
+    the thread is using."""
     used = task.uses.setdefault(gated.server.name, [])
     if connection in used and not gated.checked_out:
         return task.number, used.index(connection)
@@ -111,7 +111,7 @@ def in_use(gate: Gated) -> bool:
 
 
 def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, recording: Recording) -> Any:
-    """The connection of this name, where a recording says so. Raises Unknown."""
+    """The connection with this name, where a recording asks for it. Raises Unknown."""
     used, place = task.uses.setdefault(server, []), name[1]
     if place < len(used) and used[place] and not checked_out:
         return used[place]
@@ -128,7 +128,7 @@ def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, 
 
 
 def server_of(world: World, connection: Any) -> RedisServer | None:
-    """The server of this run that the connection leads to."""
+    """The server of this run to which the connection leads."""
     target = address(connection)
     for server in world.servers.values():
         if isinstance(server, RedisServer) and server.address == target:

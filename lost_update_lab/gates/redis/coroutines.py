@@ -1,6 +1,6 @@
-"""The gate of redis.asyncio: each of its connections sends by a synchronous one, which has a gate (gate.py).
+"""The gate of redis.asyncio: each of its connections sends through a synchronous one, which has a gate (gate.py).
 
-A worker's coroutine runs in the worker's own thread, so nobody waits for its loop meanwhile (gates/coroutines.py).
+A worker's coroutine runs in the worker's own thread, so nothing else waits for its loop (gates/coroutines.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redis.retry import Retry
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere
 
-#: what is done by the synchronous connection, under the same name
+#: methods that the synchronous connection does, under the same name
 METHODS = ("connect", "send_packed_command", "read_response", "can_read", "disconnect", "check_health")
 
 
@@ -43,7 +43,7 @@ def _by_its_twin(name: str, plain: Any) -> Any:
 
 
 def _twin(connection: Any) -> Any:
-    """To the same server, for this worker. Whoever called repeats what fails, if anybody does."""
+    """A synchronous connection to the same server, for this worker. Retries are up to the caller."""
     given = {name: getattr(connection, name) for name in ("db", "username", "password", "protocol")}
     given |= {"decode_responses": connection.encoder.decode_responses, "retry": Retry(NoBackoff(), 0)}
     plain: Any = redis.UnixDomainSocketConnection

@@ -1,7 +1,7 @@
 """The gate of redis-py, at its connection: pipelines, scripts and re-sent commands all pass here.
 
-Each command of a pipeline is a step of its own. Commands are sent one by one, each when its turn has come; the
-client reads their replies as it always does.
+Each command of a pipeline is a step of its own. Commands are sent one by one, each when its turn has come. The client
+reads their replies as it always does.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
 
 
 def _subscribes(command: Any) -> bool:
-    """Of a handshake, which is no step."""
+    """Does it subscribe in its handshake, which is no step?"""
     return any(words[0].upper() == b"SUBSCRIBE" for words, _ in split(command)) if anywhere() else False
 
 
@@ -57,7 +57,7 @@ def _live(place: Here, connection: Any, gated: Gated) -> None:
     """A thread sends its next command."""
     run, task = place.run, place.task
     if gated.outbox[0][1].startswith(UNANSWERED):
-        _only_live(place)  # what it hears of it is a message
+        _only_live(place)  # its reply arrives as a message
     gated.who = task.worker.index, *(name := name_of(task, connection, gated))
     command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
@@ -98,7 +98,7 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     gated = known(connection)
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
         if gated:
-            gated.checked_out, gated.kept = True, False  # so a pool looks whether it is still good
+            gated.checked_out, gated.kept = True, False  # so a pool checks whether it is still good
         return bool(redis_py.can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()

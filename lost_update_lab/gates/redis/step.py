@@ -1,4 +1,4 @@
-"""One command to Redis as a step: executed by a thread, played from the recording, or known with its answer."""
+"""One command to Redis as a step: executed by a thread, replayed from the recording, or known with its answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtua
 from lost_update_lab.servers.redis.streams import IDLE, by_its_clock
 from lost_update_lab.servers.redis.wire import TELLS, left
 
-#: a command that cannot block is answered; the watchdog of the run (run.py) is there for a server that hangs
+#: s; a command that cannot block is answered; the watchdog of the run (run.py) catches a server that hangs
 SURE_WITHIN = 60.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = (b"PTTL ", b"TTL ")
@@ -32,7 +32,7 @@ _TTL = (b"PTTL ", b"TTL ")
 
 @dataclass(slots=True)
 class RedisCommand:
-    """A command as it was recorded. `name`: of the connection (connections.name_of)."""
+    """A command as it was recorded. `name`: the connection's (connections.name_of)."""
 
     server: str
     name: tuple[int, int]
@@ -128,8 +128,8 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
 
 
 def _unanswered(world: World, task: Task, connection: Any, gated: Gated, op: Op) -> None:
-    """It was sent, and nothing will be heard of it but by a message. Raises ConnectionError where a lost reply is
-    the fault: then it is the connection that is lost."""
+    """The command was sent, and only a message can answer it. Raises ConnectionError if the fault is a lost reply: then
+    the connection is lost."""
     gated.asked = None
     gated.server.barrier()
     gated.server.touched()
@@ -177,7 +177,7 @@ def receive(
 
 
 def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
-    """What the server says of its clock, and of leases. In the reply to EXEC, each of what its MULTI had queued."""
+    """What the server says of its clock, and of leases. In the reply to EXEC: for each command its MULTI had queued."""
     name = op.text.partition(" ")[0].encode()
     if name == b"EXEC" and isinstance(reply, list) and len(reply) == len(gated.batch):
         return [_in_virtual_time(world, gated, *each) for each in zip(gated.batch, reply, strict=True)]
@@ -190,7 +190,7 @@ def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
 
 
 def _broke(world: World, task: Task, op: Op, error: redis.RedisError) -> None:
-    """The client learns that its connection is gone: whoever sends the same again is not where it was before."""
+    """The client learns that its connection is gone: a worker that sends the same again is not where it was before."""
     _told(world, task, op, f"({error})", b"broken " + type(error).__name__.encode())
     pending.hear(world, task, ("broken", type(error), str(error)))
 
@@ -213,7 +213,7 @@ def _lose(world: World, task: Task) -> None:
 
 
 def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes) -> None:
-    """Note what the answer will depend on. Of a lease that is there it has to be seen whether it is granted again."""
+    """Note what the answer will depend on. For a lease that exists, it must show whether it is granted again."""
     server = gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
     if world.learns and repeats:

@@ -1,4 +1,4 @@
-"""A reply that may not come: a blocking command, a message of a subscription."""
+"""A reply that may not come: to a blocking command, or a message of a subscription."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lost_update_lab.servers.redis.wire import readable
 
 #: how long a reply may take before the server is asked whether the command is blocked
 NEWS_WITHIN = 0.001
-#: how long real replicas that are all there, or a disk, may take to confirm on a busy machine
+#: how long real replicas that all follow, or a disk, may take to confirm on a busy machine
 CONFIRMED_WITHIN = 60.0
 
 
 def until_readable(
     world: World, task: Task, connection: Any, gated: Gated, seconds: float | None
 ) -> Standing:
-    """Ends when a reply is there. The server answers in order: no reply after a barrier means: blocked."""
+    """Ends when a reply is there. The server answers in order: no reply after a barrier means that it is blocked."""
     op = gated.op
     sure = op is not None and _will_be_confirmed(world, task, gated.server, op.text)
     if redis_py.answers_within(connection, CONFIRMED_WITHIN if sure else NEWS_WITHIN):
@@ -51,7 +51,7 @@ def until_readable(
 
 
 def _will_be_confirmed(world: World, task: Task, server: RedisServer, command: str) -> bool:
-    """Is it a WAIT, or WAITAOF, for replicas that are all there, and follow?"""
+    """Is it a WAIT, or WAITAOF, for replicas that all exist and follow?"""
     name, *numbers = command.split(" ")
     if name.encode() not in WAITS:
         return False
