@@ -17,7 +17,7 @@ from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, SURVIVES, Result, Tried
 from lost_update_lab.scenarios.scenario import WORDS, Mistake, faults_of
 
-#: the standard error of this process: pytest's output is none of the command's
+#: the standard error of this process: pytest's output is not the command's
 STDERR = 2
 
 
@@ -27,7 +27,7 @@ def explore(given: argparse.Namespace) -> list[Result]:
 
 
 def missed_by_tests(result: Result, tests: str) -> Result:
-    """Which of the mutations that no schedule misses breaks one of these tests? `tests`: as pytest takes it."""
+    """Which mutations that break no schedule break one of these tests? `tests`: as pytest takes it."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", *shlex.split(tests)]
     if subprocess.run(command, check=False, stdout=STDERR).returncode:
         raise Mistake(f"`pytest {tests}` fails by itself: mend that first")
@@ -44,7 +44,7 @@ def _missed(tried: Tried, command: Sequence[str]) -> Tried:
 
 
 def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
-    """Run the scenario `module:function`: what it explores, or, if it does not say, all of it. `replay`: a schedule."""
+    """Run the scenario `module:function`: what it explores, or else all of it. `replay`: only this schedule."""
     race = Race(name, again=again(name, bounds), replay=replay, **bounds)
     with suppress(NotKept):
         found(name)(race)
@@ -54,7 +54,7 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
 
 
 def again(name: str, bounds: Mapping[str, Any]) -> str:
-    """How its schedules are seen again: within the same bounds."""
+    """How its schedules are seen again, within the same bounds."""
     faults = bounds.get("faults", 0)
     words = [word for word, kinds in WORDS.items() if kinds <= bounds.get("kinds", frozenset())]
     given = f" --faults {faults}" if len(words) == len(WORDS) else "".join(f" --{w} {faults}" for w in words)
@@ -62,7 +62,7 @@ def again(name: str, bounds: Mapping[str, Any]) -> str:
 
 
 def found(name: str) -> Any:
-    """What a user names as `module:thing`. Raises Mistake."""
+    """The thing that a user names as `module:thing`. Raises Mistake."""
     module, _, thing = name.partition(":")
     if not module or not thing:
         raise Mistake(f"{name!r} names nothing: write module:name, as shop.scenarios:voucher")
@@ -76,7 +76,7 @@ def found(name: str) -> Any:
 
 
 def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says, and the scenario does not have to."""
+    """The bounds that the command line sets, and the scenario need not."""
     named = {word: getattr(given, word) for word in WORDS if getattr(given, word)}
     bounds: dict[str, Any] = {}
     if given.faults is not None or named:

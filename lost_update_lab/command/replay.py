@@ -1,4 +1,4 @@
-"""`lost-update-lab replay ID`: a schedule again, in the order in which it broke; or as a test to be kept."""
+"""`lost-update-lab replay ID`: a schedule again, in the order in which it broke; or as a test to keep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py
 
 
 def replay(given: argparse.Namespace) -> int:
-    """→ 0: the same came again."""
+    """Returns 0 if the same came again."""
     of, letter, schedule = parted(given.id)
     if given.as_test:
         print(as_test(of, f"{letter}/{schedule}"))
@@ -27,7 +27,7 @@ def replay(given: argparse.Namespace) -> int:
     if "::" in of:
         command = [sys.executable, "-m", "pytest", of, f"--race-replay={letter}/{schedule}", "-q", "-s"]
         done = subprocess.run(command, check=False)
-        return {0: 1, 1: 0}.get(done.returncode, done.returncode)  # the test is to fail
+        return {0: 1, 1: 0}.get(done.returncode, done.returncode)  # the test has to fail
     bounds = bounds_of(given)
     if of.startswith(PREFIX):
         results = trusted(of.removeprefix(PREFIX), bounds, f"{letter}/{schedule}")
@@ -38,7 +38,7 @@ def replay(given: argparse.Namespace) -> int:
 
 
 def parted(name: str) -> tuple[str, str, str]:
-    """→ the scenario or the test, the word's letter, the schedule. Raises Mistake."""
+    """Returns the scenario or the test, the verdict's letter, and the schedule. Raises Mistake."""
     of, letter, schedule = [*name.rsplit("/", 2), "", ""][:3]
     if len(letter) != 1 or ":" not in of:
         raise Mistake(f"{name!r} is no id of a schedule. {REMEDY}")
@@ -46,7 +46,7 @@ def parted(name: str) -> tuple[str, str, str]:
 
 
 def as_test(of: str, schedule: str) -> str:
-    """The source of a pytest function that plays just this schedule."""
+    """The source of a pytest function that runs only this schedule."""
     title = "".join(c if c.isalnum() else "_" for c in schedule.partition("/")[2]) or "first"
     if "::" not in of:
         module, _, function = of.partition(":")

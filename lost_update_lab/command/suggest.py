@@ -19,12 +19,12 @@ from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import can_be_written, name_of, source
 
-#: pytest's exit codes of a run that says something
+#: pytest's exit codes of a run that has a result
 RAN = (0, 1)
 
 
 def suggest(given: argparse.Namespace) -> int:
-    """→ 0; with --confirm 1, if a pair is broken."""
+    """Returns 0; with --confirm, 1 if a pair breaks."""
     target = Path(given.output)
     if target.exists():
         raise Mistake(f"{target} exists already, and is not overwritten: name another file by --output")
@@ -58,7 +58,7 @@ def _pytest(arguments: Sequence[str]) -> int:
 
 
 def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, dict[str, Any]]:
-    """Each pair explored. → by the test's name its result, or the mistake that kept it from being explored"""
+    """Explore each pair. Returns, by the test's name, its result or the mistake that kept it from being explored."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "results.json"
         trial = target.with_name(f"test_suggested_{target.stem}.py")

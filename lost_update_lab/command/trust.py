@@ -19,11 +19,11 @@ from lost_update_lab.scenarios.result import Result
 from lost_update_lab.scenarios.scenario import HANDED_IN, Mistake
 
 OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
-#: its table, in whatever database it is given: nobody else's is called so
+#: its table, in whatever database it is given: no other table has this name
 TABLE = "lost_update_lab_account"
-#: of the ids of its schedules
+#: how the ids of its schedules begin
 PREFIX = "trust:"
-#: seconds for all
+#: seconds for the whole trial
 BUDGET = 45.0
 
 
@@ -32,7 +32,7 @@ def trust(given: argparse.Namespace) -> list[Result]:
 
 
 def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
-    """The lock `module:name` on trial; or just one schedule of it."""
+    """The lock `module:name` on trial, or only one schedule of it."""
     lock = found(name)
     wants = _wants(name, lock)
     bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds}
@@ -70,7 +70,7 @@ def _deposit(lock: Any, wants: tuple[str, ...]) -> Any:
 
 @contextmanager
 def _held(lock: Any) -> Iterator[None]:
-    """A release that comes too late says so by an error; the deposit is acknowledged all the same."""
+    """A release that comes too late may raise an error; the deposit is acknowledged all the same."""
     lock.__enter__()
     try:
         yield
@@ -78,12 +78,12 @@ def _held(lock: Any) -> Iterator[None]:
         if not lock.__exit__(type(error), error, error.__traceback__):
             raise
         return
-    with suppress(Exception):  # whatever the library calls it
+    with suppress(Exception):  # whatever the library's error is called
         lock.__exit__(None, None, None)
 
 
 def _kept(ann: object, bob: object) -> bool:
-    """Who was cut off may be on the account or not."""
+    """The deposit of a worker that was cut off may be on the account or not."""
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
         row = connection.execute(f"SELECT balance FROM {TABLE}").fetchone()  # noqa: S608
     possible = {OPENING}
@@ -94,7 +94,7 @@ def _kept(ann: object, bob: object) -> bool:
 
 
 def _wants(name: str, lock: Any) -> tuple[str, ...]:
-    """Which clients it asks for, by keyword. Raises Mistake."""
+    """The clients that it asks for, by keyword. Raises Mistake."""
     try:
         parameters = inspect.signature(lock).parameters.values()
     except (TypeError, ValueError):

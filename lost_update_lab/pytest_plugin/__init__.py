@@ -1,4 +1,4 @@
-"""pytest's fixture `race`: operations on trial inside of a test suite. pytest finds this plugin by itself.
+"""pytest's fixture `race`: operations on trial inside a test suite. pytest finds this plugin by itself.
 
 def test_voucher_is_redeemed_once(race):
     race.setup(one_voucher)
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SERVERS = "lost_update_lab_servers"
 RESULTS = pytest.StashKey[list[Any]]()
-#: what other processes of pytest-xdist have told
+#: what other processes of pytest-xdist have reported
 TOLD = pytest.StashKey[list[str]]()
 #: scenarios that could not be explored
 MISTAKES = pytest.StashKey[list[dict[str, str]]]()
@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """What a race sends is nobody's operation."""
+    """What a race sends is no operation of the suite."""
     recorder = item.config.stash.get(RECORDER, None)
     if recorder and "race" not in getattr(item, "fixturenames", ()):
         recorder.begin(item.nodeid, _uses_django(item))
@@ -112,7 +112,7 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
 
 @contextmanager
 def _terminal(capturing: Any) -> Iterator[Any]:
-    """Progress is shown on the terminal that pytest hides from the tests."""
+    """Show progress on the terminal that pytest hides from the tests."""
     from lost_update_lab.scenarios.progress import shown
 
     def uncaptured() -> Any:
@@ -131,7 +131,7 @@ def _terminal(capturing: Any) -> Iterator[Any]:
 
 
 def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the project is written with."""
+    """The framework that the project uses."""
     if not _uses_django(request.node):
         return {}
     from lost_update_lab.scenarios import django_project
@@ -147,7 +147,7 @@ def _uses_django(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
-    """What makes Django's test database is no test's."""
+    """What makes Django's test database belongs to no test."""
     recorder = request.config.stash.get(RECORDER, None)
     if recorder is None or fixturedef.argname != "django_db_setup":
         return (yield)
@@ -161,7 +161,7 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Gen
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """The smallest order instead of a traceback through the explorer."""
+    """Show the smallest order instead of a traceback through the explorer."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
@@ -177,7 +177,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With pytest-xdist each process tells its own results to the one that writes the summary."""
+    """With pytest-xdist, each process passes its results to the one that writes the summary."""
     results = session.config.stash[RESULTS]
     if path := session.config.getoption("--race-json"):
         every = [*(result.to_json() for result in results), *session.config.stash[MISTAKES]]

@@ -1,1 +1,1 @@
-"""Anybody's operations on trial: a scenario, what it must keep, and what the explorer found."""
+"""Any operations on trial: a scenario, what it must keep, and what the explorer found."""

@@ -1,7 +1,7 @@
-"""Each worker stands for a process: a pool that the process keeps is another pool for each of them.
+"""Each worker stands for a process, so each gets a pool of its own in the place of one that the process keeps.
 
-A pool of the user's module is one object in the explorer's process. Its workers would hand their connections to each
-other there, and a crash of one would take the other's. So a worker that asks such a pool gets a twin of its own.
+A pool in the user's module is one object in the explorer's process. Workers would pass its connections to each other,
+and a crash of one worker would take another's connection. So a worker that asks such a pool gets a twin of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Twins:
         self._kept: list[Any] = []  # so that no other pool gets its id
 
     def of(self, pool: Any, make: Any) -> Any | None:
-        """None: no worker asks, or the pool is a worker's own already."""
+        """The worker's twin. None: no worker asks, or the pool is a worker's own already."""
         place = anywhere()
         if place is None or any(pool is twin for twin in self._made.values()):
             return None
@@ -79,7 +79,7 @@ def _redis_pools(patches: Patches, twins: Twins) -> None:
 
 
 class _Connections:
-    """A psycopg_pool without its threads: those make and check connections at times of their own."""
+    """A psycopg_pool without its threads, which make and check connections at times of their own."""
 
     def __init__(self, pool: Any) -> None:
         self.pool, self.free = pool, list[Any]()
@@ -94,7 +94,7 @@ class _Connections:
         return connection
 
     def _timeout(self) -> Exception:
-        """As the pool itself after its time-out: who would give one back is who waits for it."""
+        """The pool's own error after its time-out: the thread that waits would be the one to give it back."""
         from psycopg_pool import PoolTimeout
 
         held = self.pool.max_size
@@ -175,7 +175,7 @@ def _as_psycopg(connection: Any) -> Iterator[None]:
 
 
 def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
-    """A schedule that is cut in its middle makes the pool connect anew: a handshake, and no step."""
+    """A schedule that is cut short makes the pool connect again: a handshake, and no step."""
     from sqlalchemy.pool import Pool, base
 
     pool_of: Any = Pool

@@ -1,7 +1,7 @@
-"""What must hold at each commit, asked by a reader of its own: a thread that is no worker's, with its own connections.
+"""What must hold at each commit, asked by a separate reader: a thread of no worker, with its own connections.
 
-The answer is a part of the server's contents from then on. So a schedule in which it did not hold is never taken for
-one that only looks the same, and its end is judged by it.
+From then on the answer is a part of the server's contents. So a schedule in which the invariant failed is never merged
+with one that only looks the same, and its end is judged by the failure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Reader:
     def __init__(self, always: Sequence[Invariant], leave: Callable[[], None]) -> None:
         self.always, self._leave = always, leave
         self._thread = ThreadPoolExecutor(1, "lost-update-lab-reader")
-        self._thread.submit(int).result()  # it starts now, and not inside of a schedule
+        self._thread.submit(int).result()  # it starts now, and not inside a schedule
 
     def broken(self) -> tuple[str, ...]:
-        """The sentences of those that do not hold now."""
+        """The sentences of the invariants that do not hold now."""
         place = anywhere()
         there = Here(place.run, place.task, inside=1) if place else None
-        with beside():  # to wait for its answer is no step
+        with beside():  # waiting for its answer is no step
             return self._thread.submit(self._ask, there).result()
 
     def _ask(self, there: Here | None) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Reader:
 
 
 def holds(invariant: Invariant, *results: object) -> bool:
-    """None, and whatever is true, is well; so is an assertion that does not fail. Raises Mistake."""
+    """None, and any true value, passes; so does an assertion that does not fail. Raises Mistake."""
     try:
         found = invariant.holds(*results)
     except AssertionError:
@@ -58,14 +58,14 @@ def holds(invariant: Invariant, *results: object) -> bool:
 
 
 class ObservedPostgres(PostgresServer):
-    """A PostgreSQL at whose every commit the reader asks."""
+    """A PostgreSQL that has the reader ask at every commit."""
 
     reader: Reader | None = None
     _broken = b""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        #: contents → the sentences of what does not hold there
+        #: contents → the sentences of what does not hold for them
         self._known: dict[bytes, bytes] = {}
 
     def begin(self, *args: object, **keywords: object) -> None:

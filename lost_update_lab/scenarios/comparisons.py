@@ -1,4 +1,4 @@
-"""The same question asked several times: of each pair of operations, at each isolation level."""
+"""The same question asked several times: for each pair of operations, at each isolation level."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.scenario import Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
-#: the gravest first
+#: gravest first
 GRAVITY = (*BREACHES, INCONCLUSIVE, KEPT)
 
 
 def parts_of(
     scenario: Scenario, pairs: Iterable[Any] = (), isolation: str | Sequence[str] = ""
 ) -> list[Scenario]:
-    """The scenario itself, or one for each pair and each isolation level. Raises Mistake."""
+    """The scenario itself, or one scenario for each pair and each isolation level. Raises Mistake."""
     levels = [isolation] if isinstance(isolation, str) else list(isolation)
     paired = list(_paired(scenario, list(pairs)))
     found = []
@@ -55,7 +55,7 @@ def _operation(given: Any) -> Operation:
 
 
 def _names(operations: Sequence[Operation]) -> list[str]:
-    """What the operations are called: each otherwise, and without a character that a shell reads."""
+    """The names of the operations: all different, and without characters that a shell interprets."""
     found: list[str] = []
     for each in operations:
         plain = re.sub(r"[^\w.]+", "-", each.title.rpartition(".")[2]).strip("-")
@@ -65,7 +65,7 @@ def _names(operations: Sequence[Operation]) -> list[str]:
 
 
 def chosen(parts: Sequence[Scenario], replay: str) -> tuple[Sequence[Scenario], str]:
-    """Those that are to be run, and the schedule of theirs: `v/3a@redeem+refund` is of one of them. Raises Mistake."""
+    """The parts to run, and the schedule to replay: `v/3a@redeem+refund` belongs to one of them. Raises Mistake."""
     schedule, _, part = replay.partition("@")
     if not replay or (len(parts) == 1 and not part):
         return parts, replay
@@ -76,7 +76,7 @@ def chosen(parts: Sequence[Scenario], replay: str) -> tuple[Sequence[Scenario], 
 
 
 def together(name: str, parts: Sequence[Result]) -> Result:
-    """One result of all: the gravest one's, and the row."""
+    """One result for all parts: the gravest one, and the row of all."""
     if len(parts) == 1:
         return parts[0]
     worst = min(parts, key=lambda result: GRAVITY.index(result.verdict))
@@ -93,8 +93,8 @@ def together(name: str, parts: Sequence[Result]) -> Result:
 
 
 def retried(operation: Operation, retry: Any) -> Operation:
-    """The operation as its caller repeats it. `retry`: exceptions that make it try again, up to three times in all; or
-    a function that takes the operation and gives it wrapped."""
+    """The operation with its caller's retries. `retry`: exceptions after which it is tried again, up to three times in
+    all; or a function that takes the operation and returns it wrapped."""
     errors = retry if isinstance(retry, tuple) else (retry,)
     if all(isinstance(each, type) and issubclass(each, Exception) for each in errors):
         return replace(operation, call=retrying(operation.call, *errors))

@@ -34,7 +34,7 @@ BUDGET = 20.0
 
 
 class Unlocked:
-    """Takes the workers' locks away, and remembers which."""
+    """Removes the workers' locks, and remembers which."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
@@ -94,14 +94,14 @@ class UntilBroken(Search):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`cannot_tell`: without the locks an outcome of no serial order comes up, and the invariant holds all the same."""
+    """`cannot_tell`: without the locks some outcome fits no serial order, and the invariant holds all the same."""
 
     note: str = ""
     cannot_tell: bool = False
 
 
 def control(opened: Opened) -> Control:
-    """The scenario without its locks: it breaks, or what is said of it says why it does not."""
+    """Run the scenario without its locks. It breaks, or the result says why it does not."""
     try:
         return _controlled(opened)
     except Broken as error:
@@ -124,7 +124,7 @@ def _controlled(opened: Opened) -> Control:
 
 
 def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
-    """→ what was taken away, and whether a schedule without it comes to one of the words, or may."""
+    """Returns what was removed, and whether a schedule without it comes to one of the words, or may."""
     unlocked, known = Unlocked(), opened.judge.serial
     with ExitStack() as stack:
         harness, system = stack.enter_context(opened.harness([unlocked.install]))

@@ -1,6 +1,6 @@
 """A Django project on trial: its test database, its caches, and what it keeps in each process.
 
-The only module of the library that imports Django; nobody imports it but for a project that is configured.
+This is the only module of the library that imports Django. It is imported only for a project that is configured.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _redis() -> Iterator[str]:
 
 
 class DjangoProject:
-    """Each worker is a process that has just begun: connections of its own, an empty cache in its memory."""
+    """Each worker is a process that has just begun: it has its own connections, and an empty cache in its memory."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -70,7 +70,7 @@ class DjangoProject:
         if apps.is_installed("django.contrib.contenttypes"):
             from django.contrib.contenttypes.models import ContentType
 
-            with suppress(Exception):  # no such table: nobody asks
+            with suppress(Exception):  # there is no such table, so no operation asks
                 ContentType.objects.get_for_models(*apps.get_models())
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class DjangoProject:
             each.savepoint_state = 0  # names of savepoints are counted
 
     def settle(self, index: int) -> None:
-        """A block that was left halfway, or a lost connection, is no more."""
+        """Forget a block that was left halfway, and a lost connection."""
         for each in connections.all(initialized_only=True):
             each.in_atomic_block = each.needs_rollback = each.closed_in_transaction = False
             each.savepoint_ids, each.atomic_blocks, each.run_on_commit = [], [], []
@@ -100,7 +100,7 @@ class DjangoProject:
         connections.close_all()
 
     def install(self, patches: Patches) -> None:
-        """What Django does when it connects is part of the handshake, and no step; a cache in memory is a process's."""
+        """What Django does when it connects belongs to the handshake: no step. A cache in memory is a process's."""
         connect: Any = BaseDatabaseWrapper.connect
         make: Any = locmem.LocMemCache.__init__
 

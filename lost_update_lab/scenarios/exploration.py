@@ -50,9 +50,9 @@ class Opened:
     frameworks: Sequence[Framework]
     patches: Sequence[Any]
     judge: Judge
-    #: columns that differ between two runs of the same order: the server's own clock, or chance, writes them
+    #: columns that differ between two runs of the same order: the server's clock, or chance, writes them
     left_out: Names = field(default_factory=frozenset)
-    #: the tables that the operations change, one after the other
+    #: the tables that the operations change when they run one after the other
     touched: frozenset[str] = frozenset()
     #: globals of the user's modules that are not the same after each schedule
     remembered: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Opened:
 
 
 class _Leaving:
-    """The pools of a worker go with it."""
+    """Closes the pools of a worker when the worker leaves."""
 
     def __init__(self, twins: Twins) -> None:
         self.twins = twins
@@ -141,9 +141,9 @@ def search(
     replay: str = "",
     progress: Callable[[Progress], None] | None = None,
 ) -> Finding:
-    """Every schedule within the bounds, and the smallest one that breaks something; or just the schedule `replay`.
-    `examine`: hears of the serial orders before; what it raises ends all. `progress`: hears how far it is. Raises
-    Mistake."""
+    """Run every schedule within the bounds, and find the smallest one that breaks something; or run just the schedule
+    `replay`. `examine` gets the serial orders first, and what it raises ends everything. `progress` is told how far the
+    search is. Raises Mistake."""
     while True:
         with opened.harness() as (harness, system):
             with _no_breakpoints():
@@ -159,7 +159,7 @@ def search(
 def _looked_at(
     opened: Opened, harness: Harness, system: Operations, examine: Callable[[SerialOrders], None]
 ) -> bool:
-    """The serial orders. → False: some column differs each time, so all begins anew without it"""
+    """Run the serial orders. Returns False if some column differs each time: then all starts over without it."""
     opened.judge.serial = serial = SerialOrders(harness, system)
     if differ := volatile(serial, opened.left_out):
         opened.left_out = frozenset({*opened.left_out, *differ})
@@ -183,7 +183,7 @@ def _searched(harness: Harness, system: Operations, searching: Search) -> Findin
 
 
 def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
-    """One schedule by its id. Raises Mistake: it is no id, or there is no such schedule here."""
+    """One schedule by its id. Raises Mistake: this is no id, or there is no such schedule here."""
     begun, searched = time.perf_counter(), SearchResult(harness.bounds, BREACHES)
     try:
         choices = tuple(decode(name.rpartition("/")[2]))
@@ -215,7 +215,7 @@ def _no_breakpoints() -> Iterator[None]:
 
 
 def _smaller(harness: Harness, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
-    """→ it made smaller, and how many of ten repetitions came out the same."""
+    """Returns the shrunk schedule, and how many of ten repetitions came out the same."""
     try:
         if same := again(harness, waiters, found):
             small = shrink(harness, waiters, same, time.perf_counter() + SHRINK_WITHIN)
@@ -226,11 +226,11 @@ def _smaller(harness: Harness, waiters: dict[bytes, int], found: Found) -> tuple
 
 
 def volatile(serial: SerialOrders, known: Names) -> Names:
-    """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake: more
-    differs than columns."""
+    """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake if
+    more differs than columns."""
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
-    serial.run(order)  # clients connect, caches are filled
+    serial.run(order)  # clients connect, caches fill
     first, one, held = serial.run(order), _rows(system), modules.state()
     second, other = serial.run(order), _rows(system)
     serial.remembered = changed(held, modules.state())

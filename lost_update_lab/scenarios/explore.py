@@ -65,17 +65,17 @@ def explore(
     django: bool = False,
     **each_fault: int,
 ) -> Result:
-    """Run every order of the workers' commands on a real PostgreSQL and Valkey, and say what it came to.
+    """Run every order of the workers' commands on a real PostgreSQL and Valkey, and return the result.
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
-    operations instead: each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
+    operations instead; each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
     commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without
-    one the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
-    any kind in one schedule, or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
-    `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
-    `retry`: as the operations' caller repeats them (comparisons.py). `mutate`: mutations.py. `database`, `redis`:
-    addresses; else DATABASE_URL and REDIS_URL, else embedded servers. `django`: it is about this process's Django
-    project, in its database. `budget`: seconds for each. Raises Mistake: it cannot be explored.
+    one, the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
+    any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
+    `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several. `retry`:
+    the retries of the operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`: addresses; else
+    DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations belong to this process's Django project,
+    and use its database. `budget`: seconds for each exploration. Raises Mistake if it cannot be explored.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
@@ -89,7 +89,7 @@ def explore(
 
 
 def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
-    """Only who asks for Django imports it. Outside of pytest-django nobody else empties the tables."""
+    """Django is imported only if asked for. Outside pytest-django nothing else empties the tables."""
     if not django:
         return {"servers": choose(database, redis)}
     bound: dict[str, Any] = import_module("lost_update_lab.scenarios.django_project").bound()
@@ -104,7 +104,7 @@ def _caller() -> str:
 def compare(
     parts: Sequence[Scenario], servers: Servers, *, retry: Any = None, replay: str = "", **how: Any
 ) -> Result:
-    """Each of these, one after another; `replay`: one schedule of one of them. `how`: as `run` takes it."""
+    """Run each of these parts, one after another. `replay`: one schedule of one part. `how`: as for `run`."""
     asked, schedule = chosen(parts, replay)
     found = [run(_repeated(each, retry), servers, replay=schedule, **how) for each in asked]
     return together(parts[0].name, found)
@@ -132,8 +132,8 @@ def run(
     again: str = "",
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Explore a scenario on these servers; or `replay` one schedule of it. `again`: how a user sees it again.
-    `progress`: hears how far it is."""
+    """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
+    `progress` is told how far the search is."""
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
         try:
             finding = search(ready, partial(examine, ready), replay, progress)
@@ -185,7 +185,7 @@ def opened(
 
 
 def _mark(connection: psycopg.Connection[Any], servers: Servers) -> object:
-    """Differs when something was committed in between."""
+    """A value that differs if something was committed in between."""
     row = connection.execute(
         "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
     ).fetchone()
@@ -200,7 +200,7 @@ def _mark(connection: psycopg.Connection[Any], servers: Servers) -> object:
 
 @contextmanager
 def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Iterator[None]:
-    """At the end tables that came new are gone, and the others hold what they held; so do keys."""
+    """At the end, new tables are dropped, and the others hold what they held before; so do keys."""
     before = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True), "explorer_before")
     keys = RedisSnapshot(servers.redis) if servers.redis else None
     try:
@@ -289,7 +289,7 @@ def _hazards(scenario: Scenario, searched: Any) -> Iterator[tuple[str, str]]:
 
 
 def replaying() -> str:
-    """The id of the schedule that is to be replayed. "": none is."""
+    """The id of the schedule that is to be replayed. "": none."""
     return os.environ.get(REPLAY, "")
 
 

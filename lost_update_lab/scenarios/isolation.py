@@ -1,4 +1,4 @@
-"""Another isolation level for what does not ask for one itself: what would a stricter one change?"""
+"""Another isolation level for transactions that do not ask for one: what would a stricter level change?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVELS = ("read committed", "repeatable read", "serializable")
 
 
 def level_of(name: str) -> IsolationLevel:
-    """Raises Mistake."""
+    """The isolation level of this name. Raises Mistake."""
     try:
         return IsolationLevel[name.strip().upper().replace(" ", "_")]
     except KeyError:
@@ -23,7 +23,7 @@ def level_of(name: str) -> IsolationLevel:
 
 
 class Isolated:
-    """The gate by which the workers' transactions begin at this level."""
+    """The gate that makes the workers' transactions begin at this level."""
 
     def __init__(self, name: str) -> None:
         self.level = level_of(name)

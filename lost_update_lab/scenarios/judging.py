@@ -1,4 +1,4 @@
-"""What one schedule is worth: does what must hold hold; or is its outcome that of some serial order?"""
+"""The verdict on one schedule: do the invariants hold? Without any, is its outcome that of some serial order?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERIALIZABLE = "the outcome is that of no serial order"
 
 
 class Judge:
-    """Of one scenario. `serial`: None as long as no order may be run."""
+    """The judge of one scenario. `serial`: None as long as no order may be run."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -48,7 +48,7 @@ class Judge:
     # -- the default: some serial order -----------------------------------------------------------------------------
 
     def _serializable(self, observed: Observed) -> Judgement:
-        """Whoever was cut off, or struck, has done each operation or not; what it was told does not count."""
+        """A worker that was cut off, or struck, has done each operation or not. What it was told does not count."""
         endings = observed.endings
         whole = [i for i, e in enumerate(endings) if not (e.crashed or e.waiting or e.struck)]
         if self._some(observed, whole, set(range(len(endings))) - set(whole)):
@@ -72,8 +72,8 @@ class Judge:
         return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
 
     def _some(self, observed: Observed, whole: Sequence[int], free: set[int]) -> bool:
-        """Is there a serial order that left the same, and told the same to those of `whole`? Of those that are `free`
-        any number of operations may have happened."""
+        """Is there a serial order that left the same, and told the same to the workers in `whole`? Of the workers in
+        `free`, any number of operations may have happened."""
         assert self.serial
         operations = self.serial.operations
         for counts in prefixes(operations):
@@ -86,7 +86,7 @@ class Judge:
         return False
 
     def _nearest(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
-        """How it differs from the serial order that is most like it."""
+        """How the outcome differs from the serial order that is most like it."""
         assert self.serial
         serials = self.serial.all()
         if not serials:
@@ -118,7 +118,7 @@ def _rows(rows: tuple[str, ...] | None) -> str:
 
 
 def sqlstate(error: BaseException | None) -> str:
-    """The database's own word for why something failed."""
+    """The database's own code for the failure."""
     while error is not None:
         if state := getattr(error, "sqlstate", None):
             return str(state)

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario itself, found before any schedule is explored: each one sentence, with the remedy."""
+"""What is wrong with a scenario itself, found before any schedule is explored. Each is one sentence with its remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND bac
 """
 
 
-#: what the engine says to do about it → what that is for a scenario
+#: the engine's remedy → the remedy for a scenario
 _REMEDIES = {
     MORE_TIME: "give it more time: budget=SECONDS",
     SHORTER: "shorter leases or polls",
@@ -41,7 +41,7 @@ def not_explored(error: Broken) -> Mistake:
 
 
 def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:
-    """Is what the setup did there for everybody? Raises Mistake."""
+    """Can every session see what the setup did? Raises Mistake."""
     if row := connection.execute(_OPEN).fetchone():
         raise Mistake(
             f"the setup commits nothing: its transaction is still open (last: {row[0]}), so no worker sees what it "
@@ -55,16 +55,16 @@ def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:
 
 
 def examine(opened: Opened, serial: SerialOrders) -> None:
-    """What the serial orders show of the scenario. Raises Mistake."""
+    """What the serial orders show about the scenario. Raises Mistake."""
     found = serial.all()
     _works_at_all(opened, found)
     laws = (*opened.scenario.invariants, *opened.scenario.always)
-    if laws and not any(law.results for law in laws):  # there are none before anybody has begun
+    if laws and not any(law.results for law in laws):  # before any worker has begun there are no results
         _holds_at_all(serial.run(()), found)
 
 
 def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
-    """Does a worker fail, or wait, in every serial order? Then nothing is tried."""
+    """Does a worker fail, or wait, in every serial order? Then the scenario tries nothing."""
     for index, name in enumerate(opened.scenario.names.values()):
         endings = [each.observed.endings[index] for each in found]
         errors = [ending.error for ending in endings]
@@ -86,7 +86,7 @@ def _told(error: BaseException) -> str:
 
 
 def _holds_at_all(nobody: Serial, found: Sequence[Serial]) -> None:
-    """Does an invariant fail from the beginning on, and in every serial order?"""
+    """Does an invariant fail from the beginning, and in every serial order?"""
     if _breaks(nobody.judgement) and all(_breaks(each.judgement) for each in found):
         raise Mistake(
             f"the invariant ({nobody.judgement.sentences[0]}) is false at the start, and after every serial "

@@ -1,6 +1,6 @@
-"""State of the user's modules that survives a schedule: a worker stands for a process that has just begun.
+"""State of the user's modules that survives a schedule, although a worker stands for a process that has just begun.
 
-Looked at: what the modules' globals hold, what those hold in turn (attributes, items), attributes of their classes and
+Inspected: what the modules' globals hold, what those hold in turn (attributes, items), attributes of their classes and
 functions, closures and defaults. Left out: clients and their pools, which the gates know.
 """
 
@@ -16,7 +16,7 @@ from lost_update_lab.telling.lines import is_own
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _RAW_LOCKS = ("_thread", "itertools")
-#: what belongs to a client: by the module of one of its classes
+#: modules of client libraries: an object belongs to a client if one of its classes comes from there
 _CLIENTS = (
     *(
         "redis.client",
@@ -37,12 +37,12 @@ _CLIENTS = (
     ),
     *("sqlalchemy", "django", "kazoo", "logging", "weakref", "typing"),
 )
-#: a value's text is cut here; so many values are looked at
+#: a value's text is cut at this length; at most this many values are inspected
 LONGEST, MOST = 10_000, 5_000
 
 
 def state(root: str = "") -> Mapping[str, str]:
-    """`module.name` → a text of what it holds now, in this thread. `root`: only of the modules below this name."""
+    """`module.name` → a text of what it holds now, in this thread. `root`: only modules below this name."""
     found: dict[str, str] = {}
     seen: set[int] = set()
     for module in _own(root):
@@ -61,7 +61,7 @@ def _own(root: str) -> Iterator[ModuleType]:
 
 
 def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[int]) -> None:
-    """Write down what `value` holds, under `path`. `module`: whose global it belongs to."""
+    """Write down what `value` holds, under `path`. `module`: the one whose global it belongs to."""
     kind = type(value)
     if kind in _PLAIN:
         found[path] = repr(value)[:LONGEST]
@@ -76,7 +76,7 @@ def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[i
 
 
 def _is_left_out(value: Any, module: str) -> bool:
-    """Somebody else's: a module, a class or a function from elsewhere, a client."""
+    """Is it not the module's own: a module, a class or a function from elsewhere, or a client?"""
     if isinstance(value, ModuleType):
         return True
     if isinstance(value, type | FunctionType):

@@ -1,7 +1,7 @@
-"""What protects an operation is taken away, or moved, one at a time: what of it is missed by no schedule?
+"""What protects an operation is removed, or moved, one piece at a time. Which piece does no schedule need?
 
-Locks, transactions, ORDER BY, changes in place (`F()`): where the operations send them, by the line of the user's code
-that does. Constraints: in the database.
+Locks, transactions, ORDER BY and changes in place (`F()`) are mutated where the operations send them, by the line of
+the user's code that sends them. Constraints are dropped in the database.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ORDER BY 1, 2
 
 @dataclass
 class Mutator:
-    """The gate that does one mutation to all that `applies`; it remembers all that it could do."""
+    """The gate that applies one mutation to each command that it `applies` to, and records all possible mutations."""
 
     wanted: Mutation | None = None
     applies: Callable[[], object] = here
@@ -99,7 +99,7 @@ class Mutator:
         return mutation == self.wanted
 
     def _changes(self, text: str, params: Any) -> Iterator[tuple[str, Any]]:
-        """What can be done to this command."""
+        """The mutations that are possible for this command."""
         if ROWS.search(text):
             plain = ROWS.sub("", text)
             yield LOCK, lambda run, cursor: run(cursor, plain)
@@ -122,7 +122,7 @@ def _locked_later(run: Any, cursor: Any, plain: str, locked: str) -> Any:
 
 
 def _in_two(run: Any, cursor: Any, match: re.Match[str], text: str, params: list[Any]) -> Any:
-    """What it would set is read, and then written."""
+    """Read the value that the command would set, and then write it."""
     with cursor.connection.cursor() as other:
         run(other, f"SELECT {match['value']} FROM {match['table']} {match['where']}", params or None)  # noqa: S608
         rows = other.fetchall()
@@ -134,14 +134,14 @@ def _in_two(run: Any, cursor: Any, match: re.Match[str], text: str, params: list
 
 
 def mutations(opened: Opened) -> Iterator[Tried]:
-    """Each that can be done to these operations, and what it comes to."""
+    """Each mutation that is possible for these operations, and its result."""
     mutator = Mutator()
     with opened.harness([mutator.install]) as (harness, system):
         SerialOrders(harness, system).all()
         touched = [table for table in opened.postgres.tables if table.title in opened.touched]
     for mutation in mutator.seen:
         yield _tried(opened, mutation)
-    # a session of its own: psycopg forgets what it has prepared in one that changes a table
+    # a session of its own: psycopg forgets its prepared statements in a session that alters a table
     with psycopg.connect(opened.addresses.database, autocommit=True) as session:
         oids = [table.oid for table in touched]
         session.execute("SET lock_timeout = '5s'")
@@ -153,7 +153,7 @@ def mutations(opened: Opened) -> Iterator[Tried]:
 def _tried(opened: Opened, mutation: Mutation) -> Tried:
     try:
         with opened.harness([Mutator(mutation).install]) as (harness, _):
-            searched = UntilBroken(harness).explore()  # what is right is what the whole operations come to
+            searched = UntilBroken(harness).explore()  # right is what the whole operations come to
     except (Broken, Mistake) as error:
         return Tried(mutation, UNDECIDED, str(error))
     word = next((word for word in BREACHES if word in searched.words), "")
@@ -166,7 +166,7 @@ def _tried(opened: Opened, mutation: Mutation) -> Tried:
 def _dropped(
     opened: Opened, session: psycopg.Connection[Any], table: str, name: str, definition: str, named: bool
 ) -> Iterator[None]:
-    """Meanwhile the constraint, or the unique index, is not there."""
+    """In this block the constraint, or the unique index, does not exist."""
     quoted = sql.Identifier(name).as_string()
     session.execute(f"ALTER TABLE {table} DROP CONSTRAINT {quoted}" if named else f"DROP INDEX {name}")
     try:

@@ -1,4 +1,4 @@
-"""A scenario as the engine explores it: workers who call the user's functions, and what each schedule came to."""
+"""A scenario as the engine explores it: workers that call the user's functions, and the outcome of each schedule."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 
 VIOLATED, REFUSED = "violated", "refused"
-#: how a schedule can break what must hold, the gravest first
+#: how a schedule can break what must hold, gravest first
 BREACHES = (VIOLATED, STALLED, REFUSED)
 
 
 class Framework(Protocol):
-    """What a framework keeps in the process: each worker stands for a process that has just begun."""
+    """What a framework keeps in the process, although each worker stands for a process that has just begun."""
 
     def begin(self) -> None:
         """A schedule begins."""
@@ -45,7 +45,7 @@ class Framework(Protocol):
 
 
 class Crashed(Exception):
-    """In the place of the result of a worker that a fault has ended, or that waits for ever."""
+    """Stands for the result of a worker that a fault has ended, or that waits for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Observed:
     endings: Sequence[Ending]
     stuck: bool
     outcome: Outcome
-    #: sentences of what must hold at each commit and did not
+    #: sentences of what must hold at each commit, and did not
     broken: tuple[str, ...]
 
     @property
     def results(self) -> list[Any]:
-        """For each worker its result, or the exception that it raised."""
+        """For each worker, its result or the exception that it raised."""
         return [result_of(ending) for ending in self.endings]
 
 
@@ -73,8 +73,8 @@ def result_of(ending: Ending) -> Any:
 
 
 class Operations:
-    """The engine's system under test. `judge_by`: says what an observed schedule is worth; Unanswered if it has to ask
-    a server that holds something else by now."""
+    """The engine's system under test. `judge_by` gives the verdict on an observed schedule. It raises Unanswered if it
+    has to ask a server that holds something else by now."""
 
     words = BREACHES
 
@@ -90,9 +90,9 @@ class Operations:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.postgres, self.keys, self.frameworks, self.left_out = postgres, keys, frameworks, left_out
         self.judge_by: Callable[[Observed], Judgement] = lambda observed: Judgement(UNBROKEN)
-        #: the engine's ways to the servers, once there are any
+        #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
-        #: how many operations each worker has ended in this schedule
+        #: how many operations each worker has finished in this schedule
         self.done = [0] * len(scenario.workers)
         self._own = threading.local()
         self._outcomes: dict[
@@ -145,7 +145,7 @@ class Operations:
         for client in vars(self._own).values():
             client.close()
 
-    # -- what one schedule came to -------------------------------------------------------------------------------------
+    # -- the outcome of one schedule -----------------------------------------------------------------------------------
 
     def remembers(self, contents: Mapping[str, bytes]) -> bool:
         return True  # judge() looks itself: it depends on the endings too
@@ -194,7 +194,7 @@ def _answer(ending: Ending) -> tuple[str, Any]:
     return "returned", ending.result.plain if isinstance(ending.result, Told) else ending.result
 
 
-#: what the contents of a server end with once something that must always hold did not
+#: the contents of a server end with this once something that must always hold did not
 BROKEN = b"\x00broken: "
 
 

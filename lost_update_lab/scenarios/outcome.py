@@ -1,7 +1,7 @@
-"""What a schedule came to, in a form in which two schedules can be compared: results, final rows, lasting keys.
+"""The outcome of a schedule, in a form in which two can be compared: results, final rows, lasting keys.
 
-What differs between any two runs is no difference: times of day, the numbers that sequences gave out, random keys. A
-row that came new is known by what it says and by what it refers to, not by its number.
+What differs between any two runs does not count: times of day, the numbers that sequences gave out, random keys. A new
+row is identified by its values and by the rows that it refers to, not by its number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rows = Mapping[Table, Sequence[Row]]
 
 
 class Told(str):
-    """A worker's result as a text; `value`: the result itself. Two with the same text are the same result."""
+    """A worker's result as text; `value`: the result itself. Two results with the same text are the same."""
 
     value: Any = None
     plain: Any = None
@@ -43,7 +43,7 @@ class Told(str):
 
 
 def plain(value: Any) -> Any:
-    """A result as JSON knows it. An object that says nothing of itself is known by its class."""
+    """A result as JSON knows it. An object with no text of its own is represented by its class."""
     if value is None or isinstance(value, bool | int | float | str):
         return comparable(value)
     if isinstance(value, datetime | date | UUID):
@@ -80,8 +80,8 @@ def comparable(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`answers`: of each worker, (returned or raised, what). `rows`: of the tables that are not as they were at the
-    beginning, each row as a text, sorted. `numbers`: those that sequences gave to new rows."""
+    """`answers`: for each worker, (returned or raised, what). `rows`: for each table that has changed since the
+    beginning, its rows as sorted texts. `numbers`: those that sequences gave to new rows."""
 
     answers: tuple[tuple[str, Any], ...]
     rows: Mapping[str, tuple[str, ...]]
@@ -92,7 +92,7 @@ class Outcome:
         return (self.rows, self.keys) == (other.rows, other.keys)
 
     def answered_the_same(self, other: Outcome, workers: Collection[int]) -> bool:
-        """… where a number that a sequence gave to a new row is as good as another one."""
+        """… where any number that a sequence gave to a new row counts as equal to another."""
         pairs = [(self.answers[index], other.answers[index]) for index in workers]
         return all(
             one == another or _unnumbered(one, self.numbers) == _unnumbered(another, other.numbers)
@@ -115,8 +115,8 @@ def _unnumbered(value: Any, numbers: frozenset[int]) -> Any:
 def canonical(
     rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]]
 ) -> tuple[dict[str, tuple[str, ...]], frozenset[int]]:
-    """`rows`: of the tables that have changed; `opening`: the same tables as they were. → the rows of each table as
-    texts, and the numbers that new rows got."""
+    """`rows`: those of the tables that have changed; `opening`: the same tables as they were. Returns the rows of each
+    table as texts, and the numbers that new rows got."""
     old = {table: {row[table.surrogate] for row in opening[table]} for table in rows if table.surrogate}
     colours: dict[tuple[int, Hashable], str] = {}
     for _ in range(ROUNDS):

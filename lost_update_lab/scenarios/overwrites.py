@@ -1,6 +1,6 @@
-"""Who overwrote whom: of two workers who wrote the same rows, the later one had read before the earlier one wrote.
+"""Which worker overwrote which: of two that wrote the same rows, the later one had read before the earlier one wrote.
 
-Found in the steps of one schedule by the rows' own versions, so a write is seen also where it changes no value.
+This is found in the steps of one schedule by the rows' own versions. So a write is seen even if it changes no value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-#: sentences of one schedule at most
+#: the most sentences for one schedule
 MOST = 2
 _WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE)\b", re.IGNORECASE)
 _READS = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
@@ -20,7 +20,7 @@ _KEY_READS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """One step. `written`: the rows, and keys, that are new, gone or of another version for everybody from then on."""
+    """One step. `written`: the rows and keys that are new, gone or changed from then on, as everyone can see."""
 
     who: str
     command: str
@@ -58,7 +58,7 @@ def _names(command: str, thing: str) -> bool:
 
 
 def overwrites(steps: Sequence[Did]) -> tuple[str, ...]:
-    """The sentences. Empty: whoever wrote had read what was there."""
+    """The sentences. Empty if every worker that wrote had read what was there."""
     found: dict[tuple[str, str], str] = {}
     for how in (_same_row, _same_table):
         if not found:
@@ -92,12 +92,12 @@ def _told(steps: Sequence[Did], row: str, read: int, earlier: int, statement: in
 
 
 def _relative(command: str) -> bool:
-    """`SET balance = balance - 40`: what is there counts."""
+    """Is it like `SET balance = balance - 40`, which uses the present value?"""
     return bool(re.search(r"\bSET\b.*?\b(\w+)\s*=\s*\(?(?:\w+\.)?\1\b", command, re.IGNORECASE | re.DOTALL))
 
 
 def _same_table(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
-    """What was read is not so any more when something else is written by it: a skew, a phantom."""
+    """What one worker read is no longer true, because another has written something else: a skew, a phantom."""
     for later, one in enumerate(steps):
         for earlier, other in enumerate(steps):
             tables = {_table(row) for row in other.written} if one.who != other.who and one.written else ()
@@ -119,7 +119,7 @@ def _listed(rows: Collection[str]) -> str:
 
 
 def _statement(steps: Sequence[Did], visible: int, row: str) -> int:
-    """The statement whose work came to light at this step: a commit shows what was written before."""
+    """The statement whose work became visible at this step: a commit shows what was written before."""
     who = steps[visible].who
     for number in range(visible, -1, -1):
         step = steps[number]

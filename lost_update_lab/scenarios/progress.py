@@ -1,9 +1,9 @@
 """How much of a search is left: an estimate, while it runs.
 
 A depth-first search knows the tree only as far as it has been. So each alternative of a decision that was not tried yet
-counts as large as those that were (Knuth, "Estimating the efficiency of backtrack programs", 1975), and each path that
-waits with a fault at its end counts as large as those before it. The reduction makes later parts smaller, so mostly
-more is done than is said; and a fault may open new paths, so the estimate may fall back.
+counts as large as those that were (Knuth, "Estimating the efficiency of backtrack programs", 1975). Each path that is
+put off with a fault at its end counts as large as those before it. The reduction makes later parts smaller, so mostly
+more is done than the estimate says. And a fault may open new paths, so the estimate may fall.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLEAR = "\r\x1b[2K"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`share`: of the search, what is done by this estimate: 0 to 1. `seconds`: since it began."""
+    """`share`: the part of the search that is done by this estimate, 0 to 1. `seconds`: since it began."""
 
     name: str
     schedules: int
@@ -39,16 +39,16 @@ class Progress:
 
 
 class Watched(Search):
-    """A search that tells how far it is."""
+    """A search that reports its progress."""
 
     name = ""
-    #: hears of it every so often
+    #: called every so often
     tell: Callable[[Progress], None]
     begun = told = 0.0
-    #: of the path that is searched now: its decisions that are not to be taken otherwise
+    #: the number of decisions on the present path that are fixed
     root = 0
     root_path: list[Any] | None = None
-    #: paths that were searched to their end, and the schedules of them all
+    #: the paths that were searched to their end, and the number of schedules of all of them
     paths = counted_before = 0
 
     @classmethod
@@ -59,7 +59,7 @@ class Watched(Search):
 
     def _backtrack(self) -> bool:
         found = super()._backtrack()
-        if self.path is not self.root_path:  # from now on another one, with a fault at its end
+        if self.path is not self.root_path:  # from now on another path, with a fault at its end
             self.root_path, self.root = self.path, len(self.path)
             self.paths, self.counted_before = self.paths + 1, self.result.schedules
         if (now := time.monotonic()) - self.told >= EVERY:
@@ -68,7 +68,7 @@ class Watched(Search):
         return found
 
     def share(self) -> float:
-        """0 to 1."""
+        """The estimate, 0 to 1."""
         here = share_of([(branch.taken, branch.last) for branch in self.path[self.root :]])
         done = max(self.result.schedules, 1)
         each = max(self.counted_before / self.paths, 1.0) if self.paths else 1.0
@@ -77,8 +77,8 @@ class Watched(Search):
 
 
 def share_of(path: list[tuple[int, int]]) -> float:
-    """How much of a tree lies before this path, where at each decision each alternative is as large. `path`: of each
-    decision which alternative is taken, and the last one."""
+    """How much of a tree lies before this path, if all alternatives of a decision are equally large. `path`: for each
+    decision, the alternative that is taken, and the last one."""
     share, weight = 0.0, 1.0
     for taken, last in path:
         share += weight * taken / (last + 1)
@@ -88,7 +88,7 @@ def share_of(path: list[tuple[int, int]]) -> float:
 
 @contextmanager
 def shown(stream: TextIO | None = None) -> Iterator[Callable[[Progress], None] | None]:
-    """Writes it over itself on a terminal, and leaves nothing behind. None: this is no terminal."""
+    """Writes progress over itself on a terminal, and leaves nothing behind. None: this is no terminal."""
     out = stream or sys.stderr
     if not out.isatty():
         yield None

@@ -1,4 +1,4 @@
-"""A scenario as it is written down, line by line: `race.setup`, `race.worker`, `race.invariant`, `race.explore`."""
+"""A scenario written down line by line: `race.setup`, `race.worker`, `race.invariant`, `race.explore`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class NotKept(AssertionError):
 
 
 class Race:
-    """`name`: what its results are called. `again`: how to see a schedule again, with `{id}` in it. `replay`: just
-    this schedule. `terminal`: where progress is shown. `overrides`: what the command line says wins over what the
-    scenario says."""
+    """`name`: the name of its results. `again`: how to see a schedule again, with `{id}` in it. `replay`: only this
+    schedule. `terminal`: where progress is shown. `overrides`: bounds of the command line, which win over those of the
+    scenario."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Race:
         self._always: list[Invariant] = []
 
     def setup(self, function: F) -> F:
-        """What puts the opening state there, and commits it. Also as a decorator."""
+        """The function that puts the opening state there, and commits it. Also works as a decorator."""
         if not callable(function):
             raise Mistake(
                 f"the setup is no callable, but {type(function).__name__}: write race.setup(lambda: …)"
@@ -73,7 +73,7 @@ class Race:
         return function
 
     def worker(self, name: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> None:
-        """A caller, and what it does. The same name again: what it does next."""
+        """Add a caller, and what it does. With the same name again: what it does next."""
         before = self._workers.get(name)
         made = before.then(call, *args, **keywords) if before else worker(name, call, *args, **keywords)
         self._workers[name] = made
@@ -101,8 +101,8 @@ class Race:
         disposable: bool = False,
         **each_fault: int,
     ) -> Result:
-        """Every order within the bounds, as the function `explore` does. Raises NotKept with the smallest one that
-        breaks something, or Mistake."""
+        """Run every order within the bounds, as the function `explore` does. Raises NotKept with the smallest order
+        that breaks something, or Mistake."""
         given = {
             "budget": budget,
             "slack": slack,
@@ -141,8 +141,8 @@ class Race:
             )
 
     def replay(self, schedule: str, **transitions: Any) -> Result:
-        """Just this schedule, by its id. Raises NotKept: it still breaks. If it breaks nothing any more, or does not
-        exist in this code any more, every order has to be kept: as a test this one fails until the code is mended."""
+        """Run only this schedule, by its id. Raises NotKept if it still breaks. If it no longer breaks anything, or no
+        longer exists in this code, every order has to be kept: as a test, this fails until the code is fixed."""
         self._replay = schedule
         with suppress(Gone):
             self.explore(**transitions)

@@ -1,4 +1,4 @@
-"""Results elsewhere: Markdown for a pull request, JUnit XML for CI, a page to step through."""
+"""Results in other forms: Markdown for a pull request, JUnit XML for CI, a page to step through."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def markdown(results: Iterable[Result]) -> str:
 
 
 def _each(results: Iterable[Result]) -> Iterator[Result]:
-    """Of a comparison its parts."""
+    """The parts of a comparison, instead of the comparison."""
     for result in results:
         yield from result.parts or (result,)
 
@@ -36,7 +36,7 @@ def _title(result: Result) -> str:
 
 
 def page(results: Iterable[Result]) -> str:
-    """A self-contained page to step through: the first result that is not kept, else the first one."""
+    """A self-contained page to step through: the first result that is not kept, or else the first one."""
     every = sorted(results, key=lambda result: result.kept)
     told = json.dumps(every[0].to_json(), default=str).replace("<", "\\u003c")
     return files(__package__).joinpath("page.html").read_text(encoding="utf-8").replace("RESULT", told, 1)
@@ -61,6 +61,6 @@ def junit(results: Iterable[Result]) -> str:
 
 
 def write(path: str, results: Iterable[Result], told: Iterable[str]) -> None:
-    """A summary in Markdown; `told`: those of other processes."""
+    """A summary in Markdown. `told`: the summaries of other processes."""
     own = list(results)
     Path(path).write_text("\n".join([*told, *([markdown(own)] if own else [])]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What an exploration found, as a value: the word, the sentence, the smallest schedule, how far it got."""
+"""What an exploration found, as a value: the verdict, the sentence, the smallest schedule, how far it got."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.scenarios.telling import order
 
 WIDTH = 98
-#: of a mutation: no schedule breaks without it
+#: the words for a mutation with which no schedule was seen to break
 SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`kind`: what is done; `line`: of the user's code, "" for a constraint; `what`: the command, or the constraint."""
+    """`kind`: what is done. `line`: of the user's code, "" for a constraint. `what`: the command, or the constraint."""
 
     kind: str
     line: str
@@ -30,8 +30,8 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """`word`: of the first schedule that breaks without it; `survives`: there is none; `undecided`: `told` says why;
-    `a test`: no schedule breaks, but one of the user's tests does."""
+    """`word`: that of the first schedule that breaks without it. `survives`: no schedule does. `undecided`: `told` says
+    why. `a test`: no schedule breaks, but one of the user's tests does."""
 
     mutation: Mutation
     word: str
@@ -42,7 +42,7 @@ class Tried:
 class Result:
     """`verdict`: kept, violated, stalled, refused or inconclusive. `sentence`: what that means here, in words.
 
-    `schedule`: the smallest one that breaks something, None: there is none. `exhausted`: every schedule within `bounds`
+    `schedule`: the smallest one that breaks something; None: there is none. `exhausted`: every schedule within `bounds`
     was covered. `cause`, `remedy`: why it is inconclusive, and what would decide it. `notes`: what else to know.
     """
 
@@ -52,7 +52,7 @@ class Result:
     bounds: str
     exhausted: bool
     schedule: Schedule | None = None
-    #: fault, or "": the word of schedules with it alone
+    #: fault, or "": the verdict on the schedules with this fault alone
     hazards: dict[str, str] = field(default_factory=dict)
     schedules: int = 0
     seconds: float = 0.0
@@ -61,9 +61,9 @@ class Result:
     notes: tuple[str, ...] = ()
     #: how to see the schedule again
     again: str = ""
-    #: what was taken away of what protects it
+    #: the pieces of its protection that were removed
     mutations: tuple[Tried, ...] = ()
-    #: which part of a comparison it is (comparisons.py), and, of the comparison itself, all of them
+    #: which part of a comparison it is (comparisons.py); and, for the comparison itself, all its parts
     part: str = ""
     parts: tuple[Result, ...] = ()
 
@@ -73,7 +73,7 @@ class Result:
 
     @property
     def id(self) -> str:
-        """Repeats the smallest schedule. "": there is none."""
+        """The id that repeats the smallest schedule. "": there is none."""
         end = f"@{self.part}" if self.part else ""
         return f"{self.schedule.id}{end}" if self.schedule else ""
 
@@ -115,7 +115,7 @@ class Result:
             yield f"    {each.word:10} {each.mutation}{f'  ({each.told})' if each.told else ''}"
 
     def _row(self) -> Iterator[str]:
-        """What each part of a comparison came to."""
+        """The verdict on each part of a comparison."""
         width = max((len(each.part) for each in self.parts), default=0)
         for each in self.parts:
             yield f"  {each.part:{width}}  {each.verdict:12}  {each.schedules:5} schedules  {each.id}".rstrip()

@@ -11,7 +11,7 @@ from typing import Any
 from lost_update_lab.model.bounds import Fault
 
 MOST_WORKERS = 8
-#: parameters that are handed in when nobody binds them, as to a lock: a connection of this worker's own
+#: parameters that are passed in when the caller does not bind them, as to a lock: a connection of this worker's own
 HANDED_IN = ("sql", "redis")
 
 
@@ -33,10 +33,10 @@ class Operation:
 
     @property
     def wants(self) -> tuple[str, ...]:
-        """Which of HANDED_IN it asks for. Raises TypeError: the arguments do not fit."""
+        """The names in HANDED_IN that it asks for. Raises TypeError if the arguments do not fit."""
         try:
             signature = inspect.signature(self.call)
-        except ValueError:  # a builtin that does not say
+        except ValueError:  # a builtin without a signature
             return ()
         open_ = signature.bind_partial(*self.args, **self.keywords).arguments
         needs = [p for p in signature.parameters.values() if p.default is p.empty and p.name not in open_]
@@ -48,13 +48,13 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One caller, who does one operation after another. It stands for a process of its own."""
+    """One caller, which does one operation after another. It stands for a process of its own."""
 
     name: str
     operations: tuple[Operation, ...]
 
     def then(self, call: Callable[..., Any], *args: Any, **keywords: Any) -> Worker:
-        """The same worker with one more operation behind the others."""
+        """The same worker with one more operation after the others."""
         return Worker(self.name, (*self.operations, _operation(self.name, call, args, keywords)))
 
 
@@ -76,7 +76,7 @@ def _operation(name: str, call: Any, args: tuple[Any, ...], keywords: Mapping[st
 
 
 def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
-    """Workers, callables without arguments, or (callable, arguments …). Who has no name is called A, B, C …"""
+    """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …"""
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
         if isinstance(each, Worker):
@@ -105,7 +105,7 @@ class Invariant:
 
     @property
     def results(self) -> int:
-        """How many of the workers' results it takes."""
+        """The number of workers' results that it takes."""
         try:
             parameters = inspect.signature(self.holds).parameters.values()
         except ValueError:
@@ -116,8 +116,8 @@ class Invariant:
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """`invariants` empty: the outcome must be that of some serial order. `refusals`: exceptions by which an operation
-    says that it has done nothing. `kinds`, `faults`: what may go wrong, and how often in one schedule; `budget`:
-    seconds of real time; `slack`: seconds that a worker may be late without any fault."""
+    says that it has done nothing. `kinds`, `faults`: what may go wrong, and how often in one schedule. `budget`:
+    seconds of real time. `slack`: how many seconds a worker may be late without any fault."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -131,9 +131,9 @@ class Scenario:
     slack: float = 0.1
     isolation: str = ""
     control: bool = True
-    #: take away what protects it, one at a time (mutations.py)
+    #: remove what protects it, one piece at a time (mutations.py)
     mutate: bool = False
-    #: of a comparison (comparisons.py): which pair, which level
+    #: which part of a comparison (comparisons.py): which pair, which level
     part: str = ""
 
     @property
@@ -142,11 +142,11 @@ class Scenario:
 
     @property
     def names(self) -> dict[str, str]:
-        """What the engine calls a worker → what the user calls it."""
+        """The engine's name of a worker → the user's name of it."""
         return dict(zip(string.ascii_uppercase, (each.name for each in self.workers), strict=False))
 
 
-#: what a user calls the faults, each as often as it may happen in one schedule
+#: the user's words for the faults; each gives how often that fault may happen in one schedule
 WORDS: Mapping[str, frozenset[Fault]] = {
     "crashes": frozenset({Fault.CRASH}),
     "pauses": frozenset({Fault.PAUSE}),
@@ -157,7 +157,7 @@ WORDS: Mapping[str, frozenset[Fault]] = {
 
 
 def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fault]]:
-    """How many in one schedule, and of which kinds: `faults` of any kind, or those that are named. Raises Mistake."""
+    """How many faults in one schedule, and which kinds: `faults` of any kind, or the named ones. Raises Mistake."""
     if unknown := given.keys() - WORDS.keys():
         raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(WORDS)}")
     named = {word: count for word, count in given.items() if count}
@@ -175,7 +175,7 @@ def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
 
 
 def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:
-    """One, or several: a callable, (callable, sentence), or a ready-made one. None, or 'serializable': none."""
+    """One or several: a callable, (callable, sentence), or a ready-made one. None, or 'serializable': no invariant."""
     if given is None or given == "serializable":
         return ()
     if isinstance(given, Invariant):

@@ -1,4 +1,4 @@
-"""A schedule as a person follows it: who, from which line of the code, sent what; what came back, what changed."""
+"""A schedule as a person follows it: which worker sent what, from which line of the code; the reply; the changes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.telling.lines import Line, own_line
 
-#: id → the word that it promises
+#: id → the verdict that it stands for
 LETTERS = {word[0]: word for word in BREACHES}
 Held = Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One step. `who`: a worker's name, "": a server or time. `line`: where the user's code was. `changes`: what is
-    otherwise on the servers from then on. `at`: seconds of virtual time."""
+    """One step. `who`: a worker's name; "": a server or time. `line`: where the user's code was. `changes`: what has
+    changed on the servers. `at`: seconds of virtual time."""
 
     at: float
     who: str
@@ -43,7 +43,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`id`: repeats it, in this scenario. "": it could not be repeated. `confirmed`: of ten repetitions."""
+    """`id`: repeats it, in this scenario. "": it could not be repeated. `confirmed`: in how many of ten repetitions."""
 
     id: str
     verdict: str
@@ -51,7 +51,7 @@ class Schedule:
     faults: tuple[str, ...]
     moves: tuple[Move, ...]
     confirmed: int
-    #: who overwrote whom, in sentences
+    #: which worker overwrote which, in sentences
     overwrites: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class StepRecorder:
         return found
 
     def _look(self) -> tuple[Held, Held]:
-        """→ what was there before this step, and what is there now, of all that was ever changed."""
+        """Returns what was there before this step, and what is there now, of everything that ever changed."""
         before, postgres = dict(self._held), self.system.postgres
         for table in postgres.changed():
             if table not in self._tables:
@@ -173,7 +173,7 @@ def told(
 
 
 def _key(step: Step) -> frozenset[str]:
-    """The key that it has set, also to what it was before."""
+    """The key that the step has set, even if to its old value."""
     return frozenset({f"key {key}"} if (key := takes(step)) else ())
 
 

@@ -1,7 +1,7 @@
-"""The serial orders: one operation after the other, none beside another. What they come to is what is right.
+"""The serial orders: one operation after the other, and none concurrent. Their outcomes define what is right.
 
-Nobody has to write an invariant then: a schedule whose results and final rows are those of no serial order is one that
-two callers could not have produced if each had been alone.
+So no invariant has to be written. If a schedule's results and final rows fit no serial order, two callers could not
+have produced them if each had been alone.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from lost_update_lab.scenarios.outcome import Outcome
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 
-#: orders of operations that are run at most
+#: the most orders of operations that are run
 MOST_ORDERS = 800
 
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """`order`: whose operation came first, second, …, by the number of the worker."""
+    """`order`: the numbers of the workers in the order of their operations."""
 
     order: tuple[int, ...]
     observed: Observed
-    #: what the judge says of it, where that can be said already
+    #: the judge's verdict, if it can be given already
     judgement: Judgement
     steps: tuple[Step, ...] = ()
 
@@ -39,7 +39,7 @@ class Serial:
 
 
 def orders(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All orders of so many operations of each worker; each worker's own stay in theirs."""
+    """All orders of this many operations of each worker. Each worker's own operations stay in their order."""
     if not any(operations):
         yield ()
     for index, left in enumerate(operations):
@@ -49,12 +49,12 @@ def orders(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def prefixes(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """How many operations of each worker may have happened, where some were cut short: the most first."""
+    """How many operations of each worker may have happened if some were cut short, most first."""
     yield from sorted(product(*(range(count + 1) for count in operations)), key=lambda counts: -sum(counts))
 
 
 class InOrder:
-    """A chooser: the operations of `order`, one after the other; then the run is over."""
+    """A chooser: it takes the operations of `order`, one after the other; then the run is over."""
 
     def __init__(self, system: Operations, order: Sequence[int]) -> None:
         self.system, self.order = system, order
@@ -82,7 +82,7 @@ class InOrder:
 
 
 class SerialOrders:
-    """Runs each once, all of them before the search: in its middle the servers hold what it has left there."""
+    """Runs each order once, all of them before the search: during it the servers hold what the search has left."""
 
     def __init__(self, harness: Harness, system: Operations) -> None:
         self.harness, self.system = harness, system
@@ -93,17 +93,17 @@ class SerialOrders:
         self.remembered: list[str] = []
 
     def close(self) -> None:
-        """Run all that may be asked for."""
+        """Run all orders that may be asked for."""
         for counts in prefixes(self.operations):
             self.of(counts)
         self.closed = True
 
     def all(self) -> list[Serial]:
-        """Every operation happens."""
+        """The orders in which every operation happens."""
         return self.of(tuple(self.operations))
 
     def of(self, counts: tuple[int, ...]) -> list[Serial]:
-        """So many operations of each worker happen."""
+        """The orders in which this many operations of each worker happen."""
         if counts not in self._known and not self.closed:
             found: list[Serial] = []
             for order in orders(counts):

@@ -34,10 +34,10 @@ class Servers:
 
 
 def embedded(name: str) -> str:
-    """The address of the PostgreSQL or Valkey of this process, started when it is first asked for."""
+    """The address of this process's PostgreSQL or Valkey, which is started when it is first asked for."""
     if (
         os.getpid() not in _owners
-    ):  # a forked process has servers of its own: two would reset each other's rows
+    ):  # a forked process has its own servers: two processes would reset each other's rows
         _embedded.clear()
         _owners[:] = [os.getpid()]
     if name not in _embedded:
@@ -64,7 +64,7 @@ def embedded_already(name: str) -> str:
 
 
 def choose(database: str = "", keys: str = "") -> Servers:
-    """Those that are given, those of the environment, else embedded ones."""
+    """The servers that are given, or those of the environment, or else embedded ones."""
     given = os.environ.get(DATABASE)
     if given and not database and given not in _embedded.values() and os.environ.get("PYTEST_XDIST_WORKER"):
         raise Mistake(
@@ -77,7 +77,7 @@ def choose(database: str = "", keys: str = "") -> Servers:
 
 @contextmanager
 def known_by_environment(servers: Servers) -> Iterator[None]:
-    """Meanwhile DATABASE_URL and REDIS_URL say where they are."""
+    """In this block DATABASE_URL and REDIS_URL say where they are."""
     before = {name: os.environ.get(name) for name in (DATABASE, REDIS)}
     os.environ.update({DATABASE: servers.database, REDIS: servers.redis})
     try:
@@ -89,7 +89,7 @@ def known_by_environment(servers: Servers) -> Iterator[None]:
 
 @contextmanager
 def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Connection[Any]]:
-    """A superuser's session of our own, in a database that may be explored in. Raises Mistake."""
+    """A superuser's session of our own, in a database that may be used for exploring. Raises Mistake."""
     try:
         connection = psycopg.connect(servers.database, autocommit=True)
     except psycopg.OperationalError as error:
@@ -105,7 +105,7 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
         set_, reset = (psycopg.sql.SQL(each).format(name) for each in patient)
         connection.execute(
             set_
-        )  # of two that wait for each other each may be aborted: the schedule says which
+        )  # of two that wait for each other, either may be aborted: the schedule says which
         stack.callback(connection.execute, reset)
         yield connection
 

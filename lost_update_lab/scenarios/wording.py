@@ -1,4 +1,4 @@
-"""Commands and replies as a person reads them: values in their places, columns by their names, nothing said twice."""
+"""Commands and replies as people read them: values in their places, columns by their names, nothing repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INSERT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _ERROR = re.compile(r"[A-Z]\w+: ")
-_MANY = 6  # columns that are worth being listed
+_MANY = 6  # columns that are worth listing
 _PLACE = re.compile(r"%s|%\(\w+\)s|\$\d+")
 
 
@@ -47,7 +47,7 @@ def _select(columns: str, rest: str, reply: str) -> tuple[str, str]:
 
 
 def _count(reply: str) -> str:
-    """`UPDATE 1`, `INSERT 0 1` → how many rows."""
+    """`UPDATE 1`, `INSERT 0 1` → the number of rows."""
     found = re.fullmatch(r"(?:UPDATE|DELETE|INSERT 0) (\d+)", reply)
     if not found:
         return shortened(reply)

@@ -1,4 +1,4 @@
-"""Pairs of operations that touch the same rows or keys, one of them writing; the most dangerous first."""
+"""Pairs of operations that touch the same rows or keys, where one of them writes; most dangerous first."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RELATIVE = re.compile(r'\bSET\b.*?"?(\w+)"?\s*=\s*\(?\s*(?:"?\w+"?\.)?"?\1\b', 
 _KEY_READS = frozenset(
     {"GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "LLEN", "SCARD", "LRANGE", "TTL"}
 )
-#: a command that decides by itself
+#: commands that decide by themselves
 _KEY_AT_ONCE = frozenset(
     {"INCR", "INCRBY", "DECR", "DECRBY", "HINCRBY", "SETNX", "EVAL", "EVALSHA", "SADD", "LPUSH"}
 )
 
-#: how dangerous an operation is to a thing it touches
+#: how dangerous an operation is for a thing that it touches
 BY_WHAT_IT_READ, BLINDLY, AT_ONCE, ONLY_READS = 4, 3, 1, 0
 WHY = {
     BY_WHAT_IT_READ: "reads it without a lock, and then writes it",
@@ -45,8 +45,8 @@ class Touch:
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a user's function: the first that touches all that it ever touches. `before`: what was sent until
-    then in its test."""
+    """One call of a user's function: the first that touches all that it ever touches. `before`: what its test had sent
+    until then."""
 
     name: str
     commands: tuple[Command, ...]
@@ -86,7 +86,7 @@ class Pair:
 
     @property
     def why(self) -> str:
-        """Of the most dangerous thing: who does what to it."""
+        """For the most dangerous thing: which operation does what to it."""
         thing = self.things[0]
         told = {each.title: each.touches[thing] for each in (self.first, self.second)}
         parts = [f"{name} {WHY[touch.danger]} ({', '.join(touch.lines)})" for name, touch in told.items()]
@@ -94,7 +94,7 @@ class Pair:
 
 
 def operations(commands: Sequence[Command]) -> list[Operation]:
-    """One of each function: its call that sends the most, of those that can be written down if there are any."""
+    """One call of each function: the one that sends the most, preferably one that can be written down."""
     found: dict[str, list[Operation]] = {}
     for number in dict.fromkeys(each.number for each in commands if each.number):
         own = tuple(each for each in commands if each.number == number)
@@ -109,7 +109,7 @@ def operations(commands: Sequence[Command]) -> list[Operation]:
 
 
 def _before(commands: Sequence[Command], test: str) -> tuple[Command, ...]:
-    """What the test had sent; and, if it made no table itself, what had made them."""
+    """What the test had sent; and, if it made no table itself, the commands that had made them."""
     own = tuple(each for each in commands if each.test == test)
     if any(_SCHEMA.match(each.text) for each in own):
         return own

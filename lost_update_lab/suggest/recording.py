@@ -1,6 +1,6 @@
 """What a test suite sends to its servers, command by command, and which of the user's functions sent it.
 
-An operation is the function that a test calls: of the user's frames the outermost that is not a test's.
+An operation is the function that a test calls: the outermost of the user's frames that is not a test's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from redis.connection import AbstractConnection
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.telling.lines import is_own, own_line
 
-#: what a connection of Redis says of itself
+#: commands that a Redis connection sends about itself
 _HANDSHAKE = frozenset({"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "INFO"})
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`operation`: `module:function`, "": the test itself. `call`: how it was called, as Python; None: that cannot be
-    written down. `values`: of an SQL command, and the words of one of Redis, as Python; None: the same. `line`:
+    """`operation`: `module:function`; "": the test itself. `call`: how it was called, as Python; None: that cannot be
+    written down. `values`: those of an SQL command, or the words of a Redis command, as Python; None: likewise. `line`:
     `file:number` of the user's code."""
 
     test: str
@@ -46,13 +46,13 @@ class Command:
 
 @dataclass
 class Recorder:
-    """`path`: the file that gets the commands, one a line."""
+    """`path`: the file that gets the commands, one per line."""
 
     path: Path
     test: str = ""
     django: bool = False
     commands: list[Command] = field(default_factory=list)
-    #: of the operation that sent the last command: it is held no longer than that
+    #: that of the operation that sent the last command; it is held no longer than that
     _frame: FrameType | None = None
     _calls: int = 0
 
@@ -108,13 +108,13 @@ class Recorder:
         self.commands.append(Command(self.test, server, text, values, where, name, number, call, self.django))
 
     def _number(self, frame: FrameType) -> int:
-        """Which call of the session it is."""
+        """The number of this call in the session."""
         if frame is not self._frame:
             self._frame, self._calls = frame, self._calls + 1
         return self._calls
 
     def begin(self, test: str, django: bool = False) -> None:
-        """The next commands are this test's. "": nobody's."""
+        """The next commands belong to this test. "": to none."""
         self.test, self.django, self._frame = test, django, None
 
     def write(self) -> None:
@@ -127,7 +127,7 @@ def read(path: Path) -> list[Command]:
 
 
 def _operation(frame: FrameType | None) -> FrameType | None:
-    """None: no function of the user's but the test."""
+    """The operation's frame. None: no function of the user's except the test."""
     found = None
     while frame:
         file = frame.f_code.co_filename
@@ -145,7 +145,7 @@ def is_test(file: str) -> bool:
 
 
 def _call(frame: FrameType) -> str | None:
-    """How it was called. None: it is no function of a module, or a value cannot be written down."""
+    """How the function was called. None: it is no function of a module, or a value cannot be written down."""
     code = frame.f_code
     if "." in code.co_qualname or code.co_flags & 0x0C:  # a method, a nested function, *args, **keywords
         return None

@@ -42,7 +42,7 @@ def sent(*commands):
 
 
 def can_be_written(pair: Pair) -> bool:
-    """Are the arguments literals, and what was sent before, too?"""
+    """Are its arguments, and what was sent before, literals?"""
     return all(
         each.call is not None and ":" in each.name and all(c.values is not None for c in _changes(each))
         for each in (pair.first, pair.second)
@@ -55,7 +55,7 @@ def name_of(pair: Pair) -> str:
 
 
 def source(pairs: Iterable[Pair], django: bool) -> str:
-    """The file. `django`: the tests run in Django's test database."""
+    """The source of the file. `django`: the tests run in Django's test database."""
     pairs = list(pairs)
     modules = sorted({each.name.partition(":")[0] for pair in pairs for each in (pair.first, pair.second)})
     lines = [*_STANDARD, "", "import psycopg", *["import pytest"] * django, "import redis"]
@@ -89,7 +89,7 @@ def _test(pair: Pair, django: bool) -> str:
 
 
 def _together(pair: Pair) -> Sequence[Command]:
-    """What has to be there for both: in one test what was there for the first of them, of two the longer beginning."""
+    """What has to exist for both operations: in one test, what existed for the first; of two tests, the longer one."""
     beginnings = [list(_changes(each)) for each in (pair.first, pair.second)]
     return (min if pair.first.test == pair.second.test else max)(beginnings, key=len)
 
