@@ -1,4 +1,4 @@
-"""The enabled transitions: who may go on, may time pass, which pauses may begin or end, which faults may come."""
+"""The enabled transitions: which thread goes on, may time pass, which pauses begin or end, which faults may come."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def close(world: World, task: Task, seconds: float | None) -> None:
         task.seen = world.shared()
     ends, before, task.leases = world.leases(), task.leases or {}, None
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
-    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # nobody else is due
+    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # no other worker is due
     watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:

@@ -54,7 +54,7 @@ class World:
     wall_clock_read: bool = False
     looks: bool = False
 
-    # -- who is where
+    # -- where the workers are
     #: the task that went last
     last: Task | None = None
     #: tasks that are blocked in a server, in the order in which they came
@@ -108,7 +108,7 @@ class World:
         self._keys: dict[tuple[int, Hashable], object] = {}  # by the number of the worker
         self.know_tasks()
 
-    # -- who is there ---------------------------------------------------------------------------------------------
+    # -- which workers there are ----------------------------------------------------------------------------------
 
     def know_tasks(self) -> None:
         self.tasks = [task for worker in self.workers for task in worker.tasks]

@@ -1,7 +1,7 @@
-"""The disk of one machine, where workers are its processes: the files that they have touched, and who has locked them.
+"""The disk of one machine, if workers are its processes: the files that workers have touched, and the locks on them.
 
-A lock on a file belongs to whoever opened it (flock, or an OFD lock in the place of a POSIX one), so two threads of
-this process exclude each other as two processes do.
+A lock on a file belongs to the descriptor that was opened (flock, or an OFD lock in the place of a POSIX one). So two
+threads of this process exclude each other as two processes do.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _KINDS = ((fcntl.LOCK_EX, fcntl.F_WRLCK), (fcntl.LOCK_SH, fcntl.F_RDLCK), (fcntl
 
 
 class Locked(NamedTuple):
-    """A file that somebody has open, and has locked. `file`: its device and its number there."""
+    """A file that a worker has open, and has locked. `file`: its device, and its number there."""
 
     descriptor: int
     file: tuple[int, int]
 
 
 class Untouched(MemoisedServer):
-    """The disk in a composed schedule, in which no file is used: whoever uses one is executed."""
+    """The disk in an in-memory run, in which no file is used: a run that uses one is executed."""
 
     name, loses_replies = NAME, False
 
@@ -51,14 +51,14 @@ class Untouched(MemoisedServer):
 
 
 class Files(Plain):
-    """One for each search."""
+    """One object for each search."""
 
     name, lags, learns = NAME, False, False
     loses_replies = False
 
     def __init__(self) -> None:
         self.changed, self.version = False, 0
-        #: what is known of: its path, and what was there before any worker touched it
+        #: the paths that are known, and what was there before any worker touched it
         self.opening: dict[str, bytes | bool | None] = {}
         self._looked, self._contents = (-1, -1), b""
 
@@ -89,7 +89,7 @@ class Files(Plain):
         pass
 
     def contents(self) -> bytes:
-        """Looked at once for each turn: nobody but the one whose turn it is changes anything."""
+        """Looked at once for each turn: only the thread whose turn it is changes anything."""
         turn = self.version, Active.run.news if Active.run else -1
         if self._looked != turn or not Active.run:
             with beside():
@@ -110,7 +110,7 @@ class Files(Plain):
         return []
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
-        """A process that dies has its files closed. (Its thread, which stands still, has them open.)"""
+        """The files of a process that dies are closed. (Its thread, which stands still, has them open.)"""
         for each in sessions:
             with beside(), suppress(OSError):
                 if _file(each.descriptor) == each.file:
@@ -139,7 +139,7 @@ def locked(descriptor: int) -> Locked:
 
 
 def lock_range(descriptor: int, how: int, length: int = 0, start: int = 0, whence: int = 0) -> None:
-    """What lockf does, for whoever opened the file and not for the whole process. Raises BlockingIOError."""
+    """What lockf does, but for the open descriptor and not for the whole process. Raises BlockingIOError."""
     kind = next(kind for flag, kind in _KINDS if how & flag)
     try:
         control(descriptor, fcntl.F_OFD_SETLK, struct.pack(_RANGE, kind, whence, start, length, 0))
@@ -155,7 +155,7 @@ def _file(descriptor: int) -> tuple[int, int]:
 
 
 def _held(path: str) -> bytes | bool | None:
-    """What is in the file; True: it is a folder; None: nothing is there."""
+    """The contents of the file; True: it is a folder; None: nothing is there."""
     if os.path.isdir(path):
         return True
     try:
@@ -166,7 +166,7 @@ def _held(path: str) -> bytes | bool | None:
 
 
 def _locked(path: str) -> str:
-    """How it is locked: tried, and given back."""
+    """How it is locked, found by trying to lock it and releasing it again."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

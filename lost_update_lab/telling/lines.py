@@ -18,7 +18,7 @@ _LIBRARIES = tuple(
 
 
 class Line(NamedTuple):
-    """`file`: as a person would write it, from the working directory on."""
+    """`file`: as a person would write it, relative to the working directory."""
 
     file: str
     number: int
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 def own_line() -> Line | None:
-    """Where the user's code is now, in this thread. None: in nobody's."""
+    """The line of the user's code at which this thread is. None: it is in no code of the user's."""
     for frame in _outwards(sys._getframe(1)):
         if is_own(frame.f_code.co_filename):
             source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()

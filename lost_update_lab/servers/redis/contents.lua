@@ -1,7 +1,8 @@
 -- All keys of the database, for comparing states. No KEYS, no ARGV.
 -- Reply: a list of [key, type, value, milliseconds left (-1: no lease), PEXPIRETIME].
--- A stream is told by its entries, by the number that it gave out last if that entry is gone, and by its groups: how far
--- each has read, who reads in it, and what is pending, with whom, delivered how often (since when is left out).
+-- A stream is described by its entries, by the last number that it gave out if that entry is gone, and by its groups: how
+-- far each has read, which consumers it has, and what is pending, for which of them, delivered how often (since when is
+-- left out).
 
 local function fields(reply)
   local told = {}
