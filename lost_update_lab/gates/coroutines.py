@@ -31,7 +31,7 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
 
 
 async def connect(cls: Any, *args: Any, **keywords: Any) -> Any:
-    """The handshake is no step."""
+    """The handshake is not a step."""
     with connecting(), beside():
         connection = await driver.connect_async(cls, *args, **keywords)
     made().add(connection.info.backend_pid)

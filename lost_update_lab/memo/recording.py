@@ -38,7 +38,7 @@ class Event(Protocol):
         """Two events are equal if the results of this are."""
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
-        """Do it in the thread's place, and tell the task what the thread would be told (pending.hear)."""
+        """Do it in place of the thread, and tell the task what the thread would be told (pending.hear)."""
 
     def stand(self, world: World, task: Task) -> None:
         """The same where no server is asked: the thread stands before it …"""

@@ -44,7 +44,7 @@ class Server(Protocol):
         """All that a new client could see there now, except the time that leases have left."""
 
     def traces(self) -> bytes:
-        """All that anyone could still find there, including what is no part of a state."""
+        """All that anyone could still find there, including what is not part of a state."""
 
     def memoised(self) -> MemoisedServer:
         """The memoised server, as this server is now. Called between two runs."""

@@ -78,7 +78,7 @@ class Task:
     #: when the leases end that existed before its round; `renews`: its last round moved one (a sign of life, a renewal)
     leases: Mapping[tuple[str, str], int] | None = None
     renews: bool = False
-    #: what everyone could see when its round began, plus what it has written itself since: a sign of life is no news
+    #: what everyone could see when its round began, plus what it has written itself since: a sign of life is not news
     seen: bytes = b""
     #: the step that it takes now starts from what it has seen
     own_step: bool = False
@@ -93,7 +93,7 @@ class Task:
     swallows: bool = False
     #: the server chose it to end a deadlock
     victim: bool = False
-    #: its command is executed, and its client does not hear of it
+    #: its command is executed, and its client does not hear about it
     loses_reply: bool = False
     thread: threading.Thread | None = None
     #: what it was told last (recording.py); what it does, where no thread does it; what it stands before,

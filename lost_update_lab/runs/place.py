@@ -55,7 +55,7 @@ def here() -> Here | None:
 
 @contextmanager
 def beside() -> Iterator[None]:
-    """What happens in here is no step: a handshake, or the explorer's own business with a server."""
+    """What happens in here is not a step: a handshake, or the explorer's own business with a server."""
     place = _local.here
     if place is None:
         yield
@@ -68,13 +68,13 @@ def beside() -> Iterator[None]:
 
 
 def anywhere() -> Here | None:
-    """The same as `here`, also inside of what is not gated."""
+    """The same as `here`, also inside what is not gated."""
     return _local.here
 
 
 @contextmanager
 def connecting() -> Iterator[None]:
-    """A connection that cannot be made is no fault of the schedule. What its worker does then proves nothing."""
+    """A connection that cannot be made is not a fault of the schedule. What its worker does then proves nothing."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Each worker stands for a process, so each gets a pool of its own in the place of one that the process keeps.
+"""Each worker stands for a process, so each gets a pool of its own in place of one that the process keeps.
 
 A pool in the user's module is one object in the explorer's process. Workers would pass its connections to each other,
 and a crash of one worker would take another's connection. So a worker that asks such a pool gets a twin of its own.

@@ -183,7 +183,7 @@ def _searched(harness: Harness, system: Operations, searching: Search) -> Findin
 
 
 def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
-    """One schedule by its id. Raises Mistake: this is no id, or there is no such schedule here."""
+    """One schedule by its id. Raises Mistake: this is not an id, or there is no such schedule here."""
     begun, searched = time.perf_counter(), SearchResult(harness.bounds, BREACHES)
     try:
         choices = tuple(decode(name.rpartition("/")[2]))

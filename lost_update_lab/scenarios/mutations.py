@@ -37,7 +37,7 @@ LOCK, LATER, ATOMIC, ORDER, IN_PLACE, CONSTRAINT = (
     "read and written instead of changed in place",
     "without the constraint",
 )
-#: sent in the place of BEGIN
+#: sent in place of BEGIN
 NOTHING = b"SELECT 1"
 _ORDER = re.compile(
     r"\s+ORDER\s+BY\s+.+?(?=\s+(?:LIMIT|OFFSET|FETCH|FOR)\b|\s*\)|\s*;|\s*$)", re.IGNORECASE | re.DOTALL

@@ -88,7 +88,7 @@ def share_of(path: list[tuple[int, int]]) -> float:
 
 @contextmanager
 def shown(stream: TextIO | None = None) -> Iterator[Callable[[Progress], None] | None]:
-    """Writes progress over itself on a terminal, and leaves nothing behind. None: this is no terminal."""
+    """Writes progress over itself on a terminal, and leaves nothing behind. None: this is not a terminal."""
     out = stream or sys.stderr
     if not out.isatty():
         yield None

@@ -1,6 +1,6 @@
 """The disk of one machine, if workers are its processes: the files that workers have touched, and the locks on them.
 
-A lock on a file belongs to the descriptor that was opened (flock, or an OFD lock in the place of a POSIX one). So two
+A lock on a file belongs to the descriptor that was opened (flock, or an OFD lock in place of a POSIX one). So two
 threads of this process exclude each other as two processes do.
 """
 

@@ -145,7 +145,7 @@ def is_test(file: str) -> bool:
 
 
 def _call(frame: FrameType) -> str | None:
-    """How the function was called. None: it is no function of a module, or a value cannot be written down."""
+    """How the function was called. None: it is not a function of a module, or a value cannot be written down."""
     code = frame.f_code
     if "." in code.co_qualname or code.co_flags & 0x0C:  # a method, a nested function, *args, **keywords
         return None

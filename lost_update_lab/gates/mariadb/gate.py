@@ -119,7 +119,7 @@ def _unwind(place: Here, connection: Any, name: str, text: str) -> Any:
 
 
 def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
-    """The handshake is no step, and no clock that it looks at is the worker's. If the explorer was given no MariaDB,
+    """The handshake is not a step, and no clock that it looks at is the worker's. If the explorer was given no MariaDB,
     its address is one like any other (gates/outside.py)."""
     place = here()
     if place is not None and NAME not in place.run.servers:

@@ -15,7 +15,7 @@ from lost_update_lab.servers.postgres.bypass import made
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
-    """The handshake is no step, and no clock that it looks at is the worker's: it is made once, and kept."""
+    """The handshake is not a step, and no clock that it looks at is the worker's: it is made once, and kept."""
     with connecting(), beside():
         connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
     made().add(connection.info.backend_pid)

@@ -70,7 +70,7 @@ def known(connection: Any) -> Gated | None:
 
 
 def gate_of(world: World, task: Task, connection: Any) -> Gated:
-    """The connection's gate. A new connection shakes hands first, which is no step."""
+    """The connection's gate. A new connection shakes hands first, which is not a step."""
     found = known(connection)
     if found is None or connection.explorer_socket is not redis_py.socket(connection):
         with beside():

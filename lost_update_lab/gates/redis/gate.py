@@ -49,7 +49,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
 
 
 def _subscribes(command: Any) -> bool:
-    """Does it subscribe in its handshake, which is no step?"""
+    """Does it subscribe in its handshake, which is not a step?"""
     return any(words[0].upper() == b"SUBSCRIBE" for words, _ in split(command)) if anywhere() else False
 
 

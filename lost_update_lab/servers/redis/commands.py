@@ -56,7 +56,7 @@ def waits(name: bytes, words: Sequence[bytes]) -> bool:
 
 
 def for_ever(words: list[bytes], raw: bytes) -> bytes:
-    """The same command without its time-out, in the place of `raw`. The time-out is virtual. The server's own would end
+    """The same command without its time-out, in place of `raw`. The time-out is virtual. The server's own would end
     the command after that much real time, which is a matter of luck."""
     name = words[0].upper()
     if time_out(name, words) is None:

@@ -41,7 +41,7 @@ def decoded(left: int) -> int | None:
 
 
 def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: int = 0) -> Sequence[bytes]:
-    """What to ask the server in the place of a command that may give a lease. `clock`: the time of day, in ms. `left`:
+    """What to ask the server in place of a command that may give a lease. `clock`: the time of day, in ms. `left`:
     the ms that each lease has left. `serial`: the number of this grant."""
     name = words[0].upper()
     if name in (b"SETEX", b"PSETEX"):
@@ -73,7 +73,7 @@ def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], ser
 
 
 def _length(unit: bytes, value: bytes, clock: int) -> int | None:
-    """The length in ms. None: the lease is over at once, or the value is no number."""
+    """The length in ms. None: the lease is over at once, or the value is not a number."""
     try:
         ms = int(value) * _UNIT[unit]
     except ValueError:

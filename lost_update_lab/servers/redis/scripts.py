@@ -1,7 +1,7 @@
 """The server's clock as workers see it. `TIME`, the time that a lease has left, and its end are virtual, so a schedule
 repeats itself.
 
-A script is sent with its own text behind virtual.lua, which answers these in the server's place, and gives leases as
+A script is sent with its own text behind virtual.lua, which answers these in place of the server, and gives leases as
 code (leases.py). It passes everything else on to the server. A script that was loaded past the gates is sent as it is.
 """
 
@@ -31,7 +31,7 @@ _texts: dict[bytes, bytes] = {}
 
 
 def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int], serial: int = 0) -> bytes:
-    """Return what to send in the place of `raw`. `now`: µs of the server's clock since the start of the run. `left`:
+    """Return what to send in place of `raw`. `now`: µs of the server's clock since the start of the run. `left`:
     milliseconds that each lease has left. `serial`: the number of the grant, if the script gives a lease."""
     name = words[0].upper()
     if name in GIVING:

@@ -224,7 +224,7 @@ class RedisServer(Plain):
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """What a WATCH has seen, and which clients subscribe, is no part of the contents."""
+        """What a WATCH has seen, and which clients subscribe, is not part of the contents."""
         return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:

@@ -15,7 +15,7 @@ IDLE = "{name} asks for how long a message has been pending, and that goes by th
 
 
 def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
-    """What to send in the place of an XADD. `clock`: the time of day, in ms."""
+    """What to send in place of an XADD. `clock`: the time of day, in ms."""
     at = 2
     while at < len(words) and (word := words[at].upper()) in (*_FLAGS, *_TRIM, b"LIMIT"):
         at += 1 if word in _FLAGS else 2
