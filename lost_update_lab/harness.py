@@ -11,6 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from lost_update_lab.gates import clocks, coroutines, files, mariadb, outside, threads
+from lost_update_lab.gates.disk import NAME as FILES
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -35,7 +36,6 @@ from lost_update_lab.runs.worker_thread import END_WITHIN, LOOK_EVERY, WorkerThr
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
-from lost_update_lab.servers.files import NAME as FILES
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer

@@ -28,6 +28,7 @@ from loadtest.explorer.system import LedgerSystem
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED, Turns
+from lost_update_lab.gates.disk import Files
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.replay.annotate import witnessed
@@ -36,7 +37,6 @@ from lost_update_lab.runs.memory import Memory
 from lost_update_lab.scenarios import modules
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
-from lost_update_lab.servers.files import Files
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer

@@ -85,9 +85,8 @@ class Row:
 
     def withstands(self, hazards: Sequence[Hazard]) -> bool:
         """Did it keep the balance, or cannot it be touched, under contention and all of these?"""
-        good = (Word.KEPT, Word.NOT_RUN)
         words = [self.fields[hazard].word for hazard in (Hazard.CONTENTION, *hazards)]
-        return words[0] is Word.KEPT and all(word in good for word in words)
+        return words[0] is Word.KEPT and all(word in (Word.KEPT, Word.NOT_RUN) for word in words)
 
 
 @cache
@@ -160,4 +159,4 @@ def _explored(hazard: Hazard, searched: Mapping[str, Any]) -> str:
     if without := _schedule(Hazard.CONTENTION, searched):
         return str(without["verdict"]) if str(hazard) in searched.get("fired", ()) else ""
     kept = searched["verdict"] == Word.KEPT and (hazard is Hazard.CONTENTION or hazard in searched["fired"])
-    return str(Word.KEPT) if kept or str(hazard) in searched.get("kept_under", ()) else ""
+    return "kept" if kept or str(hazard) in searched.get("kept_under", ()) else ""

@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from lost_update_lab.gates.disk import NAME, Files, flock, lock_range, locked
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Here, beside, here
 from lost_update_lab.schedule import pending
-from lost_update_lab.servers.files import NAME, Files, flock, lock_range, locked
 
 _stat, _lstat, _lockf = os.stat, os.lstat, fcntl.lockf
 #: seconds between two looks of a thread that waits in the kernel; any change wakes it earlier

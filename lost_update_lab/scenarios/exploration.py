@@ -231,9 +231,12 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
     serial.run(order)  # clients connect, caches fill
-    first, one, held = serial.run(order), _rows(system), modules.state()
+    theirs = {
+        str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
+    }
+    first, one, held = serial.run(order), _rows(system), modules.state(first=theirs)
     second, other = serial.run(order), _rows(system)
-    serial.remembered = changed(held, modules.state())
+    serial.remembered = changed(held, modules.state(first=theirs))
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -41,11 +41,12 @@ _CLIENTS = (
 LONGEST, MOST = 10_000, 5_000
 
 
-def state(root: str = "") -> Mapping[str, str]:
-    """`module.name` → a text of what it holds now, in this thread. `root`: only modules below this name."""
+def state(root: str = "", first: Collection[str] = ()) -> Mapping[str, str]:
+    """`module.name` → a text of what it holds now, in this thread. `root`: only modules below this name. `first`: the
+    names of modules that are inspected before the others, as there is an end to it (MOST)."""
     found: dict[str, str] = {}
     seen: set[int] = set()
-    for module in _own(root):
+    for module in sorted(_own(root), key=lambda each: each.__name__ not in first):
         for name, value in list(vars(module).items()):
             if not name.startswith("__"):
                 _look(value, f"{module.__name__}.{name}", module.__name__, found, seen)

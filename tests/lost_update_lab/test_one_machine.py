@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from lost_update_lab.gates import disk as files
+from lost_update_lab.gates.disk import Files
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.search import Search
-from lost_update_lab.servers import files
-from lost_update_lab.servers.files import Files
 from lost_update_lab.servers.postgres.server import PostgresServer
 from tests.lost_update_lab.bank import CONTENTS, Bank, locked_by
 
