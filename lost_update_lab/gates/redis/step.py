@@ -213,12 +213,10 @@ def _lose(world: World, task: Task) -> None:
 
 
 def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes) -> None:
-    """Note what the answer will depend on. For a lease that exists, it must show whether it is granted again."""
+    """Note what the answer will depend on."""
     server = gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
     if world.learns and repeats:
-        if not op.reads:
-            server.note()
         gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent)
     gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None
     if words[0].upper() == b"SELECT":
