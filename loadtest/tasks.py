@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from procrastinate.contrib.django import app
@@ -29,19 +29,21 @@ def advance_comparisons(timestamp: int) -> None:
 @app.task(name="advance_swarms", queueing_lock="advance_swarms", queue="swarms")
 def advance_swarms(timestamp: int) -> None:
     """Run what was asked for, trial after trial, while no other worker does."""
-    for pk in background_comparison.waiting():
-        with _each_on_its_own(pk):
-            while background_comparison.advance(pk):
-                pass
+    _to_the_end(background_comparison.waiting(), background_comparison.advance)
 
 
 @app.periodic(cron="* * * * * */2")
 @app.task(name="advance_commands", queueing_lock="advance_commands", queue="swarms")
 def advance_commands(timestamp: int) -> None:
     """Run what was asked for of explore, faults and trust, strategy after strategy, while nothing else is measured."""
-    for pk in commands.waiting():
+    _to_the_end(commands.waiting(), commands.advance)
+
+
+def _to_the_end(waiting: Iterable[int], step: Callable[[int], bool]) -> None:
+    """Take steps of each until it has ended, or another worker measures something."""
+    for pk in waiting:
         with _each_on_its_own(pk):
-            while commands.advance(pk):
+            while step(pk):
                 pass
 
 

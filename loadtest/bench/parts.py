@@ -125,7 +125,7 @@ PARTS = {
     "waiting": Part(
         about="A19: what polling and publish/subscribe cost the server, 2 to 64 waiters, and the hand-over",
         quick="a short look: 2 and 8 waiters",
-        plans=(waiting.Plan(), waiting.QUICK),
+        plans=(waiting.WaitingPlan(), waiting.QUICK),
         run=waiting.run,
         tables=waiting.tables,
     ),

@@ -33,17 +33,17 @@ PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True)
-class Plan:
+class WaitingPlan:
     """The numbers of waiters, and for how many seconds the server is watched."""
 
     waiters: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
     seconds: float = 1.0
 
 
-QUICK = Plan(waiters=(2, 8), seconds=0.2)
+QUICK = WaitingPlan(waiters=(2, 8), seconds=0.2)
 
 
-def run(plan: Plan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
+def run(plan: WaitingPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. There are no goals."""
     found.environment, found.warning = machine({}), neighbours.before()
     for slug in CONTENDERS:

@@ -18,7 +18,7 @@ def test_all_waiters_are_served(slug: str) -> None:
 def test_a_lock_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "CONTENDERS", ("nobody",))
     found = Measured()
-    waiting.run(waiting.Plan(waiters=(2,), seconds=0.1), found)
+    waiting.run(waiting.WaitingPlan(waiters=(2,), seconds=0.1), found)
     assert [row["verdict"] for row in found.results] == ["inconclusive"]
     (table,) = waiting.tables(found.results)
     assert table.row_count == 1
