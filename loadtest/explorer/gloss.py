@@ -11,6 +11,8 @@ from lost_update_lab.model.commands import Step
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
+#: the number of a thread in front of a shortened token: another one in each process
+_THREAD = re.compile(r"\b\d{12,}:(?=[0-9a-f]{4}…)")
 _WORKER = re.compile(r"\S+?:100\d{4}:([A-H])\b")
 _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
@@ -104,4 +106,4 @@ def _rows(columns: list[str], reply: str) -> str:
 
 
 def _short(text: str) -> str:
-    return _HEX.sub(r"\1…", _UUID.sub(r"\1…", text))
+    return _THREAD.sub("…:", _HEX.sub(r"\1…", _UUID.sub(r"\1…", text)))

@@ -35,3 +35,11 @@ def test_the_book_is_in_no_name() -> None:
     told = Gloss(BOOK).of(Step(0, "", "redis", "clock-jump", "its clock jumps", f"gone: {BOOK}:A0001", 0))
     assert told == ("its clock jumps", "gone: A0001")
     assert Gloss(BOOK).sentence(f"vm:1000002:B gave up on {BOOK}:A0001") == "B gave up on A0001"
+
+
+@pytest.mark.parametrize("thread", [140414470493888, 140613013116608])
+def test_the_number_of_a_thread_is_not_told(thread: int) -> None:
+    """It is another one in each process, and a page would never be fresh. An amount stays."""
+    token = f"{thread}:e24c4d1a-7b1e-4c5d-9a3f-0123456789ab"
+    step = Step(0, "", "redis", "failover", "the replica takes over", f"gone: {token}, 140414470493888", 0)
+    assert "gone: …:e24c…, 140414470493888" in " ".join(Gloss(BOOK).of(step))
