@@ -48,10 +48,13 @@ class MariaDB(Server):
             raise Unavailable(reason)
         super().__init__(data)
         self.socket = self.run / "mariadb.sock"
+        #: its own: a server that starts removes the temporary tables that it finds in the folder, whosever they are
+        self.tmpdir = self.run / "tmp"
         self.settings = {
             "datadir": self.data,
             "socket": self.socket,
             "pid-file": self.run / "mariadb.pid",
+            "tmpdir": self.tmpdir,
             "skip-networking": "ON",
             "max-connections": 200,
             "character-set-server": "utf8mb4",
@@ -65,6 +68,7 @@ class MariaDB(Server):
         return f"mysql://lab@/lab?unix_socket={self.socket}"
 
     def prepare(self) -> None:
+        self.tmpdir.mkdir(parents=True, exist_ok=True)
         if not (self.data / "mysql").exists():
             self._install()
 
@@ -110,6 +114,7 @@ class MariaDB(Server):
             capture_output=True,
             text=True,
             cwd="/",
+            env={**os.environ, "TMPDIR": str(self.tmpdir)},
         )
         if done.returncode != 0:
             raise ServerError(f"mariadb-install-db failed ({done.returncode}):\n{done.stdout}{done.stderr}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.db import connections
 
@@ -22,6 +24,11 @@ def asked(sql: str) -> str:
     with connections["mariadb"].cursor() as cursor:
         cursor.execute(sql)
         return str(cursor.fetchone()[-1])
+
+
+def test_the_server_has_a_folder_of_its_own_for_temporary_tables() -> None:
+    """In a shared one, a server that starts removes the tables of another that is being installed."""
+    assert Path(asked("SELECT @@tmpdir")).parent == Path(asked("SELECT @@socket")).parent
 
 
 @BOTH
