@@ -6,7 +6,7 @@ import tempfile
 from typing import Any
 
 #: the workers' metrics, one file for each process. Set before anything imports prometheus_client, which looks here once
-metrics_dir = tempfile.mkdtemp(prefix="lab-metrics-")
+metrics_dir = os.environ.get("METRICS_DIR") or tempfile.mkdtemp(prefix="lab-metrics-")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_dir
 
 bind = os.environ.get("BIND", "127.0.0.1:8000")

@@ -6,6 +6,7 @@ A trial's callers reach different server processes, so a lock inside one process
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import time
@@ -50,10 +51,17 @@ class WebServer(Server):
         self.port = port or free_port()
         self.workers, self.threads = workers, threads
         self.extra = environment or {}
+        #: a folder that is removed with the server's others, also if gunicorn is killed
+        self.metrics = self.run / "metrics"
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self) -> None:
+        super().prepare()
+        shutil.rmtree(self.metrics, ignore_errors=True)
+        self.metrics.mkdir(parents=True)
 
     def command(self) -> list[str]:
         options = {
@@ -69,7 +77,7 @@ class WebServer(Server):
         return [sys.executable, "-m", "gunicorn", "ledger.wsgi", "--preload", *flags]
 
     def environment(self) -> dict[str, str]:
-        return {**child_environment(), **self.extra}
+        return {**child_environment(), "METRICS_DIR": str(self.metrics), **self.extra}
 
     def answers(self) -> bool:
         with urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:  # noqa: S310

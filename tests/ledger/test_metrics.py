@@ -112,6 +112,12 @@ def test_what_a_killed_process_has_counted_stays(web: WebServer) -> None:
     assert {name: after[name] for name in before} == before
 
 
+def test_the_counts_lie_in_a_folder_that_goes_with_the_server(web: WebServer) -> None:
+    """gunicorn cannot remove it when it is killed; the server's reaper does."""
+    assert any(web.metrics.glob("*.db"))
+    assert web.metrics.is_relative_to(web.run)
+
+
 @pytest.mark.parametrize("sent", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}])
 def test_without_the_token_nobody_is_told_anything(web: WebServer, sent: dict[str, str]) -> None:
     with pytest.raises(urllib.error.HTTPError, match="403") as refused:
