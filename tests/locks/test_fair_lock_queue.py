@@ -221,6 +221,8 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
     waiters = [actor(lease=60) for _ in range(3)]
     ask(waiters, queued)
     redis_client.client_kill_filter(_type="pubsub", skipme=False)
+    # before they are back, a release would reach none of them: it frees the lock, and hands it to nobody
+    eventually(lambda: redis_client.hlen("{x}:heard") == len(waiters), "all have asked again")
     serve_all(holder.release, waiters, redis_client, 60, holder.fencing_token)
 
 
