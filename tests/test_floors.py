@@ -1,8 +1,8 @@
 """The house stands without a circle: no file imports what imports it, nor does a room; type-only imports count.
 
 A room is what stands directly in `loadtest/` or in `lost_update_lab/`: a folder, or a file. `ledger` and `locks` are a
-room each. The floor of a room is one more than the highest floor from which it imports. The library has floors of its
-own, and is the ground on which the others stand. `pytest -s tests/test_floors.py` prints them.
+room each. The floor of a room is one more than the highest floor from which it imports. There is one count over all
+four packages. `pytest -s tests/test_floors.py` prints it.
 """
 
 from __future__ import annotations
@@ -92,16 +92,8 @@ def circle(graph: Graph) -> list[str]:
     return []
 
 
-def is_in(room: str, house: str) -> bool:
-    """The library is a house; "": all others are one."""
-    return room.startswith("lost_update_lab") == (house == "lost_update_lab")
-
-
-def floors(rooms: Graph, house: str = "") -> dict[str, int]:
-    """Room → its floor, the lowest is 1. `house`: how the names of the rooms begin that are counted."""
-    rooms = {
-        room: {o for o in others if is_in(o, house)} for room, others in rooms.items() if is_in(room, house)
-    }
+def floors(rooms: Graph) -> dict[str, int]:
+    """Room → its floor, the lowest is 1."""
     found: dict[str, int] = {}
     for room in TopologicalSorter(rooms).static_order():
         found[room] = 1 + max((found[other] for other in rooms.get(room, ())), default=0)
@@ -132,9 +124,8 @@ def test_no_circle_of_rooms(house: Graph) -> None:
     assert circle(between_rooms(house)) == []
 
 
-@pytest.mark.parametrize("which", ["lost_update_lab", ""])
-def test_few_floors(house: Graph, which: str) -> None:
-    at = floors(between_rooms(house), which)
+def test_few_floors(house: Graph) -> None:
+    at = floors(between_rooms(house))
     for floor in range(max(at.values()), 0, -1):
         print(f"{floor:>3}  {', '.join(sorted(room for room in at if at[room] == floor))}")
     assert max(at.values()) <= MOST_FLOORS

@@ -21,8 +21,8 @@ from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.background.commands import COMMANDS, EXPLORE, FAULTS, TRUST, Asked, begin
-from loadtest.explorer.brief import brief
 from loadtest.faults.hazards import HAZARDS
+from loadtest.findings.brief import brief
 from loadtest.front.documents import in_line
 from loadtest.models import Trial
 from loadtest.report import page as report

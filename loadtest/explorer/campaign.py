@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.findings import finding, in_error, not_run, verdict_on
-from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
 from loadtest.explorer.reach import out_of_reach
+from loadtest.findings.finding import finding, in_error, not_run, verdict_on
+from loadtest.findings.job import Job
 from loadtest.verdict.words import STOPPED, Word
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from loadtest.servers import Valkey
 from lost_update_lab.harness import Harness
-from lost_update_lab.replay.schedule_id import exactly
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 
 REPLICA = {"repl-ping-replica-period": 1}

@@ -6,15 +6,15 @@ import logging
 from time import perf_counter as _now
 from typing import Any
 
-from loadtest.explorer.explored import HAZARD_OF
-from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import WORDS, Job
+from loadtest.findings.explored import HAZARD_OF
+from loadtest.findings.gloss import Gloss
+from loadtest.findings.job import WORDS, Job
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
-from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.replay.shrink import TIMES, again, confirmed, shrink
 from lost_update_lab.runs.found import Found, SearchResult
+from lost_update_lab.schedule.schedule_id import Diverged
 from lost_update_lab.search.search import Search
 from lost_update_lab.telling.folding import folded
 from lost_update_lab.telling.narrative import told

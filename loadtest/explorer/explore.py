@@ -19,22 +19,23 @@ from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.confirm import confirming
 from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
-from loadtest.explorer.explored import HAZARD_OF, Explored, explored
-from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.graph import Graphing, packed
-from loadtest.explorer.job import EXHAUSTED, WORDS, Job
 from loadtest.explorer.restore import contents_sql, mariadb_server
 from loadtest.explorer.system import LedgerSystem
+from loadtest.findings.explored import HAZARD_OF, Explored, explored
+from loadtest.findings.gloss import Gloss
+from loadtest.findings.job import EXHAUSTED, WORDS, Job
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED, Turns
 from lost_update_lab.gates.disk import Files
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.replay.annotate import witnessed
-from lost_update_lab.replay.schedule_id import Diverged, exactly, play
+from lost_update_lab.runs import modules
 from lost_update_lab.runs.memory import Memory
-from lost_update_lab.scenarios import modules
+from lost_update_lab.schedule.schedule_id import Diverged, exactly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.mariadb.server import MariaDBServer

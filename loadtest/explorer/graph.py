@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 from ledger.addresses import BASE_DIR
-from loadtest.explorer.gloss import Gloss
 from loadtest.explorer.system import LedgerSystem
+from loadtest.findings.gloss import Gloss
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.model.transitions import STEPS, Transition

@@ -18,7 +18,7 @@ from environ import Env
 
 from loadtest.explorer import lane
 from loadtest.explorer.cores import core_of, keep_to
-from loadtest.explorer.job import Job
+from loadtest.findings.job import Job
 from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
 from lost_update_lab.embedded.mariadb import EXPLORED
 

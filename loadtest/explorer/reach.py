@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.strategies import find
-from loadtest.explorer.job import Job
+from loadtest.findings.job import Job
 from loadtest.trials.dependencies import asked, factory_of
 from lost_update_lab.embedded import mariadb
 

@@ -22,9 +22,9 @@ from ledger.strategies import find
 from ledger.strategies.own_row import OwnRows
 from ledger.strategies.sql import LOCKED, code_of
 from loadtest.explorer.clients import OwnClients
-from loadtest.explorer.explored import MISTAKE
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import Opening, empty, empty_mariadb, shown
+from loadtest.findings.explored import MISTAKE
 from loadtest.history.observed import Observed
 from loadtest.verdict.evidence import Doubt, Evidence
 from loadtest.verdict.judge import judge_run

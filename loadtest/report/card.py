@@ -17,7 +17,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from loadtest.explorer.brief import brief
+from loadtest.findings.brief import brief
 from loadtest.report.explorer_table import how_again
 from loadtest.report.terminal import STYLE
 from loadtest.verdict.words import Word, gravest

@@ -11,7 +11,7 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from loadtest.explorer.explored import HAZARD_OF
+from loadtest.findings.explored import HAZARD_OF
 from loadtest.report import lanes
 from loadtest.report.explorer_table import SHORT, breaks_claim, ended, so_far
 from lost_update_lab.telling.diagram import cell

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.commandline.again import again
-from loadtest.explorer.explored import HAZARD_OF
+from loadtest.findings.explored import HAZARD_OF
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees, missing, undecided

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import SystemUnderTest
-from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.schedule.world import World
 
 

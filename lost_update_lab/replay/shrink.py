@@ -12,10 +12,11 @@ from math import inf
 from time import perf_counter as _now
 
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import NotSmaller, play, play_in_memory
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
-from lost_update_lab.replay.schedule_id import Diverged, NotSmaller, exactly, play, play_in_memory, roughly
 from lost_update_lab.runs.found import Found
+from lost_update_lab.schedule.schedule_id import Diverged, exactly, roughly
 
 Block = list[Transition]
 MOST_TRIES = 150

@@ -19,7 +19,7 @@ SHARED = "Workers stand for processes that have just begun, and share no memory"
 
 
 class Memory:
-    """`look`: returns what the modules hold now (scenarios/modules.py)."""
+    """`look`: returns what the modules hold now (runs/modules.py)."""
 
     def __init__(self, look: Callable[[], Held]) -> None:
         self.look = look

@@ -14,11 +14,10 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.replay.schedule_id import Diverged, decode
 from lost_update_lab.replay.shrink import again, confirmed, shrink
+from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.memory import changed
-from lost_update_lab.scenarios import modules
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
 from lost_update_lab.scenarios.isolation import Isolated
@@ -30,6 +29,7 @@ from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.scenarios.servers import Servers
+from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.redis.server import RedisServer

@@ -20,11 +20,11 @@ from lost_update_lab.model.errors import (
     Unknown,
 )
 from lost_update_lab.model.system import told_of
-from lost_update_lab.replay.schedule_id import Diverged
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state
+from lost_update_lab.schedule.schedule_id import Diverged
 from lost_update_lab.schedule.world import World
 from lost_update_lab.search.choices import Choosing
 from lost_update_lab.search.fault_order import FaultOrder, UntilDecided

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.transitions import Transition
-from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.schedule.world import World
 
 #: the share of a search's budget that is kept for this

@@ -45,7 +45,7 @@ class Teller:
         self.told, self.rest, self.left = told, list(told), MOST
 
     def __call__(self, run: Any, transitions: Sequence[Transition]) -> int:
-        from lost_update_lab.replay.schedule_id import _quietest
+        from lost_update_lab.schedule.schedule_id import _quietest
 
         if run.decisions == 1:
             self.rest, self.left = list(self.told), MOST
@@ -97,7 +97,7 @@ def play(story: Story) -> dict[str, Any]:
     many places a worker `looks` at a clock."""
     from loadtest.explorer.counterexample import counterexample
     from loadtest.explorer.explore import _gloss, harness_of
-    from loadtest.explorer.job import Job
+    from loadtest.findings.job import Job
     from loadtest.workloads import EXPLORED, Turns
     from lost_update_lab.replay import schedule_id
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.replay.schedule_id import play
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.redis.commands import for_ever, packed

@@ -12,8 +12,8 @@ from django.db import connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import words_of
 from lost_update_lab.runs.found import SearchResult

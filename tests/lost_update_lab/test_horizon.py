@@ -15,11 +15,12 @@ import pytest
 
 from locks.setnx import SetnxLock
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.schedule.schedule_id import roughly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from tests.lost_update_lab import bank
 

@@ -13,8 +13,8 @@ import pytest
 from redis import WatchError
 
 from lost_update_lab.model.bounds import EPOCH
-from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis import server
 from lost_update_lab.servers.redis.leases import coded, decoded, given
 from tests.lost_update_lab.bank import Bank, locked_by

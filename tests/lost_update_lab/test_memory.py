@@ -17,9 +17,9 @@ from redis.exceptions import LockError
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.memory import Memory, changed
-from lost_update_lab.scenarios import modules
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab.bank import Bank, locked_by
 

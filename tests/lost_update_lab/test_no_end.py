@@ -12,11 +12,12 @@ import pytest
 from locks.reentrant import ReentrantLock
 from locks.watchdog_lua import WatchdogLuaLock
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.bounds import MS, SECOND, Fault
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.replay.schedule_id import play, roughly
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule import decisions
+from lost_update_lab.schedule.schedule_id import roughly
 from tests.lost_update_lab import bank
 
 Explore = Callable[..., SearchResult]

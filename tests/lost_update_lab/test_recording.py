@@ -23,10 +23,10 @@ from lost_update_lab.memo.recording import Event
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.workers import Task, Worker
-from lost_update_lab.replay.schedule_id import exactly
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.recorded import all_told

@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadtest.explorer import counterexample
-from loadtest.explorer.gloss import Gloss
-from loadtest.explorer.job import Job
+from loadtest.findings.gloss import Gloss
+from loadtest.findings.job import Job
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.system import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.replay.schedule_id import Diverged, decode, encode, exactly, play, roughly
 from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.schedule.schedule_id import Diverged, decode, encode, exactly, roughly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank

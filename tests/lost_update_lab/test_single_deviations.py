@@ -8,13 +8,14 @@ import pytest
 
 from locks.reentrant import ReentrantLock
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.workers import State, Task
-from lost_update_lab.replay.schedule_id import exactly, play
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
 from lost_update_lab.search.single_deviations import single_deviations

@@ -25,8 +25,9 @@ from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey
 from loadtest.trials.machine import machine
 from lost_update_lab.harness import Harness
+from lost_update_lab.harness.play import play
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.replay.schedule_id import exactly, play
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
 
 SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -113,8 +114,8 @@ def _replayed(harness: Harness, search: Search) -> str:
 
 def ledger(plan: ExplorerPlan) -> Row:
     """Measure one strategy of the ledger on all cores at once, as `manage.py explore` does."""
-    from loadtest.explorer.job import Job
     from loadtest.explorer.lanes import Lanes
+    from loadtest.findings.job import Job
 
     cores = os.cpu_count() or 1
     about: Row = {"strategy": LEDGER, "case": f"{ORM}, Django's ORM, 1 fault, {cores} lanes"}

@@ -13,7 +13,7 @@ from loadtest.bench.measured import Row
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.system import Ending
-from lost_update_lab.replay.schedule_id import exactly
+from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 

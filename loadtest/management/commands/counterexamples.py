@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ledger.strategies import STRATEGIES
 from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.subjects import there
+from loadtest.explorer.campaign import Campaign
 from loadtest.report.pages import counterexamples as schedules
 from loadtest.report.pages import measured
 
@@ -65,8 +66,9 @@ class Command(BaseCommand):
     def _again(self, runs: measured.Runs, options: dict[str, Any]) -> list[str]:
         """Return the schedules that were not reproduced."""
         chosen = schedules.shortest(schedules.shown(runs), options["shortest"])
+        lanes = options["lanes"] or os.cpu_count() or 1
         told = []
-        for shown, why in schedules.replayed(chosen, options["lanes"] or os.cpu_count() or 1):
+        for shown, why in schedules.replayed(chosen, lambda jobs: Campaign(jobs, lanes).replays()):
             self.stdout.write(f"  {shown.id}: {why or shown.word}")
             if why:
                 told.append(f"{shown.id} {why}")

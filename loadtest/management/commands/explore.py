@@ -21,8 +21,8 @@ from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.explorer.campaign import Campaign
-from loadtest.explorer.explored import HAZARD_OF
-from loadtest.explorer.job import DECIDED, EXHAUSTED, Job
+from loadtest.findings.explored import HAZARD_OF
+from loadtest.findings.job import DECIDED, EXHAUSTED, Job
 from loadtest.report.console import console, show, tell
 from loadtest.report.explorer_table import not_kept, remarks, so_far, tables
 from loadtest.report.files import keep

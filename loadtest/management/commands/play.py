@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
 from loadtest.report import playable
 
 

@@ -9,16 +9,15 @@ if a schedule contradicts a claim.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os.path import relpath
 from typing import Any, NamedTuple
 
 from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES, find
-from loadtest.explorer.brief import brief
-from loadtest.explorer.campaign import Campaign
-from loadtest.explorer.explored import HAZARD_OF
-from loadtest.explorer.job import Job
+from loadtest.findings.brief import brief
+from loadtest.findings.explored import HAZARD_OF
+from loadtest.findings.job import Job
 from loadtest.report.explorer_table import ended
 from loadtest.report.pages import measured
 from loadtest.report.pages.reference import textbook_file
@@ -37,6 +36,8 @@ _COMMAND = "python manage.py explore --replay "
 
 #: the part of a result of explore.json that the page needs
 Entry = Mapping[str, Any]
+#: executes the schedules of these jobs again, and yields the answers as they arrive (`Campaign.replays`)
+Replay = Callable[[Sequence[Job]], Iterator[tuple[Job, dict[str, Any]]]]
 
 
 class Shown(NamedTuple):
@@ -256,10 +257,10 @@ def shortest(schedules: Iterable[Shown], most: int | None) -> list[Shown]:
     return list(first.values())[:most]
 
 
-def replayed(schedules: Sequence[Shown], lanes: int) -> Iterator[tuple[Shown, str]]:
-    """Execute each schedule again on servers of its own. Yield each one with "", or with what has changed."""
+def replayed(schedules: Sequence[Shown], replay: Replay) -> Iterator[tuple[Shown, str]]:
+    """Execute each schedule again. Yield each one with "", or with what has changed."""
     of = {Job.of_replay_id(each.id): each for each in schedules}
-    for job, answer in Campaign(list(of), lanes).replays():
+    for job, answer in replay(list(of)):
         yield of[job], _otherwise(of[job], answer)
 
 

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import call_command
 
 from ledger.addresses import BASE_DIR
-from loadtest.explorer.job import Job
+from loadtest.findings.job import Job
 from loadtest.management.commands.explore import Command, _jobs
 from loadtest.verdict.words import STOPPED
 from lost_update_lab.embedded import mariadb

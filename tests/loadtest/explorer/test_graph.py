@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
 from loadtest.front import evidence
 from loadtest.report import playable
 from loadtest.verdict.words import Word, gravest

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ledger.strategies import CONTROL
-from loadtest.explorer.job import Job
 from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
 from loadtest.verdict.words import Word
 
 

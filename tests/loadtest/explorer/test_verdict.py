@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.explorer.explored import HAZARD_OF, Explored
-from loadtest.explorer.findings import finding, verdict_on
-from loadtest.explorer.job import Job
+from loadtest.findings.explored import HAZARD_OF, Explored
+from loadtest.findings.finding import finding, verdict_on
+from loadtest.findings.job import Job
 from loadtest.report.explorer_table import ended, not_kept, remarks, so_far
 from loadtest.verdict.claims import Exit, exit_code
 from loadtest.verdict.words import Word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.explorer.findings import not_run
-from loadtest.explorer.job import Job
+from loadtest.explorer.campaign import Campaign
+from loadtest.findings.finding import not_run
+from loadtest.findings.job import Job
 from loadtest.report.pages import counterexamples, measured
 from loadtest.report.pages.counterexamples import Shown, complaints, replayed, shortest, shown
 from locks.hazards import Hazard
@@ -152,6 +153,10 @@ def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:
         call_command("counterexamples", tmp_path / "none.json")
 
 
+def again(jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+    return Campaign(jobs, 1).replays()
+
+
 @pytest.mark.deep
 def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: None) -> None:
     """Those of five strategies with the fewest steps, and one that loads a script which no worker needed before; and
@@ -162,7 +167,7 @@ def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: No
     assert len(cheap) == 6
     [lost] = [each for each in shown(COMMITTED) if each.strategy == "no-lock"]
     quiet, mistold = lost._replace(id="no-lock/l/"), lost._replace(told=(*lost.told[:-1], "30 lost."))
-    answers = dict(replayed([*(each for each in cheap if each != lost), quiet], 1))
+    answers = dict(replayed([*(each for each in cheap if each != lost), quiet], again))
     assert answers.pop(quiet) == "ends as inconclusive: this schedule breaks no law here, not as lost"
     assert set(answers.values()) == {""}
-    assert dict(replayed([mistold], 1)) == {mistold: "now has other sentences: 20 lost."}
+    assert dict(replayed([mistold], again)) == {mistold: "now has other sentences: 20 lost."}

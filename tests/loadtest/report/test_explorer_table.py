@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from ledger.strategies import STRATEGIES
-from loadtest.explorer.explored import HAZARD_OF
+from loadtest.findings.explored import HAZARD_OF
 from loadtest.report.console import show
 from loadtest.report.explorer_table import SHORT, tables
 

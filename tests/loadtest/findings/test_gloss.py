@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.explorer.gloss import Gloss
+from loadtest.findings.gloss import Gloss
 from lost_update_lab.model.commands import Step
 
 BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"

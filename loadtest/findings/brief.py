@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from loadtest.explorer.effects import State, Step, deeds, holder
+from loadtest.findings.effects import State, Step, deeds, holder
 from lost_update_lab.telling.picture import PLAIN, seconds
 
 LONGEST = 60

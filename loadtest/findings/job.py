@@ -12,7 +12,7 @@ from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
 from lost_update_lab.model.bounds import MS, Bounds
-from lost_update_lab.replay.schedule_id import decode, encode
+from lost_update_lab.schedule.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
 #: letter in a replay id → how the schedule breaks a law, or that it shows an error

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadtest.explorer.job import Job
+from loadtest.findings.job import Job
 from locks.hazards import Hazard
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.runs.found import SearchResult

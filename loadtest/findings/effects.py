@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from loadtest.explorer.gloss import ERROR
+from loadtest.findings.gloss import ERROR
 from lost_update_lab.telling.picture import seconds
 
 #: as in explore.json: a step, and the state of the servers before or after it

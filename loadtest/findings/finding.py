@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ledger.strategies import CONTROL, find
-from loadtest.explorer.explored import HAZARD_OF, MISTAKE, Explored
-from loadtest.explorer.job import Job
+from loadtest.findings.explored import HAZARD_OF, MISTAKE, Explored
+from loadtest.findings.job import Job
 from loadtest.history.observed import Observed
 from loadtest.verdict.claims import agreement
 from loadtest.verdict.evidence import Doubt, Evidence
