@@ -1,17 +1,15 @@
-"""The background tasks of the admin's comparisons."""
+"""The background tasks of what is asked for in the admin: each takes steps of what waits (loadtest/background)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
 from procrastinate.contrib.django import app
 
-from loadtest.background import commands
-from loadtest.models import Trial
-from loadtest.swarm import background_comparison
-from loadtest.swarm.import_comparison import COMMAND, advance
+from loadtest.background.commands import COMMAND_LINES
+from loadtest.background.imports import IMPORTS
+from loadtest.background.runner import Runner
+from loadtest.background.swarms import SWARMS
 
 log = logging.getLogger(__name__)
 
@@ -19,38 +17,23 @@ log = logging.getLogger(__name__)
 @app.periodic(cron="* * * * * */2")
 @app.task(name="advance_comparisons", queueing_lock="advance_comparisons", queue="imports")
 def advance_comparisons(timestamp: int) -> None:
-    """Take the next step of every comparison that has not ended."""
-    for pk in Trial.objects.filter(command=COMMAND, ended=None).values_list("pk", flat=True):
-        with _each_on_its_own(pk):
-            advance(pk)
+    """Judge the imports that have finished, and start the next ones."""
+    _to_the_end(IMPORTS)
 
 
 @app.periodic(cron="* * * * * */2")
-@app.task(name="advance_swarms", queueing_lock="advance_swarms", queue="swarms")
-def advance_swarms(timestamp: int) -> None:
-    """Run what was asked for, trial after trial, while no other worker does."""
-    _to_the_end(background_comparison.waiting(), background_comparison.advance)
+@app.task(name="advance_measured", queueing_lock="advance_measured", queue="swarms")
+def advance_measured(timestamp: int) -> None:
+    """Run swarms and commands, one after the other, while no other worker does."""
+    _to_the_end(SWARMS, COMMAND_LINES)
 
 
-@app.periodic(cron="* * * * * */2")
-@app.task(name="advance_commands", queueing_lock="advance_commands", queue="swarms")
-def advance_commands(timestamp: int) -> None:
-    """Run what was asked for of explore, faults and trust, strategy after strategy, while nothing else is measured."""
-    _to_the_end(commands.waiting(), commands.advance)
-
-
-def _to_the_end(waiting: Iterable[int], step: Callable[[int], bool]) -> None:
-    """Take steps of each until it has ended, or another worker measures something."""
-    for pk in waiting:
-        with _each_on_its_own(pk):
-            while step(pk):
+def _to_the_end(*runners: Runner) -> None:
+    """Take steps of each request, the oldest first, until there is nothing to do now."""
+    whose = {pk: runner for runner in runners for pk in runner.waiting()}
+    for pk in sorted(whose):
+        try:
+            while whose[pk].advance(pk):
                 pass
-
-
-@contextmanager
-def _each_on_its_own(pk: int) -> Iterator[None]:
-    """A comparison that cannot be advanced does not hold up the others."""
-    try:
-        yield
-    except Exception:
-        log.exception("comparison %s cannot be advanced", pk)
+        except Exception:  # one that cannot be advanced does not hold up the others
+            log.exception("trial %s cannot be advanced", pk)

@@ -38,7 +38,7 @@ LONGEST = (
     "test_deployment.py",
     "loadtest/bench/test_bench_cases.py",
     "loadtest/faults/test_overdue.py",
-    "loadtest/swarm/test_background_comparison.py",
+    "loadtest/background/test_swarms.py",
     "ledger/test_health.py",
     "locks/test_fair_lock_queue.py",
     "locks/test_fair_lock_cluster.py",

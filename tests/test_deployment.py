@@ -278,7 +278,7 @@ def wait_until(ask: Callable[[], Any], seconds: float = 200) -> Any:
 def test_the_background_services_of_compose_work_on_their_queue(
     name: str, queue: str, tmp_path: Path
 ) -> None:
-    task = {"imports": "sweep_imports", "scan": "scheduled_scan", "swarms": "advance_swarms"}[queue]
+    task = {"imports": "sweep_imports", "scan": "scheduled_scan", "swarms": "advance_measured"}[queue]
     jobs = ProcrastinateJob.objects.filter(task_name=task)
     last = max(jobs.values_list("pk", flat=True), default=0)
     with service(name, tmp_path):  # its own periodic task comes every few seconds

@@ -20,7 +20,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminS
 from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.strategies_field import strategies_field
-from loadtest.background.commands import COMMANDS, EXPLORE, FAULTS, TRUST, Asked, begin
+from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, Asked
 from loadtest.faults.hazards import HAZARDS
 from loadtest.findings.brief import brief
 from loadtest.front.documents import in_line
@@ -129,7 +129,9 @@ class Commands:
         form = CommandForm(command, request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
-                return redirect("admin:loadtest_trial_change", begin(form.asked(), request.user).pk)
+                return redirect(
+                    "admin:loadtest_trial_change", COMMAND_LINES.begin(form.asked(), request.user).pk
+                )
             except ValueError as error:
                 form.add_error(None, str(error))
         title, about = NAMES[command]
@@ -185,12 +187,11 @@ def findings(trial: Trial) -> dict[str, Any]:
         example = data.get("counterexample")
         sentences = brief(example) if example else data.get("schedule", ())
         block["told"] = [in_line(each) for each in sentences]
-    asked = trial.options.get("strategies", [])
-    left = [slug for slug in asked if slug not in trial.options.get("done", [])]
+    asked, done = trial.options["strategies"], trial.options["done"]
     order = [CONTROL, *asked] if CONTROL in blocks else asked
     return {
         "blocks": [blocks[slug] for slug in dict.fromkeys(order) if slug in blocks],
-        "left": left,
-        "at": trial.options.get("at"),
+        "left": asked[done:],
+        "at": asked[done] if trial.options.get("at") is not None else None,
         "said": trial.options.get("said", []),
     }

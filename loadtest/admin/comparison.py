@@ -22,16 +22,16 @@ from ledger.stores import store_of
 from ledger.strategies import CARD
 from loadtest.admin.commands import findings
 from loadtest.admin.strategies_field import strategies_field
+from loadtest.background.imports import COMMAND as IMPORT
+from loadtest.background.imports import IMPORTS, Comparison
+from loadtest.background.swarms import COMMAND as SWARM
 from loadtest.models import Trial
 from loadtest.report.command_line import of_plan
-from loadtest.swarm.background_comparison import COMMAND as SWARM
-from loadtest.swarm.import_comparison import COMMAND as IMPORTS
-from loadtest.swarm.import_comparison import Comparison, begin
 from loadtest.verdict.words import explained
 from loadtest.workloads import Opening
 
 #: what background workers run: its page looks again by itself
-WATCHED = (IMPORTS, SWARM)
+WATCHED = (IMPORT, SWARM)
 
 
 class CompareForm(ImportForm):
@@ -99,7 +99,9 @@ class Comparisons:
         form = CompareForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
             try:
-                return redirect("admin:loadtest_trial_change", begin(form.comparison(), request.user).pk)
+                return redirect(
+                    "admin:loadtest_trial_change", IMPORTS.begin(form.comparison(), request.user).pk
+                )
             except ValueError as error:
                 form.add_error(None, str(error).split("\n"))
         context = {**self.admin_site.each_context(request), "title": "Compare strategies", "form": form}
@@ -111,7 +113,7 @@ class Comparisons:
             raise PermissionDenied
         run = get_object_or_404(ImportRun, pk=run_id)
         try:
-            return redirect("admin:loadtest_trial_change", begin(again(run), request.user).pk)
+            return redirect("admin:loadtest_trial_change", IMPORTS.begin(again(run), request.user).pk)
         except ValueError as error:
             messages.error(request, str(error))
             return redirect("admin:ledger_importrun_change", run.pk)

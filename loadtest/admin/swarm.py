@@ -15,8 +15,8 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
 from loadtest.admin.strategies_field import strategies_field
+from loadtest.background.swarms import SWARMS
 from loadtest.commandline.arguments import named_values
-from loadtest.swarm.background_comparison import begin
 from loadtest.swarm.compare import Comparison
 from loadtest.workloads import WORKLOADS
 from loadtest.workloads.base import MOST_ACCOUNTS
@@ -90,7 +90,7 @@ class Swarms:
         form = SwarmForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
-                return redirect("admin:loadtest_trial_change", begin(form.plan(), request.user).pk)
+                return redirect("admin:loadtest_trial_change", SWARMS.begin(form.plan(), request.user).pk)
             except ValueError as error:
                 form.add_error(None, str(error))
         page = {"title": "Run a load test", "form": form, "workloads": WORKLOADS.values()}

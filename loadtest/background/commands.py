@@ -1,16 +1,13 @@
 """explore, faults and trust, asked for in the admin: each strategy is one run of the command, in a process of its own.
 
-    begin(asked) → a row → a worker's periodic task: advance(row) → manage.py explore --strategy setnx --json …
-                                                                  → its file → a `Result` for each of its results
+    a step of runner.py → manage.py explore --strategy setnx --json … → its file → a `Result` for each of its results
 
-Only what the forms offer reaches a command line: slugs of strategies and hazards, and numbers. Swarms and these
-commands share one lock, because they would measure each other.
+Only what the forms offer reaches a command line: slugs of strategies and hazards, and numbers.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import subprocess
 import sys
@@ -21,15 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db import transaction
-from django.utils import timezone
-
 from ledger.addresses import BASE_DIR
 from ledger.strategies import CONTROL, known
 from loadtest import models
+from loadtest.background.runner import Runner, steps
 from loadtest.faults.hazards import HAZARDS
 from loadtest.servers.children import child_environment
-from loadtest.swarm.background_comparison import alone
 from loadtest.trials import records
 from loadtest.verdict.words import Word, gravest
 from lost_update_lab.embedded.reaper import REAPER
@@ -40,7 +34,6 @@ COMMANDS = (EXPLORE, FAULTS, TRUST)
 LOOK_EVERY, MARGIN, END_WITHIN = 0.5, 900.0, 60.0
 #: lines of what a command says that the page shows
 SAID = 40
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,52 +64,32 @@ class Asked:
         return [self.command, "--strategy", strategy, *own[self.command]]
 
 
-def begin(asked: Asked, user: Any = None) -> models.Trial:
-    """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""
-    for strategy in asked.strategies:
-        asked.words(strategy)
-    return records.begin(
-        asked.command,
-        workload=asked.workload,
-        store="postgres",
-        adversary={EXPLORE: "every order", FAULTS: "faults", TRUST: "all three"}[asked.command],
-        asked=asdict(asked),
-        strategies=list(asked.strategies),
-        done=[],
-        said=[],
-        started_by=user.pk if user else None,
-        at=None,
-    )
+class CommandRunner(Runner):
+    """A step is one run of the command, for one strategy."""
 
+    commands = COMMANDS
 
-def waiting() -> list[int]:
-    """Return those that were started in the admin and have not ended, the oldest first."""
-    unended = models.Trial.objects.filter(command__in=COMMANDS, ended=None, options__has_key="asked")
-    return list(unended.order_by("started").values_list("pk", flat=True))
+    def begin(self, asked: Asked, user: Any = None) -> models.Trial:
+        """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""
+        for strategy in asked.strategies:
+            asked.words(strategy)
+        return records.begin(
+            asked.command,
+            workload=asked.workload,
+            store="postgres",
+            adversary={EXPLORE: "every order", FAULTS: "faults", TRUST: "all three"}[asked.command],
+            asked=asdict(asked),
+            said=[],
+            **steps(asked.strategies, user),
+        )
 
+    def step(self, row: models.Trial, at: int) -> list[models.Result]:
+        asked, strategy = _asked(row), row.options["strategies"][at]
+        row.options["said"] = []
+        return _results(row, asked, strategy, _run(row, asked, strategy))
 
-def advance(row_id: int) -> bool:
-    """Run the next strategy, or end the row. False: it has ended, or another worker runs something."""
-    with alone() as free:
-        row = models.Trial.objects.filter(pk=row_id, ended=None).first() if free else None
-        if row is None:
-            return False
-        asked = _asked(row)
-        left = [each for each in asked.strategies if each not in row.options["done"]]
-        if row.stopped or not left:
-            records.close(row)
-            return True
-        row.options |= {"at": left[0], "said": []}
-        row.save(update_fields=["options"])
-        found = _run(row, asked, left[0])
-        with transaction.atomic():
-            _keep(row, asked, left[0], found)
-            row.options["done"] = [*row.options["done"], left[0]]
-            row.options["at"] = None
-            row.save(update_fields=["options"])
-            if len(left) == 1:
-                records.close(row)
-        return True
+    def failed(self, row: models.Trial, at: int, error: Exception) -> models.Result:
+        return _not_run(row, row.options["strategies"][at], f"it failed: {error}")
 
 
 def _asked(row: models.Trial) -> Asked:
@@ -181,22 +154,22 @@ def _lines(said: Path) -> list[str]:
     return [line.strip()[:300] for line in text.splitlines() if line.strip()][-SAID:]
 
 
-def _keep(row: models.Trial, asked: Asked, strategy: str, found: Mapping[str, Any]) -> None:
-    """Store the results; the control's, which comes with every strategy, once."""
+def _results(row: models.Trial, asked: Asked, strategy: str, found: Mapping[str, Any]) -> list[models.Result]:
+    """Return the results to store; the control's, which comes with every strategy, once."""
     if "reason" in found:
-        results: list[dict[str, Any]] = [{"strategy": strategy, "verdict": str(Word.NOT_RUN), **found}]
-    else:
-        results = list(_judged(asked.command, found))
-    if environment := found.get("environment"):
-        row.environment = environment
-        row.save(update_fields=["environment"])
-    there = set(row.results.values_list("strategy", flat=True))
-    for data in results:
-        if data["strategy"] == CONTROL and CONTROL in there and strategy != CONTROL:
-            continue
-        models.Result.objects.create(
-            trial=row, strategy=data["strategy"], verdict=data["verdict"], book=None, data=data
-        )
+        return [_not_run(row, strategy, found["reason"])]
+    row.environment = found.get("environment") or row.environment
+    known_control = strategy != CONTROL and row.results.filter(strategy=CONTROL).exists()
+    return [
+        models.Result(trial=row, strategy=data["strategy"], verdict=data["verdict"], data=data)
+        for data in _judged(asked.command, found)
+        if not (known_control and data["strategy"] == CONTROL)
+    ]
+
+
+def _not_run(row: models.Trial, strategy: str, reason: str) -> models.Result:
+    data = {"strategy": strategy, "verdict": str(Word.NOT_RUN), "reason": reason}
+    return models.Result(trial=row, strategy=strategy, verdict=data["verdict"], data=data)
 
 
 def _judged(command: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -209,8 +182,4 @@ def _judged(command: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**data, "verdict": str(gravest(words) or Word.INCONCLUSIVE), "cause": data["answer"][0]}
 
 
-def stop_waiting(row_id: int) -> None:
-    """One that nobody has begun has nothing to finish."""
-    models.Trial.objects.filter(
-        pk=row_id, ended=None, command__in=COMMANDS, options__at=None, options__has_key="asked"
-    ).update(ended=timezone.now())
+COMMAND_LINES = CommandRunner()

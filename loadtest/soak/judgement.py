@@ -16,7 +16,7 @@ from loadtest.history.calls import Call, History
 from loadtest.soak.imports import Files
 from loadtest.soak.plan import SoakPlan
 from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
-from loadtest.swarm.import_comparison import history_of
+from loadtest.swarm.import_history import history_of
 from loadtest.trials.case import Case, Judgement, Witness, run
 from loadtest.trials.dependencies import no_valkey
 from loadtest.verdict.evidence import Doubt

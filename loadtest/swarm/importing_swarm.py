@@ -15,7 +15,7 @@ from loadtest.history.calls import History
 from loadtest.history.journal import SUFFIX
 from loadtest.servers import ServerError
 from loadtest.servers.background import BackgroundWorker
-from loadtest.swarm.import_comparison import history_of
+from loadtest.swarm.import_history import history_of
 from loadtest.swarm.run import Swarm
 from loadtest.trials.case import Case, Witness
 from loadtest.verdict.evidence import Doubt

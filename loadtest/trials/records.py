@@ -46,12 +46,22 @@ def _has_room(user: int) -> None:
         )
 
 
-def record(row: models.Trial, result: Judgement) -> dict[str, Any]:
-    """Store one result. Return its JSON object."""
-    data = result.as_json()
-    models.Result.objects.create(
-        trial=row, strategy=result.case.strategy, verdict=str(result.word), book=result.book, data=data
+def result(row: models.Trial, judged: Judgement) -> models.Result:
+    """Return one result, which is not stored yet."""
+    return models.Result(
+        trial=row,
+        strategy=judged.case.strategy,
+        verdict=str(judged.word),
+        book=judged.book,
+        data=judged.as_json(),
     )
+
+
+def record(row: models.Trial, judged: Judgement) -> dict[str, Any]:
+    """Store one result. Return its JSON object."""
+    stored = result(row, judged)
+    stored.save()
+    data: dict[str, Any] = stored.data
     return data
 
 

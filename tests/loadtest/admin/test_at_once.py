@@ -7,7 +7,7 @@ import pytest
 from ledger.models import Book
 from loadtest.models import Trial
 from tests.ledger.test_admin import upload, user
-from tests.loadtest.swarm.test_background_comparison import FORM, URL
+from tests.loadtest.background.test_swarms import FORM, URL
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 COMPARE = "/admin/loadtest/trial/compare/"

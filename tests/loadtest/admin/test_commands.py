@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from loadtest.background import commands
+from loadtest.background.commands import COMMAND_LINES, Asked, _asked, _results
 from loadtest.models import Result, Trial
 from tests.ledger.test_admin import user
 
@@ -17,14 +17,14 @@ BASE = "/admin/loadtest/trial/"
 
 @pytest.fixture(autouse=True)
 def _nothing_waits(committed_db: None) -> None:
-    Trial.objects.filter(pk__in=commands.waiting()).delete()
+    Trial.objects.filter(pk__in=COMMAND_LINES.waiting()).delete()
 
 
 def asked(command: str, **form: object) -> Trial:
     """Ask for it as somebody who may."""
     answer = user("loadtest.add_trial").post(f"{BASE}{command}/", form)
     assert answer.status_code == 302, answer.content.decode()
-    (pk,) = commands.waiting()
+    (pk,) = COMMAND_LINES.waiting()
     return Trial.objects.get(pk=pk)
 
 
@@ -35,8 +35,8 @@ def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
     row = asked("explore", strategies=["naive-lock"], **EXPLORE)
     page = user("loadtest.view_trial")
     assert "Nothing is found yet" in page.get(f"{BASE}{row.pk}/change/").content.decode()
-    assert commands.advance(row.pk)
-    assert (commands.waiting(), commands.advance(row.pk)) == ([], False)
+    assert COMMAND_LINES.advance(row.pk)
+    assert (COMMAND_LINES.waiting(), COMMAND_LINES.advance(row.pk)) == ([], False)
     assert dict(row.results.values_list("strategy", "verdict")) == {"no-lock": "lost", "naive-lock": "lost"}
     told = page.get(f"{BASE}{row.pk}/change/").content.decode()
     assert "hx-get" not in told
@@ -54,7 +54,7 @@ def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
 @pytest.mark.deep
 def test_a_fault_cell_is_judged() -> None:
     row = asked("faults", strategies=["token"], hazards=["pause"])
-    assert commands.advance(row.pk)
+    assert COMMAND_LINES.advance(row.pk)
     words = {(r.strategy, r.data["hazard"]): r.verdict for r in row.results.all()}
     assert words["token", "pause"] == "lost"
 
@@ -63,7 +63,7 @@ def test_one_that_waits_is_stopped_at_once_and_one_that_is_stopped_begins_nothin
     row = asked("explore", strategies=["setnx", "token"], **EXPLORE)
     stopper = user("loadtest.add_trial", "loadtest.view_trial")
     stopper.post(f"{BASE}{row.pk}/stop/")
-    assert (commands.waiting(), commands.advance(row.pk)) == ([], False)
+    assert (COMMAND_LINES.waiting(), COMMAND_LINES.advance(row.pk)) == ([], False)
     assert not row.results.exists()
     assert "Not started" in stopper.get(f"{BASE}{row.pk}/change/").content.decode()
 
@@ -87,21 +87,22 @@ def test_only_what_the_form_offers_reaches_a_command_line() -> None:
         assert (answer.status_code, says in answer.content.decode()) == (200, True), (command, form)
     for wrong in ("os:system", "--lock"):
         with pytest.raises(ValueError, match="not offered"):
-            commands.begin(commands.Asked(command="explore", strategies=(wrong,)))
-    assert not commands.waiting()
+            COMMAND_LINES.begin(Asked(command="explore", strategies=(wrong,)))
+    assert not COMMAND_LINES.waiting()
 
 
 def test_the_control_that_comes_with_every_strategy_is_kept_once() -> None:
-    row = commands.begin(commands.Asked(command="explore", strategies=("setnx", "token")))
-    asked_for = commands._asked(row)
+    row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx", "token")))
+    asked_for = _asked(row)
     for slug in asked_for.strategies:
         results = [{"strategy": "no-lock", "verdict": "lost"}, {"strategy": slug, "verdict": "lost"}]
-        commands._keep(row, asked_for, slug, {"results": results, "environment": {}})
+        for result in _results(row, asked_for, slug, {"results": results, "environment": {}}):
+            result.save()
     found = Result.objects.filter(trial=row).values_list("strategy", flat=True)
     assert sorted(found) == ["no-lock", "setnx", "token"]
 
 
 def test_a_command_that_leaves_no_file_is_said_to_have_failed() -> None:
-    row = commands.begin(commands.Asked(command="explore", strategies=("setnx",)))
-    commands._keep(row, commands._asked(row), "setnx", {"reason": "it ended with 2: no room"})
-    assert row.results.get().verdict == "not-run"
+    row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx",)))
+    (result,) = _results(row, _asked(row), "setnx", {"reason": "it ended with 2: no room"})
+    assert (result.verdict, result.data["reason"]) == ("not-run", "it ended with 2: no room")

@@ -6,8 +6,9 @@ import psycopg
 import pytest
 from django.db import connection
 
+from loadtest.background.runner import LOCK
+from loadtest.background.swarms import SWARMS
 from loadtest.models import Trial
-from loadtest.swarm.background_comparison import LOCK, advance, begin, waiting
 from loadtest.swarm.compare import Comparison
 from tests.ledger.test_admin import anonymous, importer, user
 
@@ -27,20 +28,20 @@ FORM = {
 
 @pytest.fixture(autouse=True)
 def _nothing_waits(committed_db: None) -> None:
-    Trial.objects.filter(pk__in=waiting()).delete()
+    Trial.objects.filter(pk__in=SWARMS.waiting()).delete()
 
 
 @pytest.mark.whole_command
 def test_a_swarm_runs_trial_after_trial_and_is_judged():
     answer = user("loadtest.add_trial", "loadtest.view_trial").post(URL, FORM)
-    (pk,) = waiting()
+    (pk,) = SWARMS.waiting()
     assert answer["Location"] == f"/admin/loadtest/trial/{pk}/change/"
-    assert advance(pk)
-    assert waiting() == [pk]
+    assert SWARMS.advance(pk)
+    assert SWARMS.waiting() == [pk]
     page = user("loadtest.view_trial").get(answer["Location"]).content.decode()
     assert "hx-get" in page  # it looks again by itself …
-    assert advance(pk)
-    assert (waiting(), advance(pk)) == ([], False)
+    assert SWARMS.advance(pk)
+    assert (SWARMS.waiting(), SWARMS.advance(pk)) == ([], False)
     verdicts = list(Trial.objects.get(pk=pk).results.values_list("strategy", "verdict"))
     assert verdicts == [("no-lock", "lost"), ("select-for-update", "kept")]
     page = user("loadtest.view_trial").get(answer["Location"]).content.decode()
@@ -51,16 +52,14 @@ def test_a_swarm_runs_trial_after_trial_and_is_judged():
 @pytest.mark.deep
 def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
     user("loadtest.add_trial").post(URL, FORM)
-    (pk,) = waiting()
+    (pk,) = SWARMS.waiting()
     page, stop = f"/admin/loadtest/trial/{pk}/change/", f"/admin/loadtest/trial/{pk}/stop/"
     assert stop not in user("loadtest.view_trial").get(page).content.decode()
-    assert advance(pk)
+    assert SWARMS.advance(pk)
     stopper = user("loadtest.add_trial", "loadtest.view_trial")
     assert stop in stopper.get(page).content.decode()
     assert stopper.post(stop)["Location"] == page
-    assert "stopping" in stopper.get(page).content.decode()
-    assert advance(pk)
-    assert (waiting(), advance(pk)) == ([], False)
+    assert (SWARMS.waiting(), SWARMS.advance(pk)) == ([], False)
     assert list(Trial.objects.get(pk=pk).results.values_list("strategy", flat=True)) == ["no-lock"]
     told = stopper.get(page).content.decode()
     assert "not started" in told
@@ -71,30 +70,30 @@ def test_a_stopped_swarm_keeps_what_it_has_and_begins_no_more():
 def test_a_swarm_that_waits_is_stopped_at_once():
     """It would hold one of its user's few places until the swarm before it has ended."""
     user("loadtest.add_trial").post(URL, FORM)
-    (pk,) = waiting()
+    (pk,) = SWARMS.waiting()
     user("loadtest.add_trial", "loadtest.view_trial").post(f"/admin/loadtest/trial/{pk}/stop/")
-    assert (waiting(), advance(pk)) == ([], False)
+    assert (SWARMS.waiting(), SWARMS.advance(pk)) == ([], False)
 
 
 def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
-    row = begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
+    row = SWARMS.begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:
-        killed.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        assert not advance(row.pk)
-        assert waiting() == [row.pk]
+        killed.execute("SELECT pg_advisory_lock(%s, 0)", [LOCK])
+        assert not SWARMS.advance(row.pk)
+        assert SWARMS.waiting() == [row.pk]
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [killed.info.backend_pid])
-    assert advance(row.pk)
-    assert waiting() == []
+    assert SWARMS.advance(row.pk)
+    assert SWARMS.waiting() == []
 
 
 def test_a_trial_that_fails_is_not_run_with_its_reason_and_the_comparison_ends():
-    row = begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
-    assert advance(row.pk)
+    row = SWARMS.begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
+    assert SWARMS.advance(row.pk)
     (result,) = row.results.all()
     assert result.verdict == "not-run"
     assert "nonsense" in result.data["reason"]
-    assert waiting() == []
+    assert SWARMS.waiting() == []
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,9 @@ def test_a_trial_that_fails_is_not_run_with_its_reason_and_the_comparison_ends()
 def test_only_staff_with_the_permission_sends_a_swarm(client, status):
     answer = client().post(URL, FORM)
     assert answer.status_code == status
-    assert len(waiting()) == ("/trial/" in answer.get("Location", "") and "login" not in answer["Location"])
+    assert len(SWARMS.waiting()) == (
+        "/trial/" in answer.get("Location", "") and "login" not in answer["Location"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,4 +126,4 @@ def test_a_bad_form_says_what_is_wrong_and_starts_nothing(wrong, problem):
     answer = user("loadtest.add_trial").post(URL, {**FORM, **wrong})
     assert answer.status_code == 200
     assert problem in answer.content.decode()
-    assert waiting() == []
+    assert SWARMS.waiting() == []

@@ -11,8 +11,8 @@ from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
 from ledger.strategies import CARD
 from loadtest.admin.comparison import again
+from loadtest.background.imports import IMPORTS, Comparison
 from loadtest.models import Trial
-from loadtest.swarm.import_comparison import Comparison, advance, begin
 from loadtest.tasks import advance_comparisons
 from loadtest.workloads import Opening
 from tests.ledger.test_admin import FORM, anonymous, importer, upload, user
@@ -30,11 +30,13 @@ def drain(import_id: int) -> None:
 
 def compared(asked_for: Comparison) -> Trial:
     """Work the imports off in this process, one line after the other."""
-    row = begin(asked_for)
-    assert not advance(row.pk)  # the control's import has not finished
+    row = IMPORTS.begin(asked_for)
+    assert not IMPORTS.advance(row.pk)  # the control's import has not finished
     for _ in range(10):
         drain(max(row.options["imports"].values()))
-        advance(row.pk)
+        assert IMPORTS.advance(row.pk)
+        while IMPORTS.advance(row.pk):
+            pass  # what cannot be tried here is passed over
         row.refresh_from_db()
         if row.ended:
             return row
@@ -58,7 +60,7 @@ def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
         assert (each.data["expected"], each.data["final"], each.data["lost_amount"]) == (216, 216, 0)
         assert each.data["operations"]["ok"] == 3
     assert len({each.book_id for each in results}) == 3
-    assert not advance(row.pk)
+    assert not IMPORTS.advance(row.pk)
 
 
 def test_beside_the_card_the_set_based_import_is_the_last_row():
@@ -74,20 +76,25 @@ def test_beside_the_card_the_set_based_import_is_the_last_row():
 
 
 def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
-    row = begin(Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST))
-    user("loadtest.add_trial", "loadtest.view_trial").post(f"/admin/loadtest/trial/{row.pk}/stop/")
-    assert not advance(row.pk)  # the control's import has not finished
+    row = IMPORTS.begin(
+        Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
+    )
+    stopper = user("loadtest.add_trial", "loadtest.view_trial")
+    assert "stopping" in stopper.post(f"/admin/loadtest/trial/{row.pk}/stop/", follow=True).content.decode()
+    assert not IMPORTS.advance(row.pk)  # the control's import has not finished
     drain(row.options["imports"]["no-lock"])
-    assert advance(row.pk)
+    assert IMPORTS.advance(row.pk)
     row.refresh_from_db()
     assert row.ended
     assert list(row.results.values_list("strategy", flat=True)) == ["no-lock"]
 
 
 def test_an_import_that_was_stopped_is_not_called_kept_and_the_next_one_begins():
-    row = begin(Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST))
+    row = IMPORTS.begin(
+        Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
+    )
     stop(ImportRun.objects.get(pk=row.options["imports"]["no-lock"]))
-    assert not advance(row.pk)
+    assert (IMPORTS.advance(row.pk), IMPORTS.advance(row.pk)) == (True, False)
     row.refresh_from_db()
     (control,) = row.results.all()
     assert control.verdict == "inconclusive"
@@ -96,13 +103,13 @@ def test_an_import_that_was_stopped_is_not_called_kept_and_the_next_one_begins()
 
 
 def test_a_lost_line_is_seen_in_the_balance_and_named():
-    row = begin(Comparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST))
+    row = IMPORTS.begin(Comparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST))
     (import_id,) = row.options["imports"].values()
     book = ImportRun.objects.get(pk=import_id).book
     account = Account.objects.get(book=book, number="A1")
     drain(import_id)
     Account.objects.filter(pk=account.pk).update(balance=100, version=0, head=None)  # as a stale write would
-    assert advance(row.pk)
+    assert IMPORTS.advance(row.pk)
     (result,) = row.results.all()
     assert result.verdict == "lost"
     assert (result.data["lost_amount"], result.data["lost_updates"]) == (15, 2)
@@ -157,22 +164,33 @@ def test_a_bad_comparison_says_what_is_wrong_and_starts_nothing(wrong, problem):
 
 def test_an_import_that_cannot_be_judged_holds_up_nobody(monkeypatch):
     """Its server is gone, say: it is not-run with the reason, and its comparison goes on; so do the others."""
-    broken = begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
+    broken = IMPORTS.begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
     drain(broken.options["imports"]["no-lock"])
-    monkeypatch.setattr("loadtest.swarm.import_comparison.run", lambda *_: {}["the server"])
-    assert not advance(broken.pk)
+    monkeypatch.setattr("loadtest.background.imports.run", lambda *_: {}["the server"])
+    assert IMPORTS.advance(broken.pk)
     monkeypatch.undo()
+    assert not IMPORTS.advance(broken.pk)  # the next one has begun
     drain(Trial.objects.get(pk=broken.pk).options["imports"]["setnx"])
-    assert advance(broken.pk)
+    assert IMPORTS.advance(broken.pk)
     first, second = broken.results.all()
     assert (first.verdict, "the server" in first.data["reason"]) == ("not-run", True)
     assert second.strategy == "setnx"
 
 
+def test_an_import_that_cannot_be_started_is_not_run_with_its_reason(monkeypatch):
+    row = IMPORTS.begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
+    drain(row.options["imports"]["no-lock"])
+    monkeypatch.setattr("loadtest.background.imports.start_import", lambda *_, **__: {}["the disk"])
+    assert (IMPORTS.advance(row.pk), IMPORTS.advance(row.pk)) == (True, True)
+    last = row.results.get(strategy="setnx")
+    assert (last.verdict, "could not be started: 'the disk'" in last.data["reason"]) == ("not-run", True)
+    assert row.pk not in IMPORTS.waiting()
+
+
 def test_a_comparison_that_cannot_be_advanced_holds_up_nobody(monkeypatch):
-    rows = [begin(Comparison(files=(FILE,), scan=False, settings=FAST)).pk for _ in range(2)]
+    rows = [IMPORTS.begin(Comparison(files=(FILE,), scan=False, settings=FAST)).pk for _ in range(2)]
     asked = []
-    monkeypatch.setattr("loadtest.tasks.advance", lambda pk: asked.append(pk) or {}[pk])
+    monkeypatch.setattr(IMPORTS, "advance", lambda pk: asked.append(pk) or {}[pk])
     advance_comparisons.func(0)
     assert set(rows) <= set(asked)
 
@@ -195,7 +213,7 @@ def test_a_comparison_that_cannot_be_started_says_so_on_the_imports_page(setting
 
 
 def test_a_running_comparison_is_shown():
-    row = begin(Comparison(files=(FILE,), scan=False, settings=FAST))
+    row = IMPORTS.begin(Comparison(files=(FILE,), scan=False, settings=FAST))
     viewer = user("loadtest.view_trial")
     page = viewer.get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
     assert "0 of 3" in page

@@ -1,0 +1,84 @@
+"""The runner itself, with steps that do nothing: each is stored once, whoever else comes between."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadtest.background.runner import Runner, steps, stop
+from loadtest.models import Result, Trial
+from loadtest.trials import records
+
+pytestmark = pytest.mark.usefixtures("committed_db")
+
+
+class Steps(Runner):
+    """`broken`: raises in its first step; `late`: another worker stores the step while this one runs it."""
+
+    commands = ("steps",)
+    broken = late = False
+
+    def step(self, row: Trial, at: int) -> list[Result]:
+        if self.broken and at == 0:
+            raise ZeroDivisionError("the step")
+        if self.late:
+            self.late = False
+            Trial.objects.filter(pk=row.pk).update(options=row.options | {"done": at + 1, "at": None})
+        return [Result(trial=row, strategy=row.options["strategies"][at], verdict="kept")]
+
+    def failed(self, row: Trial, at: int, error: Exception) -> Result:
+        return Result(
+            trial=row, strategy=row.options["strategies"][at], verdict="not-run", data={"reason": str(error)}
+        )
+
+
+@pytest.fixture
+def row() -> Trial:
+    return records.begin("steps", workload="deposits", store="postgres", **steps(["setnx", "token"]))
+
+
+def found(row: Trial) -> list[tuple[str, str]]:
+    return list(row.results.order_by("pk").values_list("strategy", "verdict"))
+
+
+def test_a_request_is_run_step_after_step_and_ends(row: Trial) -> None:
+    runner = Steps()
+    assert runner.waiting() == [row.pk]
+    assert [runner.advance(row.pk) for _ in range(3)] == [True, True, False]
+    assert runner.waiting() == []
+    assert found(row) == [("setnx", "kept"), ("token", "kept")]
+
+
+def test_what_a_command_line_runs_is_left_to_it() -> None:
+    row = records.begin("steps", workload="deposits", store="postgres")
+    assert Steps().waiting() == []
+    records.close(row)
+
+
+def test_a_step_that_fails_is_said_to_have_failed_and_the_next_one_runs(row: Trial) -> None:
+    runner = Steps()
+    runner.broken = True
+    while runner.advance(row.pk):
+        pass
+    assert found(row) == [("setnx", "not-run"), ("token", "kept")]
+
+
+def test_a_step_that_another_worker_has_stored_is_not_stored_twice(row: Trial) -> None:
+    runner = Steps()
+    runner.late = True
+    assert runner.advance(row.pk)
+    assert found(row) == []  # the other worker's are not written by this test
+    assert runner.advance(row.pk)
+    assert found(row) == [("token", "kept")]
+    assert runner.waiting() == []
+
+
+def test_one_that_is_stopped_while_a_step_runs_ends_after_it(row: Trial) -> None:
+    class Stopped(Steps):
+        def step(self, row: Trial, at: int) -> list[Result]:
+            assert stop(row.pk)
+            assert not stop(row.pk)
+            assert self.waiting() == [row.pk]
+            return super().step(row, at)
+
+    assert Stopped().advance(row.pk)
+    assert (Stopped().waiting(), found(row)) == ([], [("setnx", "kept")])
