@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ledger import metrics
-from ledger.models import Book
+from ledger.models import Book, Reconciliation
 from ledger.posting import Line, Posting
 from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
+from ledger.reconcile.course import Moment, course
 from ledger.reconcile.losses import Losses
 from ledger.stores import store_of
 
@@ -34,7 +35,15 @@ def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = 
         told = store.spread(operations or {})
         books = reconcile_book(store.everything(), told, store.legs, store.forgotten, store.problems)
     metrics.reconciled(book.strategy, books.lost_amount, right=books.right)
+    Reconciliation.record(book, books)
     return books
+
+
+def course_of(book: Book) -> list[Moment]:
+    """Return how the book went so far, from its entries."""
+    store = store_of(book)
+    with store.at_one_moment():
+        return course(store.everything())
 
 
 def losses_of(book: Book, number: str) -> Losses:

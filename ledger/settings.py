@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "ledger.http.visitor_zone.VisitorZoneMiddleware",
     "ledger.http.not_configured.NotConfiguredMiddleware",
     "axes.middleware.AxesMiddleware",
 ]

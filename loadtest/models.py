@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from ledger.formats import shown
 from ledger.models import Book
 
 
@@ -26,7 +27,7 @@ class Trial(models.Model):
         ordering = ["-started"]
 
     def __str__(self) -> str:
-        return f"{self.command} of {self.started:%Y-%m-%d %H:%M:%S}"
+        return f"{self.command} of {shown(self.started)}"
 
 
 class Result(models.Model):

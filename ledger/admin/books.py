@@ -16,15 +16,21 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
+from ledger import chart
 from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
 from ledger.models import Account, Book, Entry
 from ledger.posting import Refused
 from ledger.reconcile import timeline
-from ledger.reconcile_stored import losses_of
+from ledger.reconcile_stored import course_of, losses_of
 from ledger.strategies import find
 
 SHOWN = 200
+#: the most entries of a book whose course is drawn
+DRAWN = 200_000
+#: what reconcile found → the word that has its colour
+WORDS = {"nothing lost": "kept", "nothing posted": ""}
 
 
 def title_of(strategy: str) -> str:
@@ -38,13 +44,23 @@ def title_of(strategy: str) -> str:
 @admin.register(Book)
 class BookAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
-    list_display = ("name_or_id", "strategy", "store", "created")
-    list_filter = ("strategy", "store")
+    list_display = ("name_or_id", "strategy", "store", "found", "created")
+    list_filter = ("reconciliation__state", "strategy", "store")
+    list_select_related = ("reconciliation",)
     search_fields = ("name", "strategy")
 
     @admin.display(description="book", ordering="name")
     def name_or_id(self, book: Book) -> str:
-        return book.name or f"{title_of(book.strategy)}, {book.created:%Y-%m-%d %H:%M:%S}"
+        return book.name or f"{title_of(book.strategy)}, {shown(book.created)}"
+
+    @admin.display(description="what reconcile found", ordering="reconciliation__state")
+    def found(self, book: Book) -> str:
+        last = getattr(book, "reconciliation", None)
+        if last is None:
+            return "not reconciled yet: its page does it"
+        lost = f"{last.lost_amount:,} minor units " if last.lost_amount else ""
+        word = WORDS.get(last.state, "lost")
+        return format_html('<span class="word {}">{}</span> {}at {}', word, last.state, lost, shown(last.at))
 
     def get_urls(self) -> list[URLPattern]:
         losses = self.admin_site.admin_view(self.losses_view)
@@ -69,6 +85,8 @@ class BookAdmin(ReadOnlyAdmin):
             "strategy": title_of(book.strategy),
             "books": books,
             "accounts": sorted(books.accounts, key=lambda each: -each.lost_amount)[:SHOWN],
+            "chart": _drawn(book) if 0 < books.entries <= DRAWN else "",
+            "too_many": DRAWN if books.entries > DRAWN else 0,
             "runs": book.import_runs.all()[:10],
             "can_import": request.user.has_perm("ledger.add_importrun"),
         }
@@ -100,6 +118,23 @@ class BookAdmin(ReadOnlyAdmin):
             "tree": losses.fork(loss.entry) if loss and loss.entry else (),
         }
         return TemplateResponse(request, "ledger/losses.html", context)
+
+
+def _drawn(book: Book) -> str:
+    """Return the book's course as a drawing. What is missing has no line of its own as long as nothing is."""
+    went = course_of(book)
+    lines = {
+        "expected": [(each.after, each.expected) for each in went],
+        "final": [(each.after, each.final) for each in went],
+    }
+    if any(each.missing for each in went):
+        lines["missing"] = [(each.after, each.missing) for each in went]
+    end = went[-1]
+    about = (
+        f"The sum of all balances over {end.after:g} seconds: at the end {end.expected:,} minor units were expected, "
+        f"the balances held {end.final:,}, {end.missing:,} were missing"
+    )
+    return chart.over_time(lines, about, "")
 
 
 @admin.register(Account)

@@ -13,6 +13,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from ledger.formats import shown
 from ledger.imports.samples import sample_files
 from ledger.imports.upload import Upload
 from ledger.imports.ways import Way, fitting
@@ -170,4 +171,4 @@ def _books(asked: str) -> list[tuple[str, str]]:
         wanted = Book.objects.filter(pk=UUID(asked)) if asked else Book.objects.none()
     except ValueError:
         wanted = Book.objects.none()
-    return [(str(book.pk), f"{book} of {book.created:%Y-%m-%d %H:%M:%S}") for book in {*wanted, *recent}]
+    return [(str(book.pk), f"{book} of {shown(book.created)}") for book in {*wanted, *recent}]

@@ -7,6 +7,7 @@ from ledger.models.book_owner import BookOwner
 from ledger.models.entry import Entry
 from ledger.models.import_line import ImportLine
 from ledger.models.lock_record import LockRecord
+from ledger.models.reconciliation import Reconciliation
 
 __all__ = [
     "Account",
@@ -19,4 +20,5 @@ __all__ = [
     "ImportLine",
     "ImportRun",
     "LockRecord",
+    "Reconciliation",
 ]

@@ -76,6 +76,17 @@ class Books(Totals):
         return super().right and not self.torn
 
     @property
+    def state(self) -> str:
+        """Return the gravest of: lost, created, wrong (they do not balance), nothing posted, nothing lost."""
+        if self.lost_updates:
+            return "lost"
+        if self.created_updates:
+            return "created"
+        if not self.right:
+            return "wrong"
+        return "nothing lost" if self.entries else "nothing posted"
+
+    @property
     def worst_account(self) -> AccountBooks | None:
         """Return the account that lost most, otherwise the one that created most. None if nothing went wrong."""
         worst = max(self.accounts, key=lambda each: (each.lost_amount, each.created_amount), default=None)

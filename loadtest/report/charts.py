@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import floor, log10
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pygal
 from pygal.style import Style
 
+from ledger.chart import ticks
 from loadtest.report.labels import labels
 
 #: a validated pair of colours: one for the expected balance, one for the final one
@@ -63,20 +63,6 @@ def _chart(**options: Any) -> pygal.HorizontalBar:
         truncate_label=-1,
         **options,
     )
-
-
-def ticks(most: float, least: float = 0) -> list[float]:
-    """Return 0 and round values from `least` to `most` as labels of the axis: three to six on the longer side of 0.
-
-    pygal itself labels nothing but 0 if the largest value is just above a power of ten.
-    """
-    longer = max(most, -least)
-    if longer <= 0:
-        return [0]
-    power = 10 ** floor(log10(longer))
-    step = next(size for size in (power / 5, power / 2, power, power * 2) if longer / size <= 5)
-    below, above = int(max(0, -least) // step), int(max(0, most) // step)
-    return [number * step for number in range(-below, above + 1)]
 
 
 def markup(chart: pygal.HorizontalBar, about: str) -> str:

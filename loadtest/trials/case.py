@@ -64,7 +64,7 @@ class Case:
             self.strategy,
             accounts,
             store=self.store,
-            name=f"trial: {self.workload.slug}, {self.adversary}",
+            name=f"trial: {self.workload.slug}" + (f", {self.adversary}" if self.adversary != "none" else ""),
             values=dict(self.settings),
             trusted=True,
         )

@@ -1,3 +1,5 @@
+// Times are shown in this browser's zone from the next page on (ledger/http/visitor_zone.py); until then in UTC.
+document.cookie = `zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/admin/; max-age=31536000; samesite=lax`;
 // Lists the chosen files below the drop zone, says when they are too large to be sent, and lets one drop files onto it.
 function sizeOf(files) {
   return Array.from(files).reduce((sum, file) => sum + file.size, 0);
