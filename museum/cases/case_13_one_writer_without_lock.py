@@ -58,7 +58,7 @@ def beside_a_withdrawal(operation):
 
 
 CASE = Case(
-    source="Ad hoc transactions in web applications (Tang et al., SIGMOD 2022)",
+    source="killbill/killbill#282; ad hoc transactions (Tang et al., SIGMOD 2022)",
     setup=one_account,
     invariant=(
         lambda one, other: Savings.objects.get().balance == 30,

@@ -65,7 +65,7 @@ def two(operation, amount, other):
 
 
 CASE = Case(
-    source="Ad hoc transactions in web applications (Tang et al., SIGMOD 2022)",
+    source="redisson/redisson#2183; ad hoc transactions (Tang et al., SIGMOD 2022)",
     setup=one_till,
     invariant=(lambda ann, bob: Till.objects.get().balance == 50, "a withdrawal is gone"),
     broken=[

@@ -57,7 +57,7 @@ def what_was_told(ann, bob):
 
 
 CASE = Case(
-    source="Ad hoc transactions in web applications (Tang et al., SIGMOD 2022)",
+    source="MakePrisms/agicash#571; ad hoc transactions (Tang et al., SIGMOD 2022)",
     setup=one_account,
     invariant=(what_was_told, "a deposit that was acknowledged is gone"),
     broken=[Form(name="the row count is ignored", workers=two(book), verdict=VIOLATED)],

@@ -81,7 +81,7 @@ LAW = (lambda batch, deposit: Reserve.objects.get().balance == 160, "a deposit i
 POLLS = "its waiter polls once a second"
 
 CASE = Case(
-    source="Ad hoc transactions in web applications (Tang et al., SIGMOD 2022)",
+    source="swarthy/redis-semaphore#175; ad hoc transactions (Tang et al., SIGMOD 2022)",
     setup=one_reserve,
     invariant=LAW,
     broken=[
