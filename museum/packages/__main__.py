@@ -1,4 +1,7 @@
-"""`python -m museum.packages`: each package in an environment of its own, and its section of docs/museum.md anew."""
+"""`python -m museum.packages`: each package in an environment of its own, and its section of docs/museum.md anew.
+
+`--package NAME --version VERSION` tries another version of one package, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     if not modules:
         parser().error(f"there is no such package: {', '.join(registry.load())}")
+    if given.version and len(modules) != 1:
+        parser().error("--version is that of one package: name it by --package")
     with ThreadPoolExecutor(2) as two:
-        running = [two.submit(tried, name, module) for name, module in modules.items()]
+        running = [two.submit(tried, name, module, given.version) for name, module in modules.items()]
         console = Console(stderr=True)
         results = [each.result() for each in track(running, "packages", console=console, transient=True)]
     Console().print(table(results))
@@ -35,12 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def tried(name: str, module: Any) -> dict[str, Any]:
+def tried(name: str, module: Any, other: str = "") -> dict[str, Any]:
+    """`other`: a version to try in place of the pinned one."""
     package: Package = module.PACKAGE
-    python = environment.made(name, package.pins, bool(package.apps))
+    pins = list(package.pins)
+    if other:
+        pins[0] = f"{pins[0].partition('==')[0]}=={other}"
+    python = environment.made(name, pins, bool(package.apps))
     return {
         "package": name,
-        "pins": list(package.pins),
+        "pins": pins,
         "text": (module.__doc__ or "").strip(),
         "file": f"{module.__name__.replace('.', '/')}.py",
         "newer": package.newer,
@@ -62,6 +71,7 @@ def table(results: Sequence[dict[str, Any]]) -> Table:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m museum.packages", description=__doc__)
     made.add_argument("--package", action="append", default=[], metavar="NAME", help="only this one")
+    made.add_argument("--version", default="", help="with --package: this version in place of the pinned one")
     return made
 
 
