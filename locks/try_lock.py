@@ -29,6 +29,7 @@ from redis import Redis
 from locks.base import AS_PUBLISHED, NO_EXTENSION, NO_FENCING, NO_RENEWER, Lock
 from locks.errors import LockTimeout
 from locks.hazards import NONE
+from locks.server import answering
 from locks.timing import checked_wait, milliseconds, poll_until
 
 
@@ -66,7 +67,7 @@ class TryLock(Lock):
     ) -> None:
         """Seconds: `lease` of the key, `wait` before `with` gives up, `poll` between two attempts (it spins)."""
         super().__init__(name)
-        self.redis, self.lease, self.wait = redis, milliseconds(lease), checked_wait(wait)
+        self.redis, self.lease, self.wait = answering(redis), milliseconds(lease), checked_wait(wait)
         self.poll = poll
 
     def __enter__(self) -> Self:

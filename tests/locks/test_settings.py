@@ -14,6 +14,7 @@ from redis import asyncio as redis_asyncio
 
 import locks
 from locks import LOCKS, Lock, build
+from locks.hazards import Hazard
 from locks.in_process import InProcessLock
 from locks.server import LuaScript, longest_block
 from locks.timing import ends_at, milliseconds, poll_until, whole_seconds
@@ -21,11 +22,12 @@ from locks.zookeeper import ZooKeeperLock
 
 SERVERLESS = Redis(unix_socket_path="/nobody/listens/here")
 OFFERED: dict[str, Any] = {"redis": SERVERLESS, "redis_nodes": [SERVERLESS] * 3}
-#: locks that ask through the client that they are given, and are meant to be right
+#: locks that claim to survive a lost reply on Redis: those cannot do without replies
 ANSWERED = [
-    *("token", "compare-and-delete", "semaphore", "reentrant-mended", "redlock", "redlock-reentrant"),
-    *("replicated", "durable", "token-pubsub", "token-queue", "fenced", "redis-py", "python-redis-lock"),
-    *("django-redis", "fair-lock"),
+    slug
+    for slug, lock in LOCKS.items()
+    if Hazard.LOST_REPLY in lock.withstands
+    and {"redis", "redis_nodes"} & inspect.signature(lock).parameters.keys()
 ]
 SCRIPTS = sorted(Path(locks.__file__).parent.rglob("*.lua"))
 
