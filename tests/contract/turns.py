@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from locks import LOCKS
 from locks.fair_lock import renewal
 
 FASTER = 40  # turns for each one that a lock would take: with a lease of 30 s, one every 0.25 s or 0.4 s
@@ -27,10 +29,13 @@ def _sleep(seconds: float) -> None:
     time.sleep(seconds / FASTER)
 
 
+#: the modules of the locks that renew themselves with a thread which waits for an event
+_MODULES = {sys.modules[lock.__module__] for lock in LOCKS.values() if getattr(lock, "renews", False)}
+_QUICK = SimpleNamespace(**{**vars(threading), "Event": _SoonOver})
 _PATCHES = (
     patch.object(renewal, "TURNS", FASTER * renewal.TURNS),
     patch("locks.reentrant.time", SimpleNamespace(sleep=_sleep)),
-    patch("locks.reentrant_mended.threading", SimpleNamespace(**{**vars(threading), "Event": _SoonOver})),
+    *(patch.object(module, "threading", _QUICK) for module in _MODULES if hasattr(module, "threading")),
 )
 
 
