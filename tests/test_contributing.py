@@ -81,7 +81,7 @@ def test_what_the_page_adds_runs(copy: Path) -> None:
     assert "`blink`" in (copy / "docs" / "reference.md").read_text()
 
 
-def test_a_line_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_line_is_reported(tmp_path: Path) -> None:
     (tmp_path / "registry.py").write_text("a = 1\n")
     with pytest.raises(AssertionError, match="has not the line 'b = 1'"):
         add(tmp_path, "```python registry.py\nb = 1\nc = 1\n```\n")

@@ -78,12 +78,12 @@ def stumbles(page: Page, pages: dict[str, str]) -> list[str]:
     return found
 
 
-def test_nobody_stumbles_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
+def test_accessible_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
     assert not stumbles(phone, pages)
 
 
 @pytest.mark.deep
-def test_nobody_stumbles_on_a_wide_screen_in_the_dark(page: Page, pages: dict[str, str]) -> None:
+def test_accessible_on_a_wide_screen_in_dark_mode(page: Page, pages: dict[str, str]) -> None:
     page.emulate_media(color_scheme="dark")
     assert not stumbles(page, pages)
 
@@ -99,7 +99,7 @@ def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -
     assert any("contrast" in each for each in page.evaluate(AUDIT))
 
 
-def test_who_has_no_mouse_can_skip_the_navigation_and_log_out(page: Page) -> None:
+def test_the_navigation_can_be_skipped_and_log_out_reached_by_keyboard(page: Page) -> None:
     page.goto("/admin/ledger/importrun/")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
@@ -133,9 +133,7 @@ def test_the_navigation_of_a_phone_opens_and_closes_by_keyboard(phone: Page) -> 
     expect(button).to_be_focused()
 
 
-def test_what_is_watched_keeps_the_place_and_the_focus_and_is_said(
-    phone: Page, pages: dict[str, str]
-) -> None:
+def test_a_refreshed_page_keeps_scroll_and_focus_and_is_announced(phone: Page, pages: dict[str, str]) -> None:
     phone.goto(f"/admin/{pages['running']}")
     phone.locator("#verdicts").evaluate("(table) => table.scrollLeft = 120")
     phone.get_by_role("button", name="Stop").focus()

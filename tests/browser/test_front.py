@@ -36,7 +36,7 @@ def visitor(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_nobody_stumbles(visitor: Page, screen: str) -> None:
+def test_the_page_is_accessible(visitor: Page, screen: str) -> None:
     width, scheme = SCREENS[screen]
     visitor.set_viewport_size({"width": width, "height": 844})
     visitor.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_import_concurrently_and_see_who_overwrote_whom(page: Page, files: list[
     expect(page.locator("svg.timeline")).to_be_visible()
 
 
-def test_the_same_file_twice_is_said_to_be_imported_before(page: Page, files: list[Path]) -> None:
+def test_the_same_file_twice_is_reported_as_already_imported(page: Page, files: list[Path]) -> None:
     page.goto("/admin/ledger/importrun/add/")
     page.set_input_files("input[type=file]", [files[0], files[0]])
     page.select_option("#id_strategy", "select-for-update")

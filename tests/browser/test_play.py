@@ -70,7 +70,7 @@ def test_the_last_level_cannot_be_broken(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
-def test_nobody_stumbles(page: Page, width: int, scheme: str) -> None:
+def test_the_page_is_accessible(page: Page, width: int, scheme: str) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.get_by_role("button", name="Show me how it loses").click()

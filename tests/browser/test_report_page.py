@@ -36,14 +36,14 @@ def page(request: pytest.FixtureRequest, folder: Path, chromium: Browser) -> Ite
     context.close()
 
 
-def test_nobody_stumbles_over_the_report(page: Page) -> None:
+def test_the_report_is_accessible(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate(AUDIT) == []
     names = page.locator("svg.pygal-chart > title").all_text_contents()
     assert "no-lock 10 of 3,000,000" in names[0]  # what the chart shows, in words
 
 
-def test_nobody_stumbles_over_a_page_to_step_through(page: Page, folder: Path) -> None:
+def test_a_page_to_step_through_is_accessible(page: Page, folder: Path) -> None:
     page.goto(next(folder.glob("explore/*.html")).as_uri())
     page.keyboard.press("ArrowRight")
     assert page.evaluate(AUDIT) == []

@@ -36,7 +36,7 @@ def test_a_writer_that_waits_keeps_new_readers_out(arena: Arena) -> None:
         assert fight.party().takes(), "another writer may go first"
 
 
-def test_a_writer_that_gave_up_keeps_nobody_out_for_long(arena: Arena) -> None:
+def test_a_writer_that_gave_up_blocks_others_only_briefly(arena: Arena) -> None:
     with arena.fight(READ_WRITE, lease=UNHURRIED, poll=0.01) as fight:
         fight.holder(shared=True)
         assert not fight.party().gets_in()

@@ -71,7 +71,7 @@ def test_an_extension_that_a_quorum_has_not_confirmed_is_none(arena: Arena) -> N
         assert holder.lock._valid_until == until
 
 
-def test_an_attempt_that_fails_makes_nobody_a_holder_for_longer(arena: Arena) -> None:
+def test_a_failed_attempt_extends_no_lease(arena: Arena) -> None:
     with arena.fight(REDLOCK, lease=UNHURRIED) as fight:
         holder = fight.holder()
         until = holder.lock._valid_until

@@ -136,7 +136,7 @@ def test_replicated_takes_the_wait_off_the_validity(arena: Arena, alone: Site) -
 
 
 @pytest.mark.parametrize("lock", [REPLICATED, DURABLE], ids=lambda lock: lock.slug)
-def test_a_confirmation_that_came_after_the_lease_is_told_as_that(arena: Arena, lock: Any) -> None:
+def test_a_confirmation_after_the_lease_is_reported_as_such(arena: Arena, lock: Any) -> None:
     """Not that it was not confirmed: who hears that looks for a replica that is down."""
     with arena.fight(lock, lease=0.2) as fight:
         party = fight.party()

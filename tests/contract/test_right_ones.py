@@ -26,7 +26,7 @@ PUBSUB, QUEUE = LOCKS["token-pubsub"], LOCKS["token-queue"]
 @pytest.mark.parametrize(
     "slug", ["compare-and-delete", "semaphore", "token-pubsub", "token-queue", "fenced", "fair-lock"]
 )
-def test_a_key_that_holds_something_else_is_said(arena: Arena, slug: str) -> None:
+def test_a_key_with_other_contents_is_reported(arena: Arena, slug: str) -> None:
     """It waited for ever, or raised an error of the client library."""
     with arena.fight(LOCKS[slug]) as fight:
         arena.admins[0].hset(fight.name, "somebody's", 1)

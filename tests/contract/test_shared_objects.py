@@ -59,7 +59,7 @@ def until_a_number_comes_again(action: Callable[[], Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
-def test_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena, lock: Any) -> None:
+def test_a_new_thread_with_a_dead_threads_number_is_another_holder(arena: Arena, lock: Any) -> None:
     with arena.fight(lock, lease=UNHURRIED) as fight:
         first, *others = until_a_number_comes_again(fight.party().gets_in)
         assert first
@@ -67,7 +67,7 @@ def test_a_new_thread_with_a_dead_ones_number_is_somebody_else(arena: Arena, loc
 
 
 @pytest.mark.parametrize("lock", [MENDED, REDLOCK_REENTRANT], ids=lambda lock: lock.slug)
-def test_a_forked_child_is_somebody_else(arena: Arena, lock: Any) -> None:
+def test_a_forked_child_is_another_holder(arena: Arena, lock: Any) -> None:
     with arena.fight(lock, lease=UNHURRIED) as fight:
         holder = fight.holder()
         assert in_a_child(lambda: not holder.lock.acquire(timeout=0)), "the child is inside as well"
@@ -79,7 +79,7 @@ def test_a_forked_child_is_somebody_else(arena: Arena, lock: Any) -> None:
         holder.lock.release()
 
 
-def test_mended_each_thread_of_a_shared_object_is_told_of_its_own_loss(arena: Arena) -> None:
+def test_mended_each_thread_of_a_shared_object_learns_of_its_own_loss(arena: Arena) -> None:
     """Also if another thread got in through the same object meanwhile, and also that one's holding is its own."""
     with arena.fight(MENDED, lease=10.0) as fight, ThreadPoolExecutor(max_workers=1) as thread:
         lock = fight.holder().lock
@@ -99,7 +99,7 @@ def test_mended_each_thread_of_a_shared_object_is_told_of_its_own_loss(arena: Ar
         assert not arena.keys(fight.name)
 
 
-def test_mended_believes_in_nothing_after_a_nested_release_that_said_lost(arena: Arena) -> None:
+def test_mended_holds_nothing_after_a_nested_release_reported_the_loss(arena: Arena) -> None:
     with arena.fight(MENDED, lease=10.0) as fight:
         holder = fight.holder()
         assert holder.gets_in()
@@ -142,7 +142,7 @@ def test_reentrant_by_the_thread_that_is_inside_alone(arena: Arena, lock: Any) -
         assert not holder.lock.held
 
 
-def test_redlock_reentrant_counts_anew_after_a_loss(arena: Arena) -> None:
+def test_redlock_reentrant_starts_counting_again_after_a_loss(arena: Arena) -> None:
     with arena.fight(REDLOCK_REENTRANT, lease=UNHURRIED) as fight:
         holder = fight.holder()
         fight.forgets()
@@ -156,7 +156,7 @@ def test_redlock_reentrant_counts_anew_after_a_loss(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("use", ["release", "extend"])
-def test_redlock_reentrant_each_thread_is_told_of_its_own_loss(arena: Arena, use: str) -> None:
+def test_redlock_reentrant_each_thread_learns_of_its_own_loss(arena: Arena, use: str) -> None:
     """Not that it never held it, when another thread got in through the same object meanwhile."""
     with (
         arena.fight(REDLOCK_REENTRANT, lease=UNHURRIED) as fight,

@@ -78,7 +78,7 @@ def each(cells: list[tuple[str, str]]) -> pytest.MarkDecorator:
 
 @pytest.mark.parametrize("second_first", [False, True], ids=["first-in-first", "second-in-first"])
 @each(claiming(Hazard.CONTENTION))
-def test_who_claims_contention_keeps_the_balance(slug: str, store: str, second_first: bool) -> None:
+def test_a_claim_of_contention_keeps_the_balance(slug: str, store: str, second_first: bool) -> None:
     with Race(slug, store=store) as race:
         a, b = race.worker("A", +10), race.worker("B", +20)
         a.runs_to("think")
@@ -179,7 +179,7 @@ def careless(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        lambda: test_who_claims_contention_keeps_the_balance("careless", "postgres", False),
+        lambda: test_a_claim_of_contention_keeps_the_balance("careless", "postgres", False),
         lambda: test_a_repeated_key_is_one_posting("careless", "postgres"),
         lambda: test_a_refusal_leaves_nothing_behind("careless", "postgres"),
     ],

@@ -218,7 +218,7 @@ def test_unfolds_templates_are_still_those_that_ours_were_made_from():
         )
 
 
-def test_a_store_that_the_strategy_cannot_use_is_said_where_it_is_chosen() -> None:
+def test_a_store_that_the_strategy_cannot_use_is_reported_at_the_field() -> None:
     page = html.unescape(
         importer()
         .post(reverse("admin:ledger_importrun_add"), {**upload(), "strategy": "redis-atomic"})

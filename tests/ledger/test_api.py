@@ -130,7 +130,7 @@ def test_only_json_is_read(client: Client, book: str) -> None:
 
 
 @pytest.mark.parametrize("named_by_the_server", [False, True])
-def test_an_error_has_words_for_whoever_handed_the_lock_in_and_for_nobody_else(
+def test_the_text_of_an_error_is_shown_only_for_a_callers_own_lock(
     client: Client, named_by_the_server: bool
 ) -> None:
     strategy = "tests.loadtest.strangers:raising"
@@ -239,7 +239,7 @@ def test_what_is_not_there_is_404_or_says_so(client: Client, book: str) -> None:
         ("GET", "{book}/postings", 405, "GET is not allowed here, only POST"),
     ],
 )
-def test_what_the_api_has_not_got_is_said_in_json(
+def test_not_found_is_json_in_the_api(
     client: Client, book: str, method: str, path: str, status: int, says: str
 ) -> None:
     answer = client.generic(method, path.format(book=book))
@@ -289,7 +289,7 @@ def test_an_error_names_the_key_only_where_there_is_one(
     assert posted.json() == {"detail": "RuntimeError: ask again with the same key", "applied": "unknown"}
 
 
-def test_a_no_is_said_of_this_request(client: Client, book: str) -> None:
+def test_a_refusal_names_this_request(client: Client, book: str) -> None:
     """An earlier one with the same key, which waits for a lock and whose client has gone, may still be applied."""
     refused = send(client, f"{book}/postings", {"account": "A2", "amount": -51}, "k")
     assert (refused.status_code, refused.json()["applied"]) == (422, "no")

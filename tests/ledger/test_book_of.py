@@ -27,7 +27,7 @@ def test_it_is_the_same_book() -> None:
     )
 
 
-def test_an_unknown_one_is_said() -> None:
+def test_an_unknown_one_is_reported() -> None:
     with pytest.raises(Book.DoesNotExist):
         book_of(uuid4())
 

@@ -95,9 +95,7 @@ def locked(book: Book, number: str, alias: str) -> Iterator[None]:
 
 @BOTH
 @pytest.mark.parametrize("strategy", ["no-lock", "select-for-update", "atomic-update", "optimistic-version"])
-def test_who_waited_too_long_for_a_row_is_told_busy_and_has_written_nothing(
-    strategy: str, store: str
-) -> None:
+def test_a_row_lock_timeout_is_busy_and_nothing_was_written(strategy: str, store: str) -> None:
     """InnoDB rolls back the statement that timed out, and not its transaction: the strategy does."""
     book = open_book(strategy, [("A", 100, 0), ("B", 0, 0)], store=store, values={"think": [0, 0]})
     alias = ALIASES[store]

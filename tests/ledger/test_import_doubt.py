@@ -126,7 +126,7 @@ def test_a_key_that_is_another_postings_for_good_leaves_no_doubt():
     assert of(run) == {"refused"}
 
 
-def test_who_waits_with_a_whole_file_keeps_its_claim(settings):
+def test_a_worker_that_waits_with_a_whole_file_keeps_its_claim(settings):
     settings.IMPORT_LEASE = 0.6
     book = new_book()
     run = start_import(book, [FILE], all_or_nothing=True, scan=False)
@@ -185,7 +185,7 @@ def test_a_posting_without_lines_is_refused(store: str):
     assert store_of(book).find("empty") is None
 
 
-def test_a_file_of_which_nothing_was_posted_is_said_to_be_tried_again():
+def test_a_file_of_which_nothing_was_posted_can_be_tried_again():
     book = new_book(floor=0)
     first = imported(book, [FILE], all_or_nothing=True)
     again = imported(book, [FILE], all_or_nothing=True).batches.get()

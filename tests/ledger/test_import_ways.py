@@ -257,7 +257,7 @@ def test_the_command_says_which_lines_are_not_posted(files: list[str], tmp_path:
         (["{file}", "--way", "by-magic"], "invalid choice"),
     ],
 )
-def test_bad_usage_is_said_and_leaves_nothing(files: list[str], words: list[str], told: str) -> None:
+def test_bad_usage_is_reported_and_leaves_nothing(files: list[str], words: list[str], told: str) -> None:
     books = Book.objects.count()
     with pytest.raises(CommandError, match=told) as error:
         call_command("import", *(word.format(file=files[0]) for word in words))

@@ -179,7 +179,7 @@ def test_lines_of_a_busy_account_wait_and_the_others_go_on():
     assert states(run) == [(2, "posted"), (3, "posted")]
 
 
-def test_a_line_that_stays_busy_is_given_up_and_said_to_be():
+def test_a_line_that_stays_busy_is_given_up_and_reported_as_busy():
     book = new_book("setnx", poll=0.01, timeout=0.02)
     run = start_import(book, [csv("acme,A1,1,r1")], scan=False)
     with build(LOCKS["setnx"], f"{book.pk}:A1", redis=redis_client()):

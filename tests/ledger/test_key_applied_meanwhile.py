@@ -52,20 +52,20 @@ def balance(book) -> int:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_who_finds_the_money_gone_because_he_has_it_gets_the_first_answer(strategy, twin):
+def test_a_retry_refused_because_its_twin_took_the_money_gets_the_first_answer(strategy, twin):
     book = book_of(strategy)
     twin(book)
     assert post(book, ALL_OF_IT).replayed
     assert balance(book) == 0
 
 
-def test_who_gives_up_waiting_for_his_own_twin_gets_its_answer(twin):
+def test_a_retry_that_gives_up_waiting_for_its_twin_gets_the_twins_answer(twin):
     book = book_of("select-for-update")
     twin(book, then=Busy)
     assert post(book, ALL_OF_IT).replayed
 
 
-def test_a_victim_of_a_deadlock_with_his_own_twin_gets_its_answer(twin):
+def test_the_victim_of_a_deadlock_with_its_twin_gets_the_twins_answer(twin):
     class Deadlock(OperationalError):
         def __init__(self, told: str) -> None:
             super().__init__(told)

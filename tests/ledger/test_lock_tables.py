@@ -314,7 +314,7 @@ def lose_the_reply(lock: TableLock, patch: pytest.MonkeyPatch) -> None:
 
 
 @ON_BOTH
-def test_mended_frees_what_it_was_never_told_that_it_has(
+def test_mended_frees_a_lock_whose_grant_it_never_received(
     store: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, other = (lock_of("segmented-lock-mended", store, f"unheard-{id(request)}") for _ in range(2))
@@ -335,7 +335,7 @@ def test_mended_frees_what_it_was_never_told_that_it_has(
 
 @pytest.mark.parametrize("slug", LOCK_TABLES)
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
-def test_a_database_that_is_away_at_the_release_is_said(
+def test_a_database_that_is_down_at_the_release_is_reported(
     slug: str, error: type[Exception], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = build(LOCK_TABLES[slug], f"away-{id(request)}", sql="default", lease=60.0)
@@ -361,7 +361,7 @@ def test_a_level_comes_from_a_list() -> None:
         LOCK_TABLES["lock-table"]("n", isolation="READ COMMITTED; DROP TABLE ledger_book")
 
 
-def test_a_database_that_is_away_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_down_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = LOCK_TABLES["lock-table"]("n")
 
     def away() -> bool:

@@ -119,7 +119,7 @@ def test_the_counts_lie_in_a_folder_that_goes_with_the_server(web: WebServer) ->
 
 
 @pytest.mark.parametrize("sent", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}])
-def test_without_the_token_nobody_is_told_anything(web: WebServer, sent: dict[str, str]) -> None:
+def test_without_the_token_there_are_no_metrics(web: WebServer, sent: dict[str, str]) -> None:
     with pytest.raises(urllib.error.HTTPError, match="403") as refused:
         ask(f"{web.url}/metrics", **sent)
     assert b"METRICS_TOKEN" in refused.value.read()
@@ -143,7 +143,7 @@ def test_without_a_token_only_this_machine_is_answered(
     assert Client().get("/metrics", **sender).status_code == status
 
 
-def test_a_database_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> None:
         raise DatabaseError("gone")
 

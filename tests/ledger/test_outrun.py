@@ -68,7 +68,7 @@ def faster(book: Book, key: str) -> None:
         ("redis-watch", "redis"),
     ],
 )
-def test_who_is_outrun_each_time_is_busy_and_waits_between_two_attempts(
+def test_a_posting_outrun_each_time_is_busy_and_waits_between_two_attempts(
     slug: str, store: str, retries: int
 ) -> None:
     book = book_of(slug, store, retries)
@@ -88,7 +88,7 @@ def test_who_is_outrun_each_time_is_busy_and_waits_between_two_attempts(
     assert (len(waited), balance(book)) == (retries, 100 + len(outrun))
 
 
-def test_who_meets_a_locked_row_each_time_is_busy_and_waits_between_two_attempts() -> None:
+def test_a_posting_that_meets_a_locked_row_each_time_is_busy_and_waits_between_two_attempts() -> None:
     book = book_of("row-lock-nowait", "postgres", 2)
     strategy = find(book.strategy)(book)
     waited: list[int] = []

@@ -34,19 +34,19 @@ def left(*versions: int) -> int | None:
     return OwnRows.of(BOOK, "A")
 
 
-def test_who_has_no_row_yet_has_none() -> None:
+def test_a_thread_without_a_row_has_none() -> None:
     assert OwnRows.of(BOOK, "A") is None
 
 
-def test_who_meets_nobody_stays() -> None:
+def test_a_thread_without_company_stays() -> None:
     assert left(*range(7, 50)) == 3
 
 
-def test_a_newcomer_who_meets_somebody_leaves_at_once() -> None:
+def test_a_newcomer_that_meets_another_thread_leaves_at_once() -> None:
     assert left(7, 9) is None
 
 
-def test_an_old_hand_meets_so_many_before_it_leaves() -> None:
+def test_a_settled_thread_meets_several_before_it_leaves() -> None:
     last = 7 + PATIENCE
     assert left(*range(7, last + 1)) == 3
     met = [last + 2 * n for n in range(1, PATIENCE + 2)]
@@ -136,7 +136,7 @@ def test_two_threads_that_meet_are_soon_apart() -> None:
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_who_finds_too_little_in_its_row_goes_where_its_key_leads() -> None:
+def test_a_thread_whose_row_holds_too_little_goes_where_its_key_leads() -> None:
     book = open_book("segmented-balance", [("A", 80, 0)])  # ten in each row
     post(book, next(postings(5, -8)))
     post(book, next(postings(5, -8)))  # 2 are left: it takes from several

@@ -77,7 +77,7 @@ def test_a_text_is_sent_whole_or_refused() -> None:
         SAID.rows(connection, {"said": "a\0b"})
 
 
-def test_who_wraps_django_s_statements_sees_it_and_the_answer_is_the_same() -> None:
+def test_an_execute_wrapper_sees_it_and_the_answer_is_the_same() -> None:
     seen = []
 
     def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

@@ -130,7 +130,7 @@ def test_redis_then_database_goes_on_without_redis(
         assert (race.balance(), race.kept()) == (130, True)
 
 
-def test_the_gate_turns_away_who_comes_too_late(redis_client: Redis) -> None:
+def test_the_gate_turns_late_writers_away(redis_client: Redis) -> None:
     with Race("redis-gate", floor=0) as race:
         race.worker("A", -60).finishes()
         late = race.worker("B", -60)
@@ -151,7 +151,7 @@ def test_a_gate_that_forgot_lets_too_many_in_and_the_database_decides(redis_clie
         assert (race.balance(), race.kept()) == (40, True)
 
 
-def test_who_dies_at_the_gate_takes_its_piece_with_it_until_the_gate_expires(redis_client: Redis) -> None:
+def test_a_worker_that_dies_at_the_gate_keeps_its_piece_until_the_gate_expires(redis_client: Redis) -> None:
     with Race("redis-gate", floor=0) as race:
         race.worker("A", -60).runs_to("think").dies()  # it has passed the gate, and writes nothing
         assert "more than what is left" in str(race.worker("B", -60).fails(Refused))

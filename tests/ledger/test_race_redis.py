@@ -76,7 +76,7 @@ def test_a_watch_that_went_with_its_connection_guards_nothing() -> None:
         assert_lost(race, 20, by="A")
 
 
-def test_redis_py_hears_that_its_watch_is_gone_and_the_posting_begins_anew(redis_client: Redis) -> None:
+def test_redis_py_notices_that_its_watch_is_gone_and_the_posting_starts_again(redis_client: Redis) -> None:
     with Race("redis-watch", store="redis") as race:
         a = race.worker("A", +10).runs_to("think")
         sessions = redis_client.client_list()

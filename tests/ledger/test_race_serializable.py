@@ -44,7 +44,7 @@ def test_two_readers_on_mariadb_deadlock_and_one_starts_again(mariadb_server: No
         assert (race.balance(), race.kept()) == (130, True)
 
 
-def test_without_retries_the_victim_on_mariadb_is_told_busy(mariadb_server: None) -> None:
+def test_without_retries_the_victim_on_mariadb_is_busy(mariadb_server: None) -> None:
     with Race("serializable", store="mariadb", retries=0) as race:
         errors = [type(worker.error) for worker in meet(race)]
         assert sorted(errors, key=str) == sorted([Busy, type(None)], key=str)

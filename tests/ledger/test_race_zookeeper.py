@@ -134,7 +134,7 @@ def test_the_wait_time_is_kept_however_often_another_one_goes_before(hosts: str)
 
 
 @pytest.mark.parametrize("timeout", [0.5, None])
-def test_an_ensemble_that_falls_silent_is_said(
+def test_an_ensemble_that_falls_silent_is_reported(
     hosts: str, timeout: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request without a connection waits in the client until there is one: that may be for ever."""
@@ -155,7 +155,7 @@ def test_an_ensemble_that_falls_silent_is_said(
         client_of(behind, SESSION).stop()
 
 
-def test_who_holds_it_is_the_session_that_made_the_node(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_holder_is_the_session_that_made_the_node(hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends when the ensemble has said that the node is there; the client has the next one before it is asked."""
     lease = SESSION + 1  # a client of its own
     lock, client = ZooKeeperLock("ended", zookeeper=hosts, lease=lease), client_of(hosts, lease)
@@ -198,7 +198,7 @@ def lose(*_: Any, **__: Any) -> None:
     raise ConnectionLoss
 
 
-def test_who_is_not_granted_while_replies_get_lost_is_told_so_and_leaves_no_place(
+def test_a_client_not_granted_while_replies_get_lost_hears_so_and_leaves_the_queue(
     hosts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kazoo says so by its answer then, not by its exception, and its own cleaning up is lost, too."""

@@ -50,7 +50,7 @@ def test_the_classic_lost_update_names_who_overwrote_whom():
     assert books.last_loss == books.worst_loss == loss
 
 
-def test_one_worker_with_two_threads_is_told_apart_by_the_key():
+def test_two_threads_of_one_worker_are_told_apart_by_the_key():
     history = History()
     history.write("a", 10, None, worker="web-1")
     history.write("b", 20, None, worker="web-1")
@@ -215,7 +215,7 @@ def test_losses_with_and_without_a_trace_are_compared(
     assert [loss.key for loss in losses] == [first, last, worst]
 
 
-def test_only_the_first_few_creations_are_told():
+def test_only_the_first_few_creations_are_listed():
     history = History()
     for _ in range(20):
         history.write("a", 1, outcome=OK)
@@ -412,7 +412,7 @@ def test_the_garbage_collector_is_on_again_even_if_the_store_fails():
     assert gc.isenabled()
 
 
-def test_many_problems_are_counted_and_the_first_ones_told():
+def test_many_problems_are_counted_and_the_first_ones_listed():
     history = History()
     for number in range(50):
         history.write(str(number), 1)

@@ -123,7 +123,7 @@ def shown(*histories: History, width: int = 160) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_everything_that_went_wrong_is_told():
+def test_everything_that_went_wrong_is_reported():
     twice, refused, torn, broken = (
         History(number=number) for number in ("twice", "refused", "[torn]", "broken")
     )

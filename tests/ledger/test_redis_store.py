@@ -89,7 +89,7 @@ class TestPostings:
             assert (books.lost_amount, books.lost_without_trace) == (10, 1)
 
 
-def test_what_the_server_evicts_of_a_book_is_lost_and_the_rest_is_told(redis_client: Redis) -> None:
+def test_what_the_server_evicts_of_a_book_is_lost_and_the_rest_is_reported(redis_client: Redis) -> None:
     """`allkeys-lru` evicts key by key: one account is gone, its name and its entries are still there."""
     with Race("redis-atomic", store="redis") as race:
         race.worker("first", +10).finishes()

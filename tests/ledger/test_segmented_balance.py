@@ -143,7 +143,7 @@ def for_row(book: Book, row: str, to: tuple[Line, ...]) -> Posting:
 
 
 @pytest.mark.parametrize(("slug", "lines"), [("skip-locked", 1), ("segmented-balance", 2)])
-def test_those_who_waited_for_different_rows_in_vain_do_not_wait_for_each_other(
+def test_threads_that_waited_for_different_rows_in_vain_do_not_wait_for_each_other(
     slug: str, lines: int
 ) -> None:
     """The last pieces are sold while they wait: each then looks at all rows, in one order, and holds none yet."""

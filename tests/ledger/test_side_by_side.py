@@ -120,7 +120,7 @@ def test_the_accounts_with_the_most_lines_are_dealt_out_first() -> None:
     assert dealt("", 2) == {}
 
 
-def test_who_comes_late_goes_to_the_group_that_has_the_fewest_lines_and_stays() -> None:
+def test_a_late_caller_joins_the_group_with_the_fewest_lines_and_stays() -> None:
     assert dealt("ab aaac", 2)["c"] == 1
     assert dealt("ab aaac cccccd cc", 2) == {"a": 0, "b": 1, "c": 1, "d": 0}
 

@@ -212,7 +212,7 @@ def test_callers_that_come_back_at_once_share_a_commit(book: Book, owners: tuple
         assert two.result()
 
 
-def test_nobody_is_waited_for_beside_a_window(book: Book, owners: tuple[Owner, Owner]) -> None:
+def test_a_window_does_not_wait_for_single_callers(book: Book, owners: tuple[Owner, Owner]) -> None:
     owner, _ = owners
     owner.take_over()
     assert owner.clients is not None
@@ -232,7 +232,7 @@ def test_nobody_is_waited_for_beside_a_window(book: Book, owners: tuple[Owner, O
         assert all(each.word == "stored" for each in answers.result())
 
 
-def test_who_does_not_come_back_is_waited_for_once(book: Book, owners: tuple[Owner, Owner]) -> None:
+def test_a_caller_that_does_not_come_back_is_waited_for_once(book: Book, owners: tuple[Owner, Owner]) -> None:
     owner, _ = owners
     owner.take_over()
     assert owner.clients is not None
@@ -314,7 +314,7 @@ def test_the_owners_process_is_struck_and_another_takes_over(book: Book, struck:
     assert (books.final, books.entries, books.lost_updates, books.balanced) == (160, 60, 0, True)
 
 
-def test_a_caller_waits_as_long_as_it_said_on_a_connection_that_it_kept(book: Book) -> None:
+def test_a_caller_waits_for_its_own_timeout_on_a_kept_connection(book: Book) -> None:
     with two_owners(book, LONG):
         assert ask(book, [Posting("k1", (Line("B", 1),))], 20.0, LONG)[0].word == "stored"
         os.kill(int(BookOwner.objects.get(book=book).holder.split(":")[1]), signal.SIGSTOP)
@@ -337,7 +337,9 @@ def test_a_database_session_that_ends_costs_nobody_an_answer(book: Book) -> None
     assert BookOwner.objects.get(book=book).fence == 2  # its own lease, ended by itself, and taken anew
 
 
-def test_who_was_asked_and_did_not_answer_leaves_it_unknown(book: Book, owners: tuple[Owner, Owner]) -> None:
+def test_an_owner_that_did_not_answer_leaves_the_outcome_unknown(
+    book: Book, owners: tuple[Owner, Owner]
+) -> None:
     first, _ = owners
     first.take_over()
     with pytest.raises(TimeoutError, match="same key"):  # the system took the connection; nobody hears it

@@ -176,7 +176,7 @@ def test_an_owner_that_is_stopped_begins_no_further_group(book: Book, owners: tu
     assert books_of(book).entries == 1 + ENOUGH
 
 
-def test_the_server_does_not_plan_every_group_anew() -> None:
+def test_the_server_does_not_plan_each_group_again() -> None:
     """It knows what one account costs, and would plan for ever if it saw that there is one in each group."""
     book = open_book("single-writer", [(f"A{n}", 0, None) for n in range(2000)])
     with connection.cursor() as cursor:

@@ -134,7 +134,7 @@ def takes_nobody(web: WebServer) -> bool:
         return True
 
 
-def test_what_has_arrived_is_answered_when_the_server_is_told_to_end() -> None:
+def test_requests_that_have_arrived_are_answered_at_shutdown() -> None:
     """SIGTERM is the polite end. A half request is not waited for; a whole one is, which stands before an account."""
     with Polite(workers=1, threads=THREADS) as web, ThreadPoolExecutor(1) as ending, ExitStack() as links:
         book = opened(web, {"strategy": "select-for-update", "count": 1})

@@ -26,7 +26,7 @@ def test_what_is_no_zone_is_utc(name):
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_time_is_told_in_the_visitors_zone():
+def test_a_time_is_shown_in_the_visitors_zone():
     book = open_book("no-lock", [("A1", 100, None)])
     root = user("ledger.view_book")
     page = f"/admin/ledger/book/{book.pk}/change/"

@@ -104,7 +104,9 @@ def test_what_is_no_order_ends_the_connection(owner: Owner, wrong: object) -> No
     assert not Entry.objects.filter(book=owner.book).exists()
 
 
-def test_who_does_not_introduce_himself_is_sent_away(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_never_introduces_itself_is_closed(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert owner.clients is not None
     with address.connect(owner.address, 5.0) as silent:
         while not owner.clients.strangers:

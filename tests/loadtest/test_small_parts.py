@@ -61,13 +61,13 @@ def test_a_standstill_is_a_stall() -> None:
     assert "2 were waited for" in stall.sentence
 
 
-def test_a_time_in_which_nobody_asked_is_no_standstill() -> None:
+def test_a_time_without_requests_is_no_standstill() -> None:
     """A scheduler asks at 20, 40 and 60 s; each time one of the three takes a little longer than the others."""
     asked = [call(at, at + 0.010 + n / 200) for at in (20.0, 40.0, 60.0) for n in range(3)]
     assert longest_stall(asked) is None
 
 
-def test_who_waits_through_a_quiet_time_makes_it_a_standstill() -> None:
+def test_a_waiter_throughout_a_quiet_time_makes_it_a_standstill() -> None:
     stall = longest_stall([call(0, 1), call(5, 30), call(29.9, 30)])
     assert stall is not None
     assert stall.seconds == 25
@@ -80,7 +80,7 @@ def test_a_standstill_that_the_last_answer_of_all_ends_has_recovered() -> None:
     assert stall.recovered
 
 
-def test_who_still_waits_when_the_watch_ends_has_not_recovered() -> None:
+def test_a_client_still_waiting_at_the_end_of_the_watch_has_not_recovered() -> None:
     waits = replace(call(1, float("inf"), Outcome.INFO), answered=False)
     stall = longest_stall([call(0, 1), waits], until=21.0)
     assert stall is not None
@@ -106,7 +106,7 @@ def test_steady_progress_is_no_stall() -> None:
     assert longest_stall([]) is None
 
 
-def test_whoever_looks_as_seldom_as_he_was_told_to_has_not_stood_still() -> None:
+def test_a_waiter_that_looks_at_its_given_interval_has_not_stalled() -> None:
     calls = [call(0, 1), call(0.5, 16)]
     assert longest_stall(calls, stalled_after(None))
     assert longest_stall(calls, stalled_after(0.5))

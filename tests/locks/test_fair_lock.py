@@ -72,7 +72,7 @@ def test_wait_time_is_kept(redis_client, redis_url):
         assert not redis_client.exists("{x}:queue", "{x}:heard")
 
 
-def test_a_wait_time_in_with_is_said_by_the_caller(redis_client):
+def test_the_caller_gives_the_wait_time_of_with(redis_client):
     class Impatient(FairLock):
         def acquire(self, timeout=0.05):
             return super().acquire(timeout)
@@ -139,7 +139,7 @@ def test_a_reentrant_holder_that_lost_it_enters_no_more(redis_client):
 
 
 @pytest.mark.parametrize("use", ["release", "extend"])
-def test_a_loss_is_said_at_the_next_use(redis_client, use):
+def test_a_loss_is_reported_at_the_next_use(redis_client, use):
     lost = []
     lock = FairLock("x", redis=redis_client, on_lost=lost.append)
     lock.acquire()
@@ -165,7 +165,7 @@ def test_leases_are_checked(redis_client):
 @pytest.mark.parametrize(
     "options", [{"decode_responses": True}, {"protocol": 2}, {"client_name": "till"}, {"db": 3}]
 )
-def test_with_a_client_as_strangers_have_it(redis_url, options):
+def test_with_a_plain_client_of_redis_py(redis_url, options):
     redis = client(redis_url, **options)
     with FairLock("stranger", redis=redis) as lock:
         assert redis.get("stranger") in (lock.token, lock.token.decode())

@@ -81,7 +81,7 @@ def test_without_the_owner_a_late_release_takes_the_next_ones_lock(without, redi
     assert redis_client.get("x") is None
 
 
-def test_without_the_seed_numbers_begin_anew_after_a_loss(without, redis_client):
+def test_without_the_seed_numbers_restart_after_a_loss(without, redis_client):
     without("ACQUIRE", "if number == 1 then", "if false then")
     lock = FairLock("x", redis=redis_client)
     with lock:

@@ -179,7 +179,7 @@ def test_an_idle_connection_that_died_is_not_noticed(server):
         assert lock.held
 
 
-def test_a_server_that_is_away_is_said_at_once(server):
+def test_a_server_that_is_down_is_reported_at_once(server):
     lock = FairLock("x", redis=server.client(socket_timeout=600))
     with lock:
         pass

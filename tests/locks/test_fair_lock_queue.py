@@ -84,7 +84,7 @@ def test_the_hand_over_wakes_just_the_next(holder, actor, queued):
     second.answer()
 
 
-def test_nobody_barges_in(holder, actor, queued, redis_client):
+def test_no_barging(holder, actor, queued, redis_client):
     waiter = actor()
     ask([waiter], queued)
     holder.release()
@@ -93,7 +93,7 @@ def test_nobody_barges_in(holder, actor, queued, redis_client):
     assert redis_client.get("x") == token + b"+"
 
 
-def test_nobody_barges_in_when_a_lease_ran_out(holder, actor, queued, redis_client):
+def test_no_barging_when_a_lease_ran_out(holder, actor, queued, redis_client):
     waiter = actor(lease=20)
     ask([waiter], queued)
     redis_client.delete("x")  # as the end of the lease does; the waiter has not noticed yet
@@ -208,7 +208,7 @@ def test_a_waiter_notices_by_itself_what_no_message_tells(holder, actor, queued,
     assert waiter.answer()[0] is True
 
 
-def test_who_was_heard_of_and_waits_no_more_is_forgotten(holder, actor, queued, redis_client):
+def test_a_waiter_that_has_left_is_forgotten(holder, actor, queued, redis_client):
     redis_client.hset("{x}:heard", mapping={f"gone:{number}": 1 for number in range(500)})
     waiter = actor(lease=0.3)  # it asks again each tenth of a second
     ask([waiter], queued)
@@ -251,7 +251,7 @@ def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
         assert following.result(60)
 
 
-def test_a_hand_over_without_a_fence_begins_it_anew(holder, actor, queued, redis_client):
+def test_a_hand_over_without_a_fence_restarts_it(holder, actor, queued, redis_client):
     first, second = actor(), actor()
     ask([first, second], queued)
     before = holder.fencing_token
@@ -266,7 +266,7 @@ def test_a_hand_over_without_a_fence_begins_it_anew(holder, actor, queued, redis
     assert numbers == sorted(set(numbers)), "above what was given before the loss"
 
 
-def test_a_strangers_list_in_the_place_of_the_queue_is_told_at_the_acquire(redis_client):
+def test_a_foreign_list_in_place_of_the_queue_is_reported_at_the_acquire(redis_client):
     redis_client.rpush("{x}:queue", "a stranger's")
     with pytest.raises(
         LockError, match="x: one of its keys holds something else; give the lock another name"
@@ -274,7 +274,7 @@ def test_a_strangers_list_in_the_place_of_the_queue_is_told_at_the_acquire(redis
         FairLock("x", redis=redis_client).acquire()
 
 
-def test_a_strangers_list_in_the_place_of_the_queue_is_told_at_the_release(holder, redis_client):
+def test_a_foreign_list_in_place_of_the_queue_is_reported_at_the_release(holder, redis_client):
     redis_client.append("x", "+")  # somebody waited
     redis_client.rpush("{x}:queue", "a stranger's")
     with pytest.raises(

@@ -180,7 +180,7 @@ def test_renewal_ends_at_the_cap(fresh, lease, passes):
         lock.release()
 
 
-def test_extend_starts_the_time_to_the_cap_anew(fresh, lease, passes):
+def test_extend_restarts_the_time_to_the_cap(fresh, lease, passes):
     with FairLock("x", redis=fresh, lease=lease, cap=25.0) as lock:
         for _ in range(3):
             passes(15)
@@ -253,7 +253,7 @@ def test_the_holder_hears_in_time_that_the_server_is_silent(valkey_server):
         lock.release()
 
 
-def test_a_lock_object_that_nobody_has_any_more_is_not_renewed(fresh):
+def test_a_lock_object_without_references_is_not_renewed(fresh):
     FairLock("x", redis=fresh, lease=LEASE).acquire()
     gc.collect()
     eventually(lambda: not fresh.exists("x"), "its lease ends")

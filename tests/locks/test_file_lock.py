@@ -48,7 +48,7 @@ def test_a_file_is_young_while_it_is_held(tmp_path: Path) -> None:
         assert lock.path.stat().st_mtime > time.time() - 3600
 
 
-def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     lock = FileLock("x", directory=tmp_path)
     lock.path.mkdir()
     with pytest.raises(LockUnavailable, match="cannot be locked"):

@@ -14,7 +14,7 @@ from .interrupts import interrupted
 LEASE = 0.2
 
 
-def test_an_interrupted_acquire_is_renewed_by_nobody(redis_client):
+def test_an_interrupted_acquire_is_not_renewed(redis_client):
     """At whatever step: it was renewed for 300 s, by a thread that nobody could stop."""
     step = 1
     lock = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
@@ -46,7 +46,7 @@ def test_an_interrupted_entry_is_none(redis_client):
     assert step > 20
 
 
-def test_a_lock_object_that_nobody_has_any_more_is_not_renewed(redis_client):
+def test_a_lock_object_without_references_is_not_renewed(redis_client):
     others = set(threading.enumerate())
     lock = ReentrantMendedLock("x", redis=redis_client, lease=2)
     assert lock.acquire()

@@ -147,7 +147,7 @@ def test_permits_that_cannot_be_counted_are_refused(permits: Any) -> None:
         build(LOCKS["semaphore"], "x", permits=permits, **OFFERED)
 
 
-def test_a_wait_without_an_end_is_said_by_none() -> None:
+def test_a_wait_without_an_end_is_given_as_none() -> None:
     assert ends_at(None) is None
     with pytest.raises(ValueError, match="or None for as long as it takes"):
         poll_until(lambda: True, 1.0, timeout=nan)
@@ -192,7 +192,7 @@ def test_scripts_are_used(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", [slug for slug, lock in LOCKS.items() if lock.extend is Lock.extend])
-def test_who_cannot_extend_says_why(slug: str) -> None:
+def test_a_lock_that_cannot_extend_says_why(slug: str) -> None:
     lack = "no lease to extend" if LOCKS[slug].lease_step is None else "no way to extend its lease"
     with pytest.raises(NotImplementedError, match=f"^{slug} has {lack}$"):
         Lock.extend(build(LOCKS[slug], "x", **OFFERED))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from locks.zookeeper import ZooKeeperLock
 from locks.zookeeper_client import CONNECT, GRACE
 
 
-def test_who_waits_a_short_time_is_told_so_when_nobody_answers() -> None:
+def test_a_short_wait_times_out_when_no_server_answers() -> None:
     began = time.monotonic()
     ask(0.1)
     assert time.monotonic() - began < (GRACE + CONNECT) / 2

@@ -25,7 +25,7 @@ def test_the_installed_version_is_tested_and_has_all_names(library: Library) -> 
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.called)
-def test_a_private_that_moved_is_told_with_the_tested_versions(library: Library) -> None:
+def test_a_private_that_moved_is_reported_with_the_tested_versions(library: Library) -> None:
     """The must-fail control: each class, and each function, with a name that it has not."""
     for owner, _ in library.names:
         moved = library._replace(names=[Names(owner, ("_gone",))])
@@ -42,7 +42,7 @@ def test_a_method_that_is_renamed_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.called)
-def test_an_untested_version_is_told_in_one_sentence(
+def test_an_untested_version_is_reported_in_one_sentence(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(versions, "version", lambda _: "99.1.2")

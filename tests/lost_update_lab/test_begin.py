@@ -37,7 +37,7 @@ def punctual(own: bank.Bank, amount: int) -> str:
     return done
 
 
-def test_who_begins_late_looks_at_its_clock_late(explore: Explore) -> None:
+def test_a_late_start_is_a_late_look_at_the_clock(explore: Explore) -> None:
     result = explore(punctual)
     assert result.exhausted
     assert result.worst == "unbroken"
@@ -121,7 +121,7 @@ def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("unbroken", True)
 
 
-def test_who_decides_by_now_can_be_touched_by_a_clock_that_jumps(explore: Explore) -> None:
+def test_a_decision_by_the_current_time_is_open_to_clock_jumps(explore: Explore) -> None:
     """A lease in a row, by the clients' clocks: whoever's clock jumps ahead takes it from its holder."""
 
     def lease(own: bank.Bank, amount: int) -> str:

@@ -86,20 +86,20 @@ def by_a_time_out_of_the_server(own: bank.Bank, amount: int) -> str:
 
 
 @pytest.mark.parametrize("deposit", [by_a_lease_in_a_row, by_a_time_out_of_the_server])
-def test_who_goes_by_the_clock_of_postgresql_is_named(explore: Explore, deposit: Any) -> None:
+def test_a_statement_that_uses_postgresqls_clock_is_named(explore: Explore, deposit: Any) -> None:
     result = explore(deposit)
     assert not result.exhausted
     assert "PostgreSQL's own clock decides" in result.cause
 
 
 @pytest.mark.parametrize("deposit", [by_raw_socket, by_libpq, by_a_thread_nobody_knows])
-def test_who_goes_around_the_gates_is_named(explore: Explore, deposit: Any) -> None:
+def test_a_client_that_bypasses_the_gates_is_named(explore: Explore, deposit: Any) -> None:
     result = explore(deposit)
     assert not result.exhausted
     assert "past the gates" in result.cause or "belongs to no worker" in result.cause
 
 
-def test_who_talks_to_another_server_is_nobodys_business(explore: Explore, redis_client: redis.Redis) -> None:
+def test_a_connection_to_another_server_is_ignored(explore: Explore, redis_client: redis.Redis) -> None:
     """A thread that another test has left renews a lock at that test's server."""
 
     def beside_a_renewal(own: bank.Bank, amount: int) -> str:

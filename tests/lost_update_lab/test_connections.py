@@ -122,7 +122,7 @@ def asked_again(own: bank.Bank) -> Iterator[None]:
         client.delete("lock")
 
 
-def test_who_sends_the_same_again_after_its_connection_broke_is_followed_to_the_end(
+def test_a_client_that_resends_after_its_connection_broke_is_followed_to_the_end(
     explore: Callable[..., SearchResult],
 ) -> None:
     """It has learned something: it is not where it was before, and its schedule is judged."""
@@ -130,7 +130,7 @@ def test_who_sends_the_same_again_after_its_connection_broke_is_followed_to_the_
     assert (result.under(Fault.FAILOVER), result.exhausted) == ("lost", True)
 
 
-def test_who_would_connect_again_is_told_of_no_failover(explore: Callable[..., SearchResult]) -> None:
+def test_a_client_about_to_reconnect_gets_no_failover(explore: Callable[..., SearchResult]) -> None:
     kinds = frozenset({Fault.FAILOVER})
     result = explore(asks_before_and_after, faults=1, kinds=kinds)
     assert result.exhausted, result.cause

@@ -60,7 +60,7 @@ def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, or
 
 
 @pytest.mark.parametrize(("until", "done"), [(Fault.CRASH, {None}), (Fault.LOST_REPLY, {None, Fault.CRASH})])
-def test_a_kind_that_came_to_its_end_is_decided_as_a_search_of_its_own_decides_it(
+def test_a_finished_kind_is_decided_as_by_a_search_of_its_own(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, until: Fault, done: set[Fault | None]
 ) -> None:
     alone = explore(LEFT_FOR_EVER, faults=1, kinds=frozenset({Fault.CRASH}))
@@ -78,7 +78,7 @@ def test_two_faults_of_a_kind_count_to_that_kind(explore: Explore, monkeypatch: 
     assert cut.decided & {None, *KINDS} == {None}
 
 
-def test_nothing_is_decided_where_no_kind_came_to_its_end(
+def test_nothing_is_decided_where_no_kind_was_finished(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_short_at(monkeypatch, ())

@@ -90,7 +90,7 @@ def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[.
 
 
 @pytest.mark.parametrize(("work", "seconds"), [(20.0, 15.0), (100.0, 95.0)])
-def test_who_counts_its_tries_goes_in_before_a_long_section_ends(
+def test_a_waiter_that_counts_its_tries_enters_before_a_long_section_ends(
     explore: Explore, work: float, seconds: float
 ) -> None:
     """Polls that were slept through are tries that were not made: whoever is let sleep longer than it was watched

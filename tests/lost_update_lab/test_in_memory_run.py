@@ -96,7 +96,7 @@ def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: 
 
 
 @pytest.mark.deep
-def test_each_composed_schedule_comes_to_the_same_moment_executed(
+def test_each_in_memory_schedule_reaches_the_same_state_when_executed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "LOOK_EVERY", 1)

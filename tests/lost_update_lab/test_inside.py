@@ -53,7 +53,7 @@ def rolls_back_first(own: bank.Bank, amount: int) -> str:
 
 
 @pytest.mark.deep
-def test_of_a_transaction_that_is_over_only_what_was_told_is_left(
+def test_a_finished_transaction_leaves_only_its_replies(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = explore(rolls_back_first)

@@ -24,7 +24,7 @@ Explore = Callable[..., SearchResult]
 
 @pytest.mark.parametrize("ms", [1, 5, 999, 30_000, 86_400_000, 1 << 31])
 @pytest.mark.parametrize("passed", [-1023, 0, 1, 1000, 500_000])
-def test_a_code_says_how_long_it_was_however_late_somebody_looks(ms: int, passed: int) -> None:
+def test_a_code_says_how_long_it_was_however_late_the_look(ms: int, passed: int) -> None:
     assert decoded(coded(ms) - passed) == ms
 
 

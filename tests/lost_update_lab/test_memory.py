@@ -81,7 +81,7 @@ def searched(harness: Callable[..., Harness], lock: Callable[[Bank], Any]) -> Se
         ),
     ],
 )
-def test_state_of_a_module_is_told_by_its_name(
+def test_state_of_a_module_is_reported_by_its_name(
     lock: Callable[[Bank], Any], told: str, harness: Callable[..., Harness]
 ) -> None:
     with pytest.raises(Elsewhere) as error:

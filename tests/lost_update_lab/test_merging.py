@@ -71,7 +71,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         pytest.param(helped, True, marks=LONG),
     ],
 )
-def test_it_comes_to_the_same_with_and_without(
+def test_the_result_is_the_same_with_and_without(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, lock: Any, merges: bool
 ) -> None:
     made: list[Recording] = []

@@ -22,7 +22,7 @@ KNOWN, UNKNOWN = ({"A": Node({(b"OK", cuts, ()): Told(frozenset())})} for cuts i
         ([(KNOWN, (), {"redis"}), (UNKNOWN, (), {"postgres"})], None),  # it has no connection there
     ],
 )
-def test_a_failover_is_news_to_whom_it_cuts_off_for_the_first_time(
+def test_a_failover_is_news_to_a_client_that_it_cuts_off_for_the_first_time(
     places: list[Any], number: int | None
 ) -> None:
     noted = tuple((node, cuts, frozenset(of)) for node, cuts, of in places)

@@ -102,7 +102,7 @@ def counted(own: bank.Bank, amount: int) -> str:
     return done
 
 
-def test_who_makes_a_hundred_attempts_is_let_wait_for_the_lease_of_a_dead_one(
+def test_a_waiter_with_a_hundred_attempts_waits_for_the_lease_of_a_dead_holder(
     harness: Callable[..., Harness],
 ) -> None:
     dies_inside = roughly([Transition(Kind.STEP, "A"), Transition(Kind.CRASH, "A")])

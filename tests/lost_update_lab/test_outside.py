@@ -107,7 +107,9 @@ def test_a_file_that_is_only_read_or_logged_to_is_no_lock(explore: Explore) -> N
         handler.close()
 
 
-def test_who_hangs_is_told_with_its_traceback(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_hangs_is_reported_with_its_traceback(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hang, "STANDS_WITHIN", 1.0)
 
     def hangs(bank: Bank, amount: int) -> str:
@@ -121,7 +123,7 @@ def test_who_hangs_is_told_with_its_traceback(explore: Explore, monkeypatch: pyt
     assert result.remedy != GATE_IT  # there is no client
 
 
-def test_who_stands_at_a_breakpoint_does_not_hang() -> None:
+def test_a_thread_at_a_breakpoint_does_not_hang() -> None:
     """A debugger's frame is on the stack of the thread, by the name of its module."""
     over, found = threading.Event(), []
     for module in ("pdb", "shop"):
@@ -150,7 +152,9 @@ def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) ->
     assert time.monotonic() < until
 
 
-def test_who_swallows_its_end_is_told_in_a_line(explore: Explore, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_that_swallows_its_end_is_reported_in_a_line(
+    explore: Explore, caplog: pytest.LogCaptureFixture
+) -> None:
     def swallows(bank: Bank, amount: int) -> str:
         while True:
             try:
@@ -169,7 +173,7 @@ def test_who_swallows_its_end_is_told_in_a_line(explore: Explore, caplog: pytest
 _calls: list[int] = []
 
 
-def test_state_that_survives_a_schedule_is_told_in_those_words(explore: Explore) -> None:
+def test_state_that_survives_a_schedule_is_reported_in_those_words(explore: Explore) -> None:
     @contextmanager
     def counted(bank: Bank) -> Iterator[None]:
         _calls.append(1)

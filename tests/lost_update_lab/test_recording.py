@@ -72,7 +72,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),
     ],
 )
-def test_played_or_computed_again_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
+def test_recorded_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
     bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
     played, computed = explore(deposit, **bounds), explore(deposit, **bounds, recorded=False)
     assert told(played) == told(computed)
@@ -85,7 +85,7 @@ def ends(result: SearchResult) -> tuple[Any, ...]:
     return set(result.counts), result.finals, result.exhausted
 
 
-def test_a_renewal_that_looks_at_once_comes_to_the_same_ends(explore: Explore) -> None:
+def test_a_renewal_that_looks_at_once_has_the_same_ends(explore: Explore) -> None:
     """Its first turn has no wait before it, so the recording and the memory take fewer of its moments for one: they
     pass through more states. The referee, which takes none for one, finds the same words and the same final states."""
     bounds = {"faults": 1, "kinds": frozenset({Fault.RENEWAL_DIES}), "patience": SECOND}
@@ -161,7 +161,7 @@ def test_a_recording_that_forgets_the_clocks_is_noticed(
     assert not forgetful.exhausted or forgetful.finals != referee.finals
 
 
-def test_who_does_something_else_though_told_the_same_is_noticed(explore: Explore) -> None:
+def test_a_worker_that_acts_differently_on_the_same_replies_is_noticed(explore: Explore) -> None:
     """Workers that share memory past the gates are no workers on two machines."""
     shared: list[int] = []
 

@@ -72,7 +72,7 @@ def _numbered(final: bytes) -> bytes:
     return re.sub(rb"[0-9a-f]{64}", lambda found: names.setdefault(found[0], b"token %d" % len(names)), final)
 
 
-def test_tries_with_a_token_each_come_to_an_end(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tries_with_a_token_each_end(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     full = explore(a_token_for_each_try, faults=1, kinds=frozenset({Fault.CRASH}))
     assert (full.worst, full.exhausted, full.cause) == ("stalled", True, "")
     monkeypatch.setattr(retries, "again", lambda run, task: False)
@@ -89,7 +89,7 @@ def test_the_referee_finds_nothing_else(explore: Explore) -> None:
 
 
 @pytest.mark.deep
-def test_who_was_told_a_name_can_tell_two_tries_apart(
+def test_a_worker_that_received_a_name_can_tell_two_tries_apart(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search finds what the referee finds; one that forgets who was told a name takes a live owner for dead."""

@@ -144,7 +144,7 @@ def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
-def test_fair_lock_and_a_fault_keep_the_money_and_nobody_waits_for_ever(explore: Explore) -> None:
+def test_fair_lock_with_a_fault_keeps_the_money_and_no_waiter_hangs(explore: Explore) -> None:
     kinds = frozenset({Fault.CRASH, Fault.LOST_REPLY, Fault.RENEWAL_LIVES})
     result = explore(bank.locked_by(fair), faults=1, kinds=kinds)
     assert (result.worst, result.exhausted, result.cause) == (UNBROKEN, True, "")

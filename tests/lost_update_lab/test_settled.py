@@ -99,12 +99,12 @@ def versioned(own: bank.Bank, amount: int) -> str:
             return "ok"
 
 
-def test_three_workers_that_wait_for_one_row_come_to_an_end(explore: Callable[..., SearchResult]) -> None:
+def test_three_workers_that_wait_for_one_row_end(explore: Callable[..., SearchResult]) -> None:
     result = explore(versioned, workers=3)
     assert (result.exhausted, result.cause, result.worst) == (True, "", "unbroken")
 
 
-def test_who_is_not_first_in_line_stands_still_until_it_is_let_go(
+def test_a_waiter_that_is_not_first_stands_still_until_it_is_released(
     server: Slow, sessions: list[Any], explorer_urls: tuple[str, str]
 ) -> None:
     holder, *waiters = sessions

@@ -49,7 +49,7 @@ def looks_after_a_lost_reply(bank: Bank) -> Iterator[None]:
     bank.redis.delete("lock")
 
 
-def test_who_compares_a_time_with_a_jumping_clock_is_found(explore: Explore) -> None:
+def test_a_comparison_with_a_jumping_clock_is_found(explore: Explore) -> None:
     result = explore(locked_by(getset_on_expiry), faults=1, kinds=JUMPS)
     assert (result.cause, result.exhausted) == ("", True)
     assert result.under(None) == UNBROKEN

@@ -31,7 +31,7 @@ def test_the_lease_runs_down_in_virtual_time(harness: Callable[..., Harness]) ->
     assert not states[over]["keys"]
 
 
-def test_whose_the_key_is(harness: Callable[..., Harness]) -> None:
+def test_the_owner_of_a_key(harness: Callable[..., Harness]) -> None:
     """Both write the same value: the second one has it then."""
     played = harness(bank.locked_by(naive))
     search = Search(played)

@@ -24,7 +24,7 @@ def holds(a_lane: ProcessPoolExecutor, slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", FAST)
-def test_a_case_comes_to_what_it_says(a_lane: ProcessPoolExecutor, slug: str) -> None:
+def test_a_case_has_the_verdict_that_it_states(a_lane: ProcessPoolExecutor, slug: str) -> None:
     holds(a_lane, slug)
 
 

@@ -26,6 +26,6 @@ def test_a_committed_order_breaks_again(a_lane: ProcessPoolExecutor) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "01-voucher", "01-voucher/9/v/1", "99-none/1/v/1", "01-voucher/x/v/1"])
-def test_what_names_no_order_is_told(a_lane: ProcessPoolExecutor, name: str) -> None:
+def test_a_replay_id_without_an_order_is_reported(a_lane: ProcessPoolExecutor, name: str) -> None:
     with pytest.raises(LookupError, match="names no order"):
         a_lane.submit(played, name).result()

@@ -30,7 +30,7 @@ def test_what_is_not_there_is_named() -> None:
     assert (page.status_code, "mistyped" in text(page)) == (404, True)
 
 
-def test_who_may_not_is_told_who_can_help() -> None:
+def test_a_refused_user_learns_who_can_help() -> None:
     page = user().get(reverse("admin:loadtest_trial_swarm"))
     assert (page.status_code, "lacks the permission" in text(page)) == (403, True)
 
@@ -106,7 +106,7 @@ def lost() -> Result:
     return Result.objects.create(trial=trial, strategy="watchdog", verdict="lost", data=data)
 
 
-def test_a_book_without_a_posting_is_not_said_to_have_lost_nothing() -> None:
+def test_a_book_without_a_posting_is_not_reported_as_without_loss() -> None:
     book = open_book("no-lock", [("A1", 100, None)])
     page = text(user("ledger.view_book").get(reverse("admin:ledger_book_change", args=[book.pk])))
     assert "nothing posted" in page

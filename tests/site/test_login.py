@@ -36,7 +36,7 @@ def test_guesses_are_limited(settings) -> None:
     )
 
 
-def test_who_mistypes_and_then_does_not_begins_anew(settings) -> None:
+def test_a_correct_password_resets_the_count_of_failures(settings) -> None:
     name = f"u-{uuid.uuid4()}"
     User.objects.create_superuser(name, password=PASSWORD)
     client = Client(headers={"host": "localhost"})
@@ -55,7 +55,7 @@ def test_who_mistypes_and_then_does_not_begins_anew(settings) -> None:
         "/admin/loadtest/trial/999999/change/",
     ],
 )
-def test_who_may_see_nothing_is_not_told_what_is_there(address: str) -> None:
+def test_a_user_without_rights_does_not_learn_what_exists(address: str) -> None:
     client = Client(headers={"host": "localhost"})
     client.force_login(User.objects.create_user(f"u-{uuid.uuid4()}", is_staff=True))
     assert client.get(address).status_code == 403

@@ -27,7 +27,7 @@ def test_an_address_without_a_row_is_seen() -> None:
 
 
 @pytest.mark.parametrize("column", [0, 1], ids=["get", "post"])
-def test_who_may(column: int, rows_of: dict[str, object], settings) -> None:
+def test_the_rights_of_each_role(column: int, rows_of: dict[str, object], settings) -> None:
     settings.API_TOKEN = TOKEN
     visitor = Visitor(rows_of)
     wrong = [

@@ -102,7 +102,7 @@ def test_the_control_that_comes_with_every_strategy_is_kept_once() -> None:
     assert sorted(found) == ["no-lock", "setnx", "token"]
 
 
-def test_a_command_that_leaves_no_file_is_said_to_have_failed() -> None:
+def test_a_command_that_leaves_no_file_has_failed() -> None:
     row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx",)))
     (result,) = _results(row, _asked(row), "setnx", {"reason": "it ended with 2: no room"})
     assert (result.verdict, result.data["reason"]) == ("not-run", "it ended with 2: no room")

@@ -38,7 +38,7 @@ def test_a_lock_has_its_own_page_and_not_the_one_that_all_locks_share() -> None:
     assert "watchdog: " in text_of(reverse("admin:loadtest_strategy", args=["watchdog"]))
 
 
-def test_every_hazard_is_said_in_a_sentence() -> None:
+def test_every_hazard_has_a_sentence() -> None:
     told = {hazard: about(hazard) for hazard in Hazard}
     assert [hazard for hazard, sentence in told.items() if len(sentence) < 20] == []
     assert [hazard for hazard, sentence in told.items() if sentence == CONTENTION] == [Hazard.CONTENTION]
@@ -71,7 +71,7 @@ def test_a_verdict_leads_to_the_strategy_and_the_strategy_to_its_verdicts() -> N
     assert cause not in text_of(strategy)
 
 
-def test_a_book_leads_to_its_strategy_and_a_strangers_lock_has_no_page() -> None:
+def test_a_book_links_to_its_strategy_and_a_third_party_lock_has_no_page() -> None:
     book = open_book("watchdog", [("A", 100, None)])
     address = reverse("admin:ledger_book_change", args=[book.pk])
     strategy = f'href="{reverse("admin:loadtest_strategy", args=["watchdog"])}"'

@@ -54,7 +54,7 @@ def test_what_a_command_line_runs_is_left_to_it() -> None:
     records.close(row)
 
 
-def test_a_step_that_fails_is_said_to_have_failed_and_the_next_one_runs(row: Trial) -> None:
+def test_a_failing_step_is_reported_and_the_next_one_runs(row: Trial) -> None:
     runner = Steps()
     runner.broken = True
     while runner.advance(row.pk):

@@ -222,7 +222,7 @@ def test_a_peer_is_compared_round_by_round_where_it_is_faster() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_where_the_peer_comes_to_no_verdict_it_is_asked_once_and_not_compared() -> None:
+def test_a_peer_without_a_verdict_is_asked_once_and_not_compared() -> None:
     asked: list[str] = []
 
     def peer(case: Any, database: str, redis_url: str) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def test_where_the_peer_comes_to_no_verdict_it_is_asked_once_and_not_compared() 
     assert "ratio" not in theirs
 
 
-def test_of_several_rounds_the_worst_is_told() -> None:
+def test_of_several_rounds_the_worst_is_shown() -> None:
     """Once wrong is wrong; the one in the middle has the figures; one without any is the answer."""
     rounds = [row(PEER, 3, "kept", ""), row(PEER, 1, "lost", "10 of 10"), row(PEER, 2, "lost", "9 of 10")]
     one = explorer_rounds.of_rounds(rounds[1:])

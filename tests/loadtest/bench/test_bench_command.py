@@ -62,7 +62,7 @@ def test_a_number_of_rounds(tmp_path: Path, running: Callable[[str, Run], None])
         bench(tmp_path, "locks", "--rounds", "0")
 
 
-def test_a_busy_machine_is_said_where_there_are_no_goals(
+def test_a_busy_machine_is_reported_where_there_are_no_goals(
     tmp_path: Path, running: Callable[[str, Run], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(plan: Any, found: Measured, told: Callable[[str], None]) -> None:

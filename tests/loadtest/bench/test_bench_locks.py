@@ -132,7 +132,7 @@ def test_commands_are_counted_by_the_server(redis_client, redis_url):
     assert count.commands == 1 + 4 + 1  # GET; MULTI, GET, GET, EXEC; a script is one, whatever it does
 
 
-def test_what_fails_in_a_contenders_process_is_told():
+def test_a_failure_in_a_contenders_process_is_reported():
     child = Forked(lambda: lambda _: 1 / 0)
     child.tell(1)
     with pytest.raises(ChildFailed, match="ZeroDivisionError"):
@@ -154,7 +154,7 @@ def fails(_):
 
 
 @pytest.mark.parametrize("who", ["fair-lock", "token"])
-def test_who_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
+def test_a_contender_that_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     """Also when it is the one that all others are compared with."""
     broken = [replace(each, make=fails) if each.name == who else each for each in UNCONTENDED]
     few = "fair-lock", "token", "redis-py"
@@ -178,7 +178,7 @@ def test_who_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     assert "no room" in drawn.export_text()
 
 
-def test_a_strangers_lock_is_measured_beside_the_others():
+def test_a_third_party_lock_is_measured_beside_the_others():
     spec = "tests.loadtest.strangers:right"
     found = measure(replace(TINY, parts=frozenset({"uncontended", "contended"}), yours=(spec,)))
     its = {row["measure"]: row for row in found.results if row["strategy"] == spec}
@@ -187,7 +187,7 @@ def test_a_strangers_lock_is_measured_beside_the_others():
     assert its["uncontended"]["ratio"]["median"] > 0
 
 
-def test_a_peer_that_cannot_be_installed_is_told(tmp_path, monkeypatch):
+def test_a_peer_that_cannot_be_installed_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("LAB_DIR", str(tmp_path))
     with pytest.raises(peer_python.NotInstalled, match="--quick"):
         peer_python.python_with("pottery", make=False)
@@ -200,7 +200,7 @@ def _fails(_):
     raise peer_python.NotInstalled("no network")
 
 
-def test_a_foreign_process_that_ends_is_told(tmp_path):
+def test_a_foreign_process_that_ends_is_reported(tmp_path):
     script = tmp_path / "ends.py"
     script.write_text("raise SystemExit(3)\n")
     child = Foreign(Path(sys.executable), script)
@@ -244,7 +244,7 @@ def test_the_time_of_the_work_itself_is_no_time_without_an_answer(monkeypatch):
     child.close()
 
 
-def test_a_foreign_process_that_hangs_is_killed_and_told(tmp_path, monkeypatch):
+def test_a_foreign_process_that_hangs_is_killed_and_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(children, "ANSWER", 0.1)
     script = tmp_path / "hangs.py"
     script.write_text("import time\ntime.sleep(60)\n")
@@ -255,7 +255,7 @@ def test_a_foreign_process_that_hangs_is_killed_and_told(tmp_path, monkeypatch):
     child.close()
 
 
-def test_other_programs_are_told_from_our_own():
+def test_other_programs_are_told_apart_from_our_own():
     spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         with neighbours.neighbours() as found:

@@ -66,7 +66,7 @@ def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytes
     assert callers.rate("optimistic-version", accounts=1, seconds=0.3, callers=4).right
 
 
-def test_who_comes_when_the_time_is_over_has_a_figure_all_the_same() -> None:
+def test_a_caller_that_starts_after_the_time_is_over_still_has_a_figure() -> None:
     """The machine stood still meanwhile: a rate of 0 is none, and no other can be compared with it."""
     over = time.monotonic() - 2, time.monotonic() - 1
     assert callers.caller(callers.fresh_book("no-lock", 1), 1, 0)()(over)[0] == 1
@@ -131,7 +131,7 @@ def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.M
 
 
 @pytest.mark.deep
-def test_a_strangers_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
+def test_a_third_party_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
     call = ["bench", "strategies", "--quick", "--part", "one-account", "--output", str(tmp_path)]
     call_command(*call, "--lock", "tests.loadtest.strangers:right", "--strategy", "advisory-lock")
     rows = {row["strategy"]: row for row in json.loads((tmp_path / "bench.json").read_text())["results"]}

@@ -63,7 +63,7 @@ def test_none_is_left_after_an_error() -> None:
         raise ZeroDivisionError
 
 
-def test_who_may_create_none_has_all_turns_in_the_one_that_is_there(committed_db: None) -> None:
+def test_without_the_right_to_create_databases_all_turns_share_the_existing_one(committed_db: None) -> None:
     notes: list[str] = []
     role = f"lab_{uuid4().hex}"
     with connection.cursor() as cursor:

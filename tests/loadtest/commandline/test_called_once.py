@@ -49,7 +49,7 @@ def ends_the_process(name: str) -> Any:
         (ends_the_process, "ends the process that enters it"),
     ],
 )
-def test_what_is_no_lock_is_told_in_a_sentence(lock: Any, told: str) -> None:
+def test_what_is_no_lock_is_reported_in_a_sentence(lock: Any, told: str) -> None:
     assert complaint(lock).startswith(told)
 
 
@@ -88,7 +88,9 @@ def asks_the_database(name: str) -> Iterator[None]:
         asks_the_database,
     ],
 )
-def test_who_has_asked_a_server_is_judged_no_further(lock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_has_asked_a_server_is_judged_no_further(
+    lock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("loadtest.commandline.called_once.WITHIN", 0.5)
     assert complaint(lock) == ""
 

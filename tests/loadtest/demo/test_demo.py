@@ -137,7 +137,7 @@ def test_serve_in_the_background_ends_on_either_signal(start: Start, how: signal
 
 
 @pytest.mark.whole_command
-def test_serve_ends_when_somebody_ends_its_servers(start: Start) -> None:
+def test_serve_ends_when_its_servers_end(start: Start) -> None:
     served = start("loadtest.demo.serve", PORT="0")
     served.says("Ctrl-C ends all of it")
     (keeper,) = (each for each in served.family() if "loadtest.servers.keeper" in each.cmdline())
@@ -155,7 +155,7 @@ def test_bad_seconds_are_bad_usage(start: Start, given: str, told: str) -> None:
 
 
 @pytest.mark.django_db
-def test_a_password_that_was_never_written_is_made_anew(
+def test_a_password_that_was_never_written_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAB_DIR", str(tmp_path))

@@ -89,7 +89,7 @@ def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_counterexample_is_told_and_replayed(explored: Any) -> None:
+def test_a_counterexample_is_printed_and_replayed(explored: Any) -> None:
     _, report = explored
     example = next(r for r in report["results"] if r["strategy"] == "naive-lock")["counterexample"]
     assert example["confirmed"] == 10
@@ -178,7 +178,7 @@ def test_ctrl_c_keeps_what_was_explored(tmp_path: Path) -> None:
         ({"strategy": ["token"], "until": "decided"}, "decided"),
     ],
 )
-def test_who_names_a_strategy_gets_every_schedule(asked: dict[str, Any], until: str) -> None:
+def test_a_named_strategy_gets_every_schedule(asked: dict[str, Any], until: str) -> None:
     assert {job.until for job in _jobs(_options(**asked))} == {until}
 
 

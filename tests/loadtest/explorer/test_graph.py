@@ -28,7 +28,7 @@ def ends(found: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_level_explored_anew_is_the_committed_one() -> None:
+def test_a_level_explored_again_is_the_committed_one() -> None:
     with Lanes(1) as lanes:
         ((_, answer),) = lanes.explore([Job(strategy="no-lock", positions=True)])
     anew = json.loads(json.dumps(answer["result"]))
@@ -60,7 +60,7 @@ def test_every_position_can_be_reached_and_goes_on_or_ends(slug: str) -> None:
 
 
 @pytest.mark.parametrize("slug", playable.LEVELS)
-def test_the_ends_are_what_the_committed_search_came_to(slug: str) -> None:
+def test_the_ends_are_those_of_the_committed_search(slug: str) -> None:
     fields = evidence.rows()[slug].fields.values()
     searched = {str(f.schedule["verdict"]) for f in fields if f.schedule}
     found = graph(slug)

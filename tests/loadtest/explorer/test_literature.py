@@ -323,7 +323,7 @@ def tell(django_db_blocker: Any) -> Iterator[Callable[[Story], dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_schedule_that_is_told(tell: Callable[[Story], dict[str, Any]], name: str) -> None:
+def test_the_schedule_that_is_printed(tell: Callable[[Story], dict[str, Any]], name: str) -> None:
     told, word = CASES[name]
     came = tell(told)
     assert "error" not in came, came

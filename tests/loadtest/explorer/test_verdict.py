@@ -59,7 +59,7 @@ def test_anything_less_is_inconclusive_with_its_cause(change: dict[str, Any], ca
     assert verdict.remedy
 
 
-def test_a_hazard_that_a_search_came_to_the_end_of_before_its_time_was_over_is_decided() -> None:
+def test_a_hazard_that_a_search_finished_within_its_time_is_decided() -> None:
     cut = replace(SOUND, exhausted=False, cause="the budget of 3 s ended", decided=frozenset({"contention"}))
     found = finding(cut, Word.LOST)
     assert found["verdict"] == "inconclusive"
@@ -107,7 +107,7 @@ def test_what_cannot_touch_the_subject_need_not_fire() -> None:
     )
 
 
-def test_a_broken_law_is_told_however_far_the_search_came() -> None:
+def test_a_broken_law_is_reported_however_far_the_search_went() -> None:
     lost = replace(
         SOUND,
         exhausted=False,

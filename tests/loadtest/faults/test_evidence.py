@@ -18,7 +18,7 @@ from tests.loadtest.faults.stand_ins import Late, Struck, scene_of
 
 
 @pytest.mark.parametrize(("lease", "done"), [(10.0, ["proof", "rivals", "go on"]), (0.0, ["go on"])])
-def test_an_event_that_outlasts_the_lease_proves_nothing_and_lets_nobody_in(
+def test_an_event_that_outlasts_the_lease_proves_nothing_and_admits_no_worker(
     lease: float, done: list[str]
 ) -> None:
     scene = scene_of(lease=lease)
@@ -28,7 +28,7 @@ def test_an_event_that_outlasts_the_lease_proves_nothing_and_lets_nobody_in(
 
 @pytest.mark.parametrize(("refused", "proofs"), [("not granted (no replica)", 1), ("", 0)])
 @pytest.mark.parametrize("slug", ["struck", "connection-exhaustion"])
-def test_who_did_not_get_inside_was_struck_only_if_the_lock_was_refused(
+def test_a_worker_left_outside_was_struck_only_if_the_lock_was_refused(
     slug: str, refused: str, proofs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any other end of its posting (an error on the way, no gate at all) says nothing of the hazard."""
@@ -55,7 +55,7 @@ def test_a_lost_release_is_proved_by_the_lock_that_is_back(
     assert scene.done == done
 
 
-def test_who_comes_inside_too_late_finds_that_he_may_go_on(tmp_path: Path) -> None:
+def test_a_worker_that_enters_too_late_may_go_on(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
     site: Any = SimpleNamespace(postgres=SimpleNamespace(log=log))
@@ -74,7 +74,7 @@ def test_an_import_that_nobody_works_on_has_stalled(wait: bool, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("crowd", ["gets on", "stands still", "breaks"])
-def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: str) -> None:
+def test_the_other_cells_of_an_event_do_not_wait_for_a_worker_that_left(crowd: str) -> None:
     seen: list[str] = []
 
     def stand(_postings: int) -> None:
@@ -96,7 +96,7 @@ def test_the_other_cells_of_an_event_wait_for_nobody_who_comes_no_more(crowd: st
     assert seen == ["hazard", "strike", "leave"] if crowd == "gets on" else ["leave"]
 
 
-def test_who_came_in_vain_is_expected_no_less_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_gave_up_still_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three cells: one gives up waiting and leaves. The event still waits for the two others."""
     monkeypatch.setattr(occasion, "PATIENCE", 0.0)
     event = occasion.Occasion(3)
@@ -120,7 +120,7 @@ def test_a_cell_leaves_once() -> None:
 
 @pytest.mark.parametrize("slug", ["clock-jump-client", "clock-jump-client-back", "split-brain"])
 @pytest.mark.parametrize(("inside", "begins"), [(True, True), (False, True), (True, False)])
-def test_what_strikes_while_nobody_is_inside_or_nobody_comes_is_not_proved(
+def test_a_strike_with_no_worker_inside_or_none_arriving_is_not_proved(
     slug: str, inside: bool, begins: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adversary: Any = HAZARDS[slug]()

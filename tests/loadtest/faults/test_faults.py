@@ -199,7 +199,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
 
 @pytest.mark.whole_command
 @pytest.mark.timeout(900)
-def test_a_strangers_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: Path) -> None:
+def test_a_third_party_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: Path) -> None:
     """10 s after its holder's death it is granted again: a standstill that ended by itself."""
     process = start(tmp_path, "--lock=tests.loadtest.strangers:right", "--hazard=crash-holding")
     told, _ = process.communicate(timeout=800)

@@ -29,7 +29,7 @@ def call(key: str, worker: str, outcome: Outcome, error: str = "") -> Call:
         ([], True),
     ],
 )
-def test_what_the_crowd_was_told_shows_nothing_of_the_hazard(
+def test_the_crowds_answers_show_nothing_of_the_hazard(
     since: list[tuple[str, Outcome]], doubted: bool
 ) -> None:
     """Nor what the worker inside was told: nobody has contended with it then, whatever kept them."""
@@ -38,7 +38,9 @@ def test_what_the_crowd_was_told_shows_nothing_of_the_hazard(
     assert bool(unserved(calls, {"crowd"}, {"victim"})) == doubted
 
 
-def test_who_could_not_begin_in_time_leaves_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_could_not_begin_in_time_leaves_a_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = tmp_path / "log"
     log.touch()
     site: Any = SimpleNamespace(postgres=SimpleNamespace(log=log))
@@ -72,7 +74,7 @@ def test_an_error_at_once_does_not_say_that_nobody_waits(answer: str, refused: s
     assert "proof" not in scene.done
 
 
-def test_on_a_slow_machine_a_waiter_has_the_time_to_come_to_wait() -> None:
+def test_on_a_slow_machine_a_waiter_has_time_to_start_waiting() -> None:
     """Interrupted before it asks for the lock, it can release nothing: that would be taken for a right lock."""
     asked: list[float] = []
     waiter = Someone(pid=1, answer=None, busy=True, begins=lambda *_: None, signal=lambda _: None)

@@ -76,7 +76,7 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Judgemen
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*LEASED, SHORT])
-def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
+def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
     slug: str, results: dict[str, Judgement]
 ) -> None:
     result = results[slug]
@@ -93,7 +93,7 @@ def test_whom_the_judge_kept_inside_for_too_long_leaves_without_a_write(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*UNLEASED, RENEWED])
-def test_without_a_lease_or_with_a_renewed_one_nobody_is_too_late(
+def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
     slug: str, results: dict[str, Judgement]
 ) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause

@@ -31,7 +31,7 @@ def stalled(strategy: str, sentence: str) -> Judgement:
     )
 
 
-def test_who_stands_still_under_contention_as_its_page_says_is_not_asked_again() -> None:
+def test_a_strategy_that_stalls_under_contention_as_documented_is_not_repeated() -> None:
     assert not again([stalled("token-leaky", STUCK)])
 
 
@@ -81,7 +81,7 @@ def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
     assert polls[dear] > 3 * polls["token"]
 
 
-def test_who_claims_to_keep_under_contention_posts_less_often_in_each_crowd() -> None:
+def test_strategies_that_claim_contention_post_less_often_in_each_crowd() -> None:
     """The others, and whoever comes from elsewhere, must have the chance to lose in the one cell that they have."""
     slugs = "select-for-update", "no-lock", "tests.loadtest.strangers:right"
     cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
@@ -122,7 +122,7 @@ class Awaited(Event):
         return super().wait(timeout)
 
 
-def test_who_needs_a_control_waits_for_its_word(pool: Pool):
+def test_a_cell_that_needs_a_control_waits_for_its_verdict(pool: Pool):
     matrix, (control, *_), others = matrix_of(pool)
     cell = next(each for each in others if each.hazard is control.hazard)
     due = matrix._due[control.hazard.slug, control.store] = Awaited()
@@ -143,7 +143,7 @@ def pool() -> Iterator[Pool]:
     pool.close()
 
 
-def test_who_was_hired_for_a_kind_of_work_is_hired_for_that_until_dismissed(pool: Pool) -> None:
+def test_a_process_started_for_one_kind_of_work_keeps_it_until_it_is_ended(pool: Pool) -> None:
     ordinary, special = pool.hire(), pool.hire("herd")
     for worker in (ordinary, special):
         pool.give_back(worker, clean=True)

@@ -14,7 +14,7 @@ from loadtest.faults.workers.deeds import release_foreign
 @pytest.mark.parametrize(
     ("lock", "answer"), [("of_a_generator", ""), ("right", "refused it: "), ("broken", "")]
 )
-def test_the_release_of_a_stranger_takes_no_lock(lock: str, answer: str, redis_client: Redis) -> None:
+def test_a_foreign_release_takes_no_lock(lock: str, answer: str, redis_client: Redis) -> None:
     book = open_book(f"tests.loadtest.strangers:{lock}", [("A0001", 0, None)], trusted=True)
     told = release_foreign(cast("Any", SimpleNamespace(book=book)))
     assert told.startswith(answer)

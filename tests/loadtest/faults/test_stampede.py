@@ -21,7 +21,7 @@ class Herd:
             self.journal.invoke(f"{id(self)}-{number}", [("A0001", 1)], "worker")
 
 
-def test_callers_who_came_before_anybody_looked_are_counted(tmp_path) -> None:
+def test_callers_that_came_before_the_first_look_are_counted(tmp_path) -> None:
     proofs: list[str] = []
     scene: Any = SimpleNamespace(
         folder=tmp_path,
@@ -37,5 +37,5 @@ def test_callers_who_came_before_anybody_looked_are_counted(tmp_path) -> None:
     assert proofs == ["200 callers came while one worker was inside, and 200 of them had to wait"]
 
 
-def test_who_waits_for_them_all_keeps_his_lock_meanwhile() -> None:
+def test_a_holder_that_waits_for_them_all_keeps_its_lock_meanwhile() -> None:
     assert GATHER < LEASE

@@ -38,7 +38,7 @@ def test_the_book_is_in_no_name() -> None:
 
 
 @pytest.mark.parametrize("thread", [140414470493888, 140613013116608])
-def test_the_number_of_a_thread_is_not_told(thread: int) -> None:
+def test_a_threads_number_is_left_out(thread: int) -> None:
     """It is another one in each process, and a page would never be fresh. An amount stays."""
     token = f"{thread}:e24c4d1a-7b1e-4c5d-9a3f-0123456789ab"
     step = Step(0, "", "redis", "failover", "the replica takes over", f"gone: {token}, 140414470493888", 0)

@@ -54,7 +54,7 @@ def test_no_field_contradicts_a_claim_and_one_that_did_would_say_so() -> None:
     assert Field(Hazard.PAUSE, True, "lost", ()).contradicts
 
 
-def test_every_schedule_is_told_in_sentences() -> None:
+def test_every_schedule_has_sentences() -> None:
     schedules = [f.schedule for row in evidence.rows().values() for f in row.fields.values() if f.schedule]
     assert len(schedules) > 100
     assert all(each["told"] and each["id"] for each in schedules)
@@ -81,7 +81,7 @@ def test_every_answer_leads_to_a_recommendation_that_the_evidence_bears_or_to_no
         assert found.row or found.passed
 
 
-def test_who_needs_a_pause_survived_is_told_why_a_lease_alone_is_passed_over() -> None:
+def test_advice_for_pauses_says_why_a_lease_alone_is_passed_over() -> None:
     found = advice.advised({"work": "outside", "store": "postgres", "callers": "few", "survive": "pause"})
     assert found is not None
     assert found.row is not None

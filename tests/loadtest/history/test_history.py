@@ -114,7 +114,7 @@ journal.complete("c", Outcome.OK)
 """
 
 
-def test_an_event_that_a_full_disk_took_half_of_is_not_noted_and_its_client_is_told(tmp_path: Path) -> None:
+def test_an_event_truncated_by_a_full_disk_is_not_recorded_and_its_client_hears_so(tmp_path: Path) -> None:
     writer = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
     )

@@ -76,7 +76,7 @@ def test_the_committed_page_fits() -> None:
     assert len(shown(COMMITTED)) > 40
 
 
-def test_a_schedule_is_told_in_sentences(page: Path) -> None:
+def test_a_schedule_has_sentences(page: Path) -> None:
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")

@@ -31,7 +31,7 @@ def test_command_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(f"[{slug}]" in reference.PATH.read_text() for slug in LOCKS)
 
 
-def test_hazards_are_said_the_shorter_way() -> None:
+def test_hazards_are_written_the_shorter_way() -> None:
     assert reference.hazards([]) == "nothing"
     assert reference.hazards(Hazard) == "all"
     assert reference.hazards(set(Hazard) - {Hazard.PAUSE}) == "all but pause"

@@ -64,7 +64,7 @@ def test_two_controls_on_two_stores_are_told_apart(tmp_path: Path) -> None:
     assert "no-lock on redis" not in page(tmp_path)
 
 
-def test_a_strategy_has_its_own_words_and_a_strangers_lock_none(tmp_path: Path) -> None:
+def test_a_strategy_has_its_own_text_and_a_third_party_lock_none(tmp_path: Path) -> None:
     write(tmp_path, result("watchdog"), result("mylocks:mine"))
     html = page(tmp_path)
     assert html.count('href="#strategy-watchdog"') == html.count('id="strategy-watchdog"') == 1
@@ -82,7 +82,7 @@ def test_the_page_says_with_which_options_to_run_it_again(tmp_path: Path) -> Non
     assert line in html[: html.index("<table")]
 
 
-def test_what_a_strangers_lock_loses_is_told_though_it_claimed_nothing() -> None:
+def test_losses_of_a_third_party_lock_are_reported_though_it_claimed_nothing() -> None:
     cell = {"hazard": "pause", "verdict": "lost", "agrees": True, "cause": "10 lost", "command": "again"}
     told = faults.remarks([{**cell, "strategy": "mylocks:mine"}, {**cell, "strategy": "token"}])
     assert told == ["mylocks:mine × pause: lost: 10 lost. Again: again"]
@@ -90,7 +90,7 @@ def test_what_a_strangers_lock_loses_is_told_though_it_claimed_nothing() -> None
     assert faults.remarks([kept]) == []
 
 
-def test_of_what_kept_the_money_it_is_said_what_to_ask_further() -> None:
+def test_a_kept_verdict_says_what_to_try_next() -> None:
     told = "\n".join(terminal.further([result("no-lock"), result("mylocks:mine", verdict="kept")]))
     assert "no proof" in told
     assert "python manage.py faults --lock mylocks:mine " in told
@@ -98,7 +98,7 @@ def test_of_what_kept_the_money_it_is_said_what_to_ask_further() -> None:
     assert terminal.further([result("no-lock")]) == []
 
 
-def test_who_lost_under_another_workload_has_not_kept_the_money() -> None:
+def test_a_loss_under_another_workload_is_no_kept() -> None:
     results = [
         result(slug, verdict=verdict, workload=workload)
         for workload, verdict in (("deposits", "kept"), ("stock", "lost"))
@@ -117,7 +117,7 @@ def test_many_that_kept_the_money_are_not_all_typed() -> None:
     assert "manage.py explore --lock mylocks:mine    (" in told
 
 
-def test_a_reason_that_many_share_is_said_once() -> None:
+def test_a_reason_that_many_share_is_given_once() -> None:
     why = {"verdict": "inconclusive", "cause": "the control kept", "remedy": "more users"}
     many = [result(f"lock-{number}", workload="stock", **why) for number in range(30)]
     told = terminal.remarks([result("no-lock", workload="deposits", agrees=True), *many])
@@ -138,7 +138,7 @@ def test_several_workloads_have_a_matrix_and_a_table_each(tmp_path: Path) -> Non
     assert html.count('<dl class="words">') == 1
 
 
-def test_of_a_workload_that_was_not_come_to_it_is_not_said_that_nothing_was_lost(tmp_path: Path) -> None:
+def test_a_workload_that_was_not_reached_is_not_reported_as_without_loss(tmp_path: Path) -> None:
     left = {"strategy": "no-lock", "verdict": "not-run", "reason": "the run was stopped", "claims": []}
     write(tmp_path, result("no-lock", workload="deposits"), {**left, "workload": "stock"})
     html = page(tmp_path)
@@ -214,7 +214,7 @@ def test_a_broken_file_names_itself_and_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[]", "3", '{"results": 3}', '{"results": [{"strategy": "x"}]}', '{"results": [1]}']
 )
-def test_a_file_of_somebody_else_is_said_to_be_one(text: str, tmp_path: Path) -> None:
+def test_a_foreign_file_is_reported_as_foreign(text: str, tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_text(text)
     with pytest.raises(CommandError, match=r"compare.json is not what `python manage.py compare` writes"):
         page(tmp_path)
@@ -280,7 +280,7 @@ def test_an_axis_names_round_values_up_to_the_largest(most: float) -> None:
     assert most == 0 or (3 <= len(found) <= 6 and most - found[-1] < found[1])
 
 
-def test_the_axis_of_a_chart_has_more_than_nought() -> None:
+def test_the_axis_of_a_chart_has_more_than_zero() -> None:
     row = {
         "strategy": "no-lock",
         "expected": 3_224_490,

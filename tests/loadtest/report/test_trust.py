@@ -81,7 +81,7 @@ def test_what_loses_without_a_fault_is_no_lock(word: str, court: str) -> None:
     assert found.answer()[0].startswith("No. Two concurrent callers are enough")
 
 
-def test_nothing_lost_is_said_with_what_was_tried() -> None:
+def test_nothing_lost_comes_with_what_was_tried() -> None:
     found = of({"contention": "kept"}, {"pause": "kept", "failover": "not-run"})
     assert found.answer() == [
         "It lost no money in 1,234 schedules, all that exist within the bounds, and 2 hazards."
@@ -97,7 +97,7 @@ def test_a_doubt_of_one_court_is_not_hidden_by_the_other() -> None:
     assert nothing.answer()[0] == "Unknown: nothing was decided."
 
 
-def test_why_there_is_no_word_of_the_explorer_is_told() -> None:
+def test_a_missing_verdict_of_the_explorer_has_its_reason() -> None:
     known = reports({}, {"pause": "kept"})
     [search] = known["explore"]["results"]
     for why in ("cause", "reason"):
@@ -114,7 +114,7 @@ def test_standing_still_though_nothing_fails_comes_first() -> None:
     ]
 
 
-def test_a_schedule_that_did_not_come_again_is_told_as_it_was_found() -> None:
+def test_a_schedule_that_was_not_reproduced_is_shown_as_it_was_found() -> None:
     """It has no states: what the servers held was never looked at."""
     known = reports({"contention": "kept", "pause": "lost"}, {"pause": "kept"})
     step = {"task": "A", "worker": "A", "command": "SET x", "reply": "OK", "kind": "", "at": 0, "state": None}
@@ -125,7 +125,7 @@ def test_a_schedule_that_did_not_come_again_is_told_as_it_was_found() -> None:
     assert card(LOCK, known).as_json()["schedule"] == told
 
 
-def test_standing_still_and_a_broken_claim_are_told() -> None:
+def test_a_stall_and_a_broken_claim_are_reported() -> None:
     found = of({"contention": "kept"}, {"crash-holding": "stalled"}, claims=("contention", "crash-holding"))
     assert found.answer()[1:] == [
         "It stalls or refuses under crash-holding: no money is lost, but none can be moved.",
@@ -218,7 +218,7 @@ def test_two_locks_before_all_three(folder: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_one_of_them_refuses_is_said_once(folder: Path) -> None:
+def test_a_refusal_by_one_of_them_is_reported_once(folder: Path) -> None:
     done = start(folder, "--lock", "mylocks:none")
     _, told = done.communicate(timeout=290)
     assert done.returncode == 2

@@ -173,7 +173,7 @@ def test_the_client_knows_no_django() -> None:
         assert "django" not in (source / name).read_text().lower().replace("no django", "")
 
 
-def test_who_had_no_answer_once_does_not_take_a_later_no_for_the_whole_truth(tmp_path: Path) -> None:
+def test_after_one_unanswered_try_a_later_refusal_does_not_decide(tmp_path: Path) -> None:
     """The first try may still be at work: only an answer to all of them says "not applied"."""
     order = {"seed": 1, "number": 0, "host": "127.0.0.1", "port": 1, "drop": 0}
     caller = Caller(order, {"name": "book", "id": "book", "careful": True}, 0, Journal(tmp_path))

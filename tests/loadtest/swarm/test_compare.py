@@ -54,7 +54,7 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
-def test_strangers_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_third_party_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = "tests.loadtest.strangers"
     code, report = run_compare(
         tmp_path, lock=[f"{here}:right", f"{here}:broken", f"{here}:needs_zookeeper"], users=8, seconds=3.0
@@ -224,7 +224,7 @@ def test_bad_options_are_refused_by_the_parser(arguments: list[str]) -> None:
         ("samples --lines 1000000000", "1 to 100,000"),
     ],
 )
-def test_a_number_that_no_machine_comes_to_the_end_of_is_refused(command: str, message: str) -> None:
+def test_a_number_beyond_any_machine_is_refused(command: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command(*command.split())
 
@@ -270,7 +270,7 @@ def test_several_workloads_have_a_matrix(
         ("compare", "REDIS_URL", "redis://127.0.0.1:{port}"),
     ],
 )
-def test_a_database_that_does_not_answer_is_said_in_a_sentence(
+def test_a_database_that_does_not_answer_is_reported_in_a_sentence(
     command: str, name: str, nowhere: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(
@@ -338,7 +338,7 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
 
 @pytest.mark.whole_command
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_it_finds_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
+def test_either_signal_keeps_what_was_measured(tmp_path: Path, end: signal.Signals) -> None:
     words = "--strategy", "select-for-update", "--users", "4", "--seconds", "6", "--output", str(tmp_path)
     with subprocess.Popen(
         [sys.executable, "manage.py", "compare", *words], cwd=BASE_DIR, stderr=subprocess.PIPE, text=True

@@ -55,7 +55,7 @@ def test_kept_money_is_exit_code_0(ledger: str) -> None:
     assert "Operations ok / fail / unknown: 10 / 0 / 0" in done.stderr
 
 
-def test_without_a_server_it_is_said_once_and_without_a_traceback() -> None:
+def test_a_missing_server_is_reported_once_and_without_a_traceback() -> None:
     done = headless(f"http://127.0.0.1:{free_port()}", "--run-time", "2s")
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("is the server up? `make serve`") == 1

@@ -17,12 +17,12 @@ def mariadb(monkeypatch: pytest.MonkeyPatch):
     return put
 
 
-def test_who_runs_is_not_missing(mariadb) -> None:
+def test_a_running_server_is_not_missing(mariadb) -> None:
     mariadb(there=True, lacks=None)
     assert missing(REPEATABLE, "mariadb") is None
 
 
-def test_who_is_not_installed_is_to_be_installed(mariadb) -> None:
+def test_a_missing_server_is_to_be_installed(mariadb) -> None:
     mariadb(there=False, lacks="install mariadb-server")
     assert missing(REPEATABLE, "mariadb") == (
         "no MariaDB: install mariadb-server",
@@ -30,7 +30,7 @@ def test_who_is_not_installed_is_to_be_installed(mariadb) -> None:
     )
 
 
-def test_who_is_installed_is_to_be_started(mariadb) -> None:
+def test_an_installed_server_is_to_be_started(mariadb) -> None:
     mariadb(there=False, lacks=None)
     assert missing(REPEATABLE, "mariadb") == (
         "no MariaDB: it is installed, but is not running",

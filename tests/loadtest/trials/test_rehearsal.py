@@ -44,7 +44,7 @@ def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("committed_db")
-def test_a_release_that_fails_is_told_before_the_run(
+def test_a_release_that_fails_is_reported_before_the_run(
     ledger: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It spoils no posting, so no trial tells of it; in most locks it is why nobody else is let in."""

@@ -53,7 +53,7 @@ def test_exit_codes(results: list[tuple[bool, Word]], code: int):
     assert exit_code(told) == code
 
 
-def test_the_control_alone_answers_nobody_who_asked_for_something_else():
+def test_the_control_alone_answers_no_other_question():
     """It is what `faults --strategy zookeeper` leaves where no ZooKeeper is installed."""
     control = {"strategy": "no-lock", "verdict": "lost", "agrees": True}
     assert exit_code([control]) == 0
@@ -83,5 +83,5 @@ def test_what_a_search_left_open_and_nobody_claimed_is_not_undecided():
         ({"no-lock": "not-run"}, True),
     ],
 )
-def test_what_the_control_came_to_answers_nobody(words: dict[str, str], nothing: bool):
+def test_the_verdict_of_the_control_answers_no_claim(words: dict[str, str], nothing: bool):
     assert unanswered([{"strategy": slug, "verdict": word} for slug, word in words.items()]) is nothing

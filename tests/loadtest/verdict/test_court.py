@@ -81,7 +81,7 @@ def test_what_only_all_runs_together_can_show_is_not_asked_of_one(evidence: Evid
     assert judge(evidence).word == "inconclusive"
 
 
-def test_refused_means_right_so_it_is_not_said_where_there_is_money_that_nobody_asked_for() -> None:
+def test_refused_means_right_so_not_where_money_was_created() -> None:
     assert judge(CASES["refused, and money that nobody asked for"]).word == "inconclusive"
 
 

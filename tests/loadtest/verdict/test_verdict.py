@@ -318,7 +318,7 @@ def broken_inside() -> Books:
 
 
 @pytest.mark.parametrize("books", [unbalanced, drifting, broken_inside])
-def test_refused_means_right_so_it_is_not_said_of_books_that_do_not_add_up(books: Callable[[], Books]):
+def test_refused_means_right_so_not_for_books_that_do_not_add_up(books: Callable[[], Books]):
     assert judge(kept(answers=Answers(refused=5), books=books())).word == "inconclusive"
     assert judge(kept(unavailable="no quorum", books=books())).word == "inconclusive"
 

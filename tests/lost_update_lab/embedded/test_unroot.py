@@ -53,7 +53,7 @@ def test_a_program_below_a_private_folder_may_be_asked_for_and_run(way, tmp_path
 
 
 @needs_root
-def test_nobody_alone_could_not_enter(tmp_path):
+def test_the_user_nobody_alone_could_not_enter(tmp_path):
     """The control: the folder is really closed to a user without the capability."""
     (tmp_path / "file").write_text("inside")
     tmp_path.chmod(0o700)

@@ -88,13 +88,13 @@ def test_a_crashed_holder_lets_go(name: str, explore: Explore) -> None:
     assert found.worst == "unbroken"
 
 
-def test_the_servers_own_clock_is_told(explore: Explore) -> None:
+def test_the_servers_own_clock_is_reported(explore: Explore) -> None:
     found, _ = explore(bank.by_the_clock)
     assert not found.exhausted
     assert "MariaDB's own clock decides" in found.cause
 
 
-def test_a_client_past_the_gates_is_told(explored_mariadb: MariaDB) -> None:
+def test_a_client_past_the_gates_is_reported(explored_mariadb: MariaDB) -> None:
     """It connects, and is gone again before anybody looks."""
     server = MariaDBServer(explored_mariadb.connect, driver)
     try:
@@ -114,7 +114,7 @@ def test_a_client_past_the_gates_is_told(explored_mariadb: MariaDB) -> None:
         server.close()
 
 
-def test_a_server_that_explore_was_not_given_is_told(
+def test_a_server_that_explore_was_not_given_is_reported(
     explored_mariadb: MariaDB, scenario_urls: tuple[str, str]
 ) -> None:
     """explore() knows PostgreSQL and Redis: operations on a MariaDB are not judged, and never kept."""

@@ -165,7 +165,7 @@ def test_a_table_that_was_there_is_left_as_it_was_whatever_its_columns_are_calle
             connection.execute("DROP TABLE place")
 
 
-def test_a_setup_that_makes_a_table_anew(trial: Trial) -> None:
+def test_a_setup_that_recreates_a_table(trial: Trial) -> None:
     """The new one stays, as the setup left it; the others hold what they held."""
     with psycopg.connect(trial.keywords["database"], autocommit=True) as sql:  # type: ignore[attr-defined]
         sql.execute("CREATE TABLE kept (id serial PRIMARY KEY); INSERT INTO kept DEFAULT VALUES")

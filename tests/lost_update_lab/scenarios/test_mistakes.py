@@ -129,7 +129,7 @@ def test_a_module_that_remembers(trial: Trial) -> None:
         trial(two(counts), setup=one_voucher)
 
 
-def test_state_that_decides_nothing_is_said(trial: Trial) -> None:
+def test_state_that_decides_nothing_is_reported(trial: Trial) -> None:
     def counted(code: str, customer: int, sql: Any) -> str:
         COUNTS["calls"] += 1
         return redeem_locked(code, customer, sql)

@@ -72,7 +72,7 @@ READ, ANN, BOB = (
         [did("Bob", "SELECT a FROM t2"), ANN, BOB],  # another table, of a name that begins alike
     ],
 )
-def test_who_had_read_it_overwrote_nobody(steps: list[Did]) -> None:
+def test_a_write_after_a_read_of_it_overwrote_nothing(steps: list[Did]) -> None:
     assert overwrites(steps) == ()
 
 
