@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -15,27 +16,33 @@ from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab.bank import CONTENTS, Bank
 
 
+@contextmanager
+def opened(
+    urls: tuple[str, str], deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any
+) -> Iterator[Harness]:
+    with ExitStack() as stack:
+        bank = Bank(deposit, *urls)
+        stack.enter_context(closing(bank.admin))
+        postgres = stack.enter_context(closing(PostgresServer(urls[0], contents or CONTENTS, besides)))
+        servers = [postgres, stack.enter_context(closing(RedisServer(urls[1])))]
+        yield stack.enter_context(Harness(bank, servers, Bounds(**{"faults": 0, **bounds})))
+
+
 @pytest.fixture
 def harness(explorer_urls: tuple[str, str]) -> Iterator[Callable[..., Harness]]:
     """`harness(deposit, faults=1, …)`: a harness on which that deposit can be explored."""
-    opened: list[Any] = []
-
-    def make(deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any) -> Harness:
-        bank = Bank(deposit, *explorer_urls)
-        postgres = PostgresServer(explorer_urls[0], contents or CONTENTS, besides)
-        servers = [postgres, RedisServer(explorer_urls[1])]
-        opened.extend((*servers, bank.admin))
-        found = Harness(bank, servers, Bounds(**{"faults": 0, **bounds}))
-        found.__enter__()
-        opened.append(found)
-        return found
-
-    yield make
-    for thing in reversed(opened):
-        thing.__exit__(None, None, None) if isinstance(thing, Harness) else thing.close()
+    with ExitStack() as stack:
+        yield lambda deposit, *args, **bounds: stack.enter_context(
+            opened(explorer_urls, deposit, *args, **bounds)
+        )
 
 
 @pytest.fixture
-def explore(harness: Callable[..., Harness]) -> Callable[..., SearchResult]:
+def explore(explorer_urls: tuple[str, str]) -> Callable[..., SearchResult]:
     """`explore(deposit, faults=1, …)`: the result of the whole search."""
-    return lambda deposit, **bounds: Search(harness(deposit, **bounds)).explore()
+
+    def explored(deposit: Any, **bounds: Any) -> SearchResult:
+        with opened(explorer_urls, deposit, **bounds) as harness:
+            return Search(harness).explore()
+
+    return explored

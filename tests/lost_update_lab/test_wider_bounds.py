@@ -7,17 +7,21 @@ a fault might still have come, the schedule in which none comes was not judged.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.search.search import Search
 from tests.lost_update_lab.bank import Bank, GaveUp, locked_by
+from tests.lost_update_lab.conftest import opened
+from tests.lost_update_lab.generated_locks import Made, locks
 
 Explore = Callable[..., SearchResult]
 
@@ -72,25 +76,74 @@ def made_of(take: Callable[[Bank], Any], give_back: Callable[[Bank], Any]) -> Ca
     return locked_by(lock)
 
 
+def better(fewer: SearchResult, more: SearchResult) -> list[str]:
+    """What the wider search does not find, or calls by a better word."""
+    missing = fewer.found.keys() - more.found.keys()
+    found = [f"{word} under {faults or 'no fault'} is found no more" for word, faults in sorted(missing)]
+    found += ["an end is reached no more"] * (not fewer.finals <= more.finals)
+    words = [*fewer.gravity, UNBROKEN]
+    for fault in (None, *sorted(fewer.fired)):
+        was, now = fewer.under(fault), more.under(fault)
+        if words.index(now) > words.index(was):
+            found.append(f"{fault or 'no fault'}: {was} became {now}")
+    return found
+
+
 @pytest.mark.parametrize(("take", "give_back"), [*product(TAKE, GIVE_BACK)])
 def test_what_is_found_with_fewer_faults_is_found_with_more(
     take: Callable[[Bank], Any], give_back: Callable[[Bank], Any], explore: Explore
 ) -> None:
     kinds = frozenset({Fault.CRASH, Fault.LOST_REPLY})
-    results = [explore(made_of(take, give_back), faults=faults, kinds=kinds) for faults in (0, 1)]
-    assert [result.cause for result in results] == ["", ""]
-    fewer, more = results
-    assert fewer.found.keys() <= more.found.keys()
-    assert fewer.finals <= more.finals
+    fewer, more = (explore(made_of(take, give_back), faults=faults, kinds=kinds) for faults in (0, 1))
+    assert (fewer.cause, more.cause) == ("", "")
+    assert better(fewer, more) == []
     assert more.under(None) == fewer.under(None)
 
 
 def test_two_faults_find_what_one_finds(explore: Explore) -> None:
     lock = made_of(session_lock, unlock_never)
     one, two = (explore(lock, faults=faults, kinds=frozenset({Fault.CRASH})) for faults in (1, 2))
-    assert one.found.keys() <= two.found.keys()
-    for fault in (None, Fault.CRASH):
-        assert [*two.gravity, UNBROKEN].index(two.under(fault)) <= [*one.gravity, UNBROKEN].index(
-            one.under(fault)
-        )
+    assert better(one, two) == []
     assert one.under(None) == "stalled"
+    assert "stalled under no fault is found no more" in better(one, explore(locked_by(nullcontext_of)))
+
+
+def nullcontext_of(bank: Bank) -> nullcontext[None]:
+    """The control: no search of another lock finds what this one finds."""
+    return nullcontext()
+
+
+def generated(urls: tuple[str, str], faults: tuple[int, int], kinds: Collection[Fault], examples: int) -> int:
+    """Search that many locks within both bounds. Returns how many searches found something."""
+    broken = 0
+
+    @settings(max_examples=examples, derandomize=True, database=None, deadline=None)
+    @given(locks())
+    def holds(lock: Made) -> None:
+        nonlocal broken
+        results = []
+        for number in faults:
+            with opened(urls, lock.deposit, faults=number, kinds=frozenset(kinds)) as harness:
+                results.append(Search(harness).explore())
+        assert [result.cause for result in results] == ["", ""]
+        assert better(*results) == []
+        assert results[0].under(None) == results[1].under(None)
+        broken += results[0].worst != UNBROKEN
+
+    holds()
+    return broken
+
+
+def test_the_same_holds_for_generated_locks(explorer_urls: tuple[str, str]) -> None:
+    assert generated(explorer_urls, (0, 1), (Fault.CRASH, Fault.LOST_REPLY), 5) > 0
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("faults", "kinds", "examples"),
+    [((0, 1), Fault, 200), ((1, 2), (Fault.CRASH, Fault.LOST_REPLY), 60)],
+)
+def test_the_same_holds_for_many_generated_locks(
+    faults: tuple[int, int], kinds: Collection[Fault], examples: int, explorer_urls: tuple[str, str]
+) -> None:
+    assert generated(explorer_urls, faults, kinds, examples) > examples / 10
