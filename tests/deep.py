@@ -78,7 +78,7 @@ def pytest_terminal_summary(
     left_out = config.stash[LEFT_OUT]
     if not left_out:
         return
-    terminalreporter.stats.setdefault("deselected", left_out)  # the workers deselect where nobody counts
+    terminalreporter.stats.setdefault("deselected", left_out)  # the workers deselect where no session counts
     terminalreporter.section("not run here")
     for name in left_out:
         terminalreporter.write_line(f"NOT RUN {name}")

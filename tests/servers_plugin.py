@@ -56,7 +56,7 @@ def refuse_shared_servers() -> None:
 
 def prepare() -> None:
     """Set up the environment that this process and its children see."""
-    # The tests start hundreds of processes. Without compiled files each of them would compile the lab anew.
+    # The tests start hundreds of processes. Without compiled files each of them would compile the lab again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A script that is started with `&` ignores Ctrl-C, and its children inherit that. Some tests send it to a child.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

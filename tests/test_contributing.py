@@ -70,7 +70,7 @@ def commands() -> list[str]:
 
 @pytest.mark.deep
 def test_what_the_page_adds_runs(copy: Path) -> None:
-    """In the order of the page: pages written anew, contract tests, measured, merged."""
+    """In the order of the page: pages rewritten, contract tests, measured, merged."""
     said = {command: run(copy, command) for command in commands()}
     [tests] = [out for command, out in said.items() if command.startswith("pytest")]
     assert re.search(r"\d+ passed", tests)

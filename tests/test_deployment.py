@@ -89,7 +89,7 @@ def test_nothing_is_published_beyond_loopback_and_nothing_of_ours_runs_as_root()
 
 @pytest.mark.parametrize("service", compose()["services"])
 def test_each_container_is_an_exact_release_that_starts_without_root(service: str) -> None:
-    """What the image's page says of its user was read by hand: there is no engine here."""
+    """The image's documentation of its user was read by a person: there is no container engine here."""
     found = compose()["services"][service]
     image = found["image"]
     if found.get("build"):

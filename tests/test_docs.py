@@ -80,12 +80,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
-    """Those are executed by a test, and written anew when a lock or the explorer changes: an older id is another
+    """A test executes those, and they are rewritten when a lock or the explorer changes: an older id is another
     schedule then, or none."""
     known = set(REPLAY.findall((ROOT / "docs" / "counterexamples.md").read_text()))
     named = {each for page in tracked("*.md") for each in REPLAY.findall(page.read_text())}
     assert known
-    assert {each for each in named if ":" not in each} <= known  # a stranger's lock is on no page of ours
+    assert {each for each in named if ":" not in each} <= known  # a third-party lock is on none of our pages
 
 
 def test_a_page_that_is_not_there_is_seen() -> None:

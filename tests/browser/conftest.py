@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
 from loadtest.servers.webserver import WebServer
 
-#: what somebody would stumble over on the page that runs it
+#: accessibility problems of the page that runs it
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -53,7 +53,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def cookies(lab: tuple[str, str], chromium: Browser) -> StorageState:
-    """Of somebody who has logged in by the form. Once: each login costs seconds."""
+    """Cookies of a user logged in by the form. Made once: each login costs seconds."""
     address, name = lab
     with watched(chromium, address) as tab:
         tab.goto("/admin/login/")
@@ -66,14 +66,14 @@ def cookies(lab: tuple[str, str], chromium: Browser) -> StorageState:
 
 @pytest.fixture
 def page(lab: tuple[str, str], chromium: Browser, cookies: StorageState) -> Iterator[Page]:
-    """An empty page of somebody who is logged in."""
+    """An empty page of a logged-in user."""
     with watched(chromium, lab[0], storage_state=cookies) as tab:
         yield tab
 
 
 @contextmanager
 def watched(chromium: Browser, address: str, **options: Any) -> Iterator[Page]:
-    """A page of a fresh context. At the end: nothing was blocked, nothing failed, nobody else was asked."""
+    """A page of a fresh context. At the end: nothing was blocked, nothing failed, no other host was asked."""
     complaints: list[str] = []
     context = chromium.new_context(base_url=address, viewport={"width": 1400, "height": 900}, **options)
     tab = context.new_page()

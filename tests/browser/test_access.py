@@ -1,4 +1,4 @@
-"""The admin on a phone, by keyboard alone and by ear, with names that nobody expected."""
+"""The admin on a phone, by keyboard alone and by screen reader, with unexpected names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pages(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, s
         books = [open_book("no-lock", [("N" * 40, 100, None)], name=name) for name in NAMES]
         more = [open_book("no-lock", [("A", 100, None)]).pk for _ in range(100)]  # than one page of the list
         post(books[0], Posting("k", (Line("N" * 40, 1),)))
-        Account.objects.filter(book=books[0]).update(head=None)  # as if somebody had overwritten it
+        Account.objects.filter(book=books[0]).update(head=None)  # as if it had been overwritten
         done = Trial.objects.create(command="compare", workload="deposits", store="postgres")
         data = {"worst_account": "N" * 40, "cause": "because " * 30, "verdict": "lost"}
         of_lock = Result.objects.create(trial=done, strategy=LOCK, verdict="lost", data=data)

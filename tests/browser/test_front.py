@@ -1,4 +1,4 @@
-"""The front page for somebody who has never been here: on a phone, in the dark, by keyboard, without a script."""
+"""The front page for a first-time visitor: on a phone, in dark mode, by keyboard, without scripts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nobody_else(django_db_setup: None, django_db_blocker: Any) -> None:
 
 @pytest.fixture
 def visitor(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
-    """Somebody without a login."""
+    """A visitor without a login."""
     with watched(chromium, lab[0]) as tab:
         yield tab
 

@@ -52,7 +52,7 @@ def test_import_concurrently_and_see_who_overwrote_whom(page: Page, files: list[
     page.wait_for_url("**/importrun/*/change/")
     expect(page.locator(".batch")).to_have_count(3)  # two files and the scan
     expect(page.locator(".facts .word")).to_have_text("finished", timeout=LONG)  # htmx brings it, no reload
-    expect(page.locator("#progress")).not_to_have_attribute("hx-get", re.compile("."))  # and polls no more
+    expect(page.locator("#progress")).not_to_have_attribute("hx-get", re.compile("."))  # and stops polling
     row = page.locator("tr", has_text="bolt.csv")
     expect(row).to_contain_text("62")
     expect(row).to_contain_text("12.50 is 1250")

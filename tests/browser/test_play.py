@@ -1,4 +1,4 @@
-"""Somebody plays: one level to its loss, step by step and by keyboard; one that cannot be broken; as a file too."""
+"""Playing: one level to its loss, step by step and by keyboard; one that cannot be broken; the same as a file."""
 
 from __future__ import annotations
 

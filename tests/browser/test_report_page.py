@@ -1,4 +1,4 @@
-"""The report and a page to step through, on a phone and in the dark, with names that nobody expected."""
+"""The report and a page to step through, on a phone and in dark mode, with unexpected names."""
 
 from __future__ import annotations
 

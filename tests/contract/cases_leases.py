@@ -1,4 +1,4 @@
-"""Leases: they end, they can be renewed, and nobody renews another's."""
+"""Leases: they end, they can be renewed, and no holder renews another's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whoever claims to withstand contention: three processes, each of whose sections reads a number and writes it
-back one higher. Not one may be lost."""
+"""Locks that claim contention: three processes, each of whose sections reads a number and writes it back one higher.
+Not one may be lost."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def test_nothing_is_lost(slug: str, arena: Arena) -> None:
 
 
 def test_the_count_can_tell(arena: Arena) -> None:
-    """The lock that refuses nobody loses: each section waits 1 ms between its read and its write."""
+    """A lock that refuses no caller loses: each section waits 1 ms between its read and its write."""
     assert _counted(arena, LOCKS["hash-set"]) < PROCESSES * SECTIONS

@@ -1,4 +1,4 @@
-"""Who was forked inside a section is not inside: the lock that it copied is its parent's."""
+"""A process forked inside a section is not inside: the lock that it copied is its parent's."""
 
 from __future__ import annotations
 

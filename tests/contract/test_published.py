@@ -150,7 +150,7 @@ def test_an_error_in_the_watchdogs_release_lets_it_renew_for_ever(arena: Arena) 
         assert not renewing.daemon, "it keeps its process alive"
         for _ in range(2):
             admin.pexpire(fight.name, 30_000)
-            wait_until(lambda: fight.remains() > 50)  # nobody works, and it is renewed again and again
+            wait_until(lambda: fight.remains() > 50)  # no section runs, and it is renewed again and again
         party.gate.kill()
         wait_until(lambda: not renewers("_watch") - before)
     admin.acl_deluser("no-get")
@@ -258,7 +258,7 @@ def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
 
 
 def test_renewal_service_forgets_a_successor(arena: Arena) -> None:
-    """A is stopped between the two commands of its release; B acquires; A goes on: nobody renews B's lock."""
+    """A is stopped between the two commands of its release; B acquires; A goes on: no thread renews B's lock."""
     with arena.fight(LOCKS["renewal-service"], lease=UNHURRIED) as fight:
         slow, successor = fight.holder(), fight.party()
         slow.lock.release()  # the server knows its script from now on

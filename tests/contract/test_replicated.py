@@ -1,4 +1,4 @@
-"""WAIT and WAITAOF: who looks at the answer, and what the waiting takes."""
+"""WAIT and WAITAOF: locks that check the answer, and what waiting costs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_as_published_goes_on_unconfirmed(arena: Arena, alone: Site) -> None:
 
 @pytest.mark.parametrize("lock", [AS_PUBLISHED, REPLICATED], ids=lambda lock: lock.slug)
 def test_the_connection_that_waits_is_the_one_that_wrote(arena: Arena, lock: Any) -> None:
-    """WAIT speaks of what its own connection wrote; and whose turn it is in a pool is luck."""
+    """WAIT speaks of what its own connection wrote; and which connection a pool hands out is luck."""
 
     class InTurn(list[Any]):
         def pop(self, *_: Any) -> Any:
@@ -69,7 +69,7 @@ def test_as_published_raises_where_the_client_waits_no_longer_than_the_server(
 
 
 def test_as_published_waits_until_its_lease_is_over(arena: Arena, alone: Site) -> None:
-    """WAIT for 1.2 s, lease of 1 s: a second client is inside before the first one is told yes."""
+    """WAIT for 1.2 s, lease of 1 s: a second client is inside before the first one has its answer."""
     with arena.fight(AS_PUBLISHED, lease=1.0, confirm=1.2) as fight:
         first, second = fight.party(alone), fight.party(alone, confirm=0.01)
         acquiring = first.begins(first.gets_in)

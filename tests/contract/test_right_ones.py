@@ -49,7 +49,7 @@ def test_semaphore_lets_in_as_many_as_it_has_permits(arena: Arena) -> None:
 
 
 def test_semaphore_one_object_has_one_permit(arena: Arena) -> None:
-    """It forgot the first one, which nobody could give back before its lease was over."""
+    """It forgot the first one, which could not be released before its lease was over."""
     with arena.fight(SEMAPHORE, permits=2, lease=UNHURRIED) as fight:
         lock = fight.holder().lock
         assert not lock.acquire(timeout=0)
@@ -144,7 +144,7 @@ def test_mended_learns_of_its_loss(arena: Arena) -> None:
 
 
 def test_pubsub_wakes_at_the_release(arena: Arena) -> None:
-    """With a lease of 30 s and without one poll: what it sends while it waits is told by the server."""
+    """With a lease of 30 s and without one poll: the server says what it sends while it waits."""
     with arena.fight(PUBSUB, lease=UNHURRIED) as fight:
         holder, waiter = fight.holder(), fight.party(fight.site.named("pubsub"))
         waiting = waiter.waits()
@@ -229,7 +229,7 @@ def test_queue_drops_dead_waiters_at_once_when_they_are_long_dead(arena: Arena) 
         dead.begins("acquire")
         dead.waits(arena.admins[0])
         dead.dies()
-        time.sleep(1.2 * fight.lease)  # it counts as living no more
+        time.sleep(1.2 * fight.lease)  # it no longer counts as alive
         holder.lock.release()
         fight.opens_within(1.0, "a waiter that is long dead was handed the lock")  # for a lease of 1.5 s
 

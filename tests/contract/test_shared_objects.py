@@ -288,7 +288,7 @@ def test_a_file_that_a_dead_holders_child_has_open_is_free_with_the_child(tmp_pa
         lock.acquire()
         if not os.fork():
             os.close(says)
-            os.read(hears, 1)  # the holder's child lives until it is told
+            os.read(hears, 1)  # the holder's child lives until it is told to end
         os._exit(0)
     os.waitpid(holder, 0)
     assert not other.acquire(timeout=0), "its holder is dead, and a child has its file open"

@@ -1,11 +1,11 @@
-"""Every strategy through the same cases, on each store where its code differs. Nobody lists them: a strategy that is
-registered is here.
+"""Every strategy through the same cases, on each store where its code differs. There is no list to keep: a registered
+strategy is here.
 
-    contention   two callers in a race: who claims it keeps every posting. Who does not claim it is seen to lose in
-                 tests/ledger/test_races.py, each by a race of its own
+    contention   two callers in a race: a strategy that claims it keeps every posting. One that does not is seen to lose
+                 in tests/ledger/test_races.py, by a race of its own
     repeat       a key that comes twice is one posting
-    crash        a caller dies between its read and its write: nothing of it is left; who claims it serves the next one
-    refusal      a posting that is refused changes nothing, and is in nobody's way
+    crash        a caller dies between its read and its write: nothing of it is left; a strategy that claims it serves the next one
+    refusal      a posting that is refused changes nothing, and blocks no other
 
 The races are conducted by gates (tests/ledger/race): no sleep decides anything.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 @pytest.fixture(autouse=True)
 def a_process_of_its_own() -> None:
-    """What token-leaky keeps for its process, a pool that runs empty, begins anew with each test."""
+    """token-leaky keeps a pool for its process, which runs empty: each test begins with a new one."""
     TokenLeakyLock._pools.clear()
 
 
@@ -57,7 +57,7 @@ def stores_of(slug: str) -> tuple[str, ...]:
 
 
 CELLS = [(slug, store) for slug in STRATEGIES if not out_of_reach(slug) for store in stores_of(slug)]
-#: nobody gets in after the first release, whatever was posted (tests/contract/test_published.py)
+#: no caller gets in after the first release, whatever was posted (tests/contract/test_published.py)
 STUCK = {"counter"}
 #: those that are judged by a conducted race
 RACED = [(slug, store) for slug, store in CELLS if not is_a_lock(slug) or slug in RACED_LOCKS]
@@ -191,7 +191,7 @@ def test_a_careless_one_is_found_out(case) -> None:  # type: ignore[no-untyped-d
 
 
 def test_one_that_claims_too_much_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lock without a lease says that it survives a crash: who comes next waits for ever, and is told so."""
+    """A lock without a lease survives no crash: the next caller waits for ever, and the test sees that."""
     setnx = find("setnx")
     monkeypatch.setattr(setnx, "withstands", setnx.withstands | {Hazard.CRASH})
     monkeypatch.setattr("tests.ledger.race.worker.PATIENCE", 0.2)

@@ -18,7 +18,7 @@ def at(tick: float) -> datetime:
 
 @dataclass
 class History:
-    """An account whose writers are told which entry they had read (by key; None: the opening)."""
+    """An account, with the entry that each writer had read (by key; None: the opening)."""
 
     opening: int = 100
     number: str = "A1"

@@ -26,7 +26,7 @@ def candidates(book: Book) -> Iterator[tuple[Owner, Owner]]:
 
 
 class Caller(threading.Thread):
-    """Somebody who asks, and waits for the answers."""
+    """A caller that asks and waits for the answers."""
 
     def __init__(self, book: Book, *postings: Posting) -> None:
         super().__init__()

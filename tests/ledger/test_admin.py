@@ -1,4 +1,4 @@
-"""What the admin starts, for whom, and what it never lets anybody do. (Who may see what: tests/site.)"""
+"""What the admin starts, for which users, and what it allows nobody. (Permissions: tests/site.)"""
 
 from __future__ import annotations
 

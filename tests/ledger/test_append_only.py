@@ -66,7 +66,7 @@ def test_an_account_without_entries_may_go() -> None:
 
 
 def test_a_writer_whose_account_went_writes_nothing() -> None:
-    """It had read the account; then somebody deleted it: no entry without an account."""
+    """It had read the account, which was then deleted: no entry without an account."""
     other = open_book("select-for-update", [("A1", 0, None)])
     store = store_of(other)
     posting = Posting("late", (Line("A1", 10),))

@@ -1,4 +1,4 @@
-"""A worker that was paused may yet be heard: what it asked for is in doubt, whatever the next one is told."""
+"""A paused worker's request may still be applied: its outcome is in doubt, whatever the next worker's answer."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_was_being_asked_for_when_it_was_stopped_is_in_doubt(settings):
     assert stop(run) == 2
     assert try_again(run) == 2
     drain(run)
-    assert states(run) == [(2, "unknown"), (3, "refused")]  # nobody had claimed the second
+    assert states(run) == [(2, "unknown"), (3, "refused")]  # no worker had claimed the second
 
 
 def test_a_key_that_is_another_postings_for_good_leaves_no_doubt():

@@ -66,7 +66,7 @@ def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_n
             killed = f":{worker.pid}:"
             worker.kill()
         assert posted(book) == before_gate
-        # the control: without another worker the work stays undone, and nobody believes it to be done
+        # the control: without another worker the work stays undone, and is not shown as done
         run.refresh_from_db()
         assert not run.finished
         assert states(run).get("waiting", 0) >= LINES - before_gate

@@ -1,4 +1,4 @@
-"""A stop and a worker's report at the same moment: whoever comes second waits for the row, and looks again."""
+"""A stop and a worker's report at the same moment: the second one waits for the row, and looks again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def while_first_is_uncommitted(first: Callable[[], Any], second: Callable[[], An
 
 @pytest.fixture
 def work() -> tuple[ImportRun, ImportChunk, list[ImportLine]]:
-    """A run of two lines, claimed by a worker that has posted the first and has not said so."""
+    """A run of two lines, claimed by a worker that has posted the first and not yet reported it."""
     run = start_import(new_book(), [csv("acme,A1,1,r1", "acme,A1,2,r2")], scan=False)
     chunk = chunks.claim(run.pk, 1)
     assert chunk

@@ -266,7 +266,7 @@ def test_bad_usage_is_reported_and_leaves_nothing(files: list[str], words: list[
 
 
 def test_a_refusal_of_a_line_is_not_taken_for_one_of_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the ledger refuses by itself is told by the line's own words."""
+    """A refusal by the ledger itself keeps the line's own message."""
 
     def refuse(*_: Any) -> None:
         raise Refused("closed today")

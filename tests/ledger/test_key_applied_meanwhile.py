@@ -1,4 +1,4 @@
-"""One request, sent twice at once: the second one is not told "no" of what the first one has done."""
+"""One request, sent twice at once: the second must not get "no" for what the first has done."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BACK = Posting("back", (Line("A2", -20), Line("A1", 20)))
 
 
 def opposite(book: Book) -> list[Applied | Busy]:
-    """Post both at the same time; returns what each caller was told."""
+    """Post both at the same time; return each caller's answer."""
 
     def told(posting: Posting) -> Applied | Busy:
         try:

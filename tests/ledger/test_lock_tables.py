@@ -256,7 +256,7 @@ def test_taking_the_lock_resets_the_shared_counter(
     first, second = lock_of(slug, store, name), lock_of(slug, store, name)
     record = LockRecord.objects.using(alias(store)).filter(name=first.name)
     assert first.acquire(timeout=0)
-    record.update(count=7)  # somebody counts under the name of the lock
+    record.update(count=7)  # another client keeps a counter under the name of the lock
     assert not second.acquire(timeout=0)
     assert record.get().count == 7, "a caller that is refused writes nothing"
     first.release()

@@ -1,4 +1,4 @@
-"""/metrics: what is counted, summed over the real web server's processes, and for whom."""
+"""/metrics: what is counted, summed over the real web server's processes, and who may read it."""
 
 from __future__ import annotations
 

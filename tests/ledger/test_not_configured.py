@@ -1,4 +1,4 @@
-"""A book whose store has lost its address: it is said so, everywhere, and nothing is applied."""
+"""A book whose store has lost its address: every page says so, and nothing is applied."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEPOSIT = {"account": "A", "amount": 5}
 
 @pytest.fixture
 def gone(monkeypatch: pytest.MonkeyPatch, store: str) -> Iterator[Book]:
-    """A book on `store`, of whose server this process has since lost the address."""
+    """A book on `store`; this process has since lost the address of that server."""
     book = open_book("no-lock" if store == "mariadb" else "token", [("A", 100, None)], store=store)
     with monkeypatch.context() as patch:
         forget(patch, store)

@@ -1,4 +1,4 @@
-"""Strategies that try again when somebody was faster: what their last attempt says, and that nobody waits after it."""
+"""Strategies that try again when another writer was faster: what their last attempt says, and no wait after it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def balance(book: Book) -> int:
 
 
 def faster(book: Book, key: str) -> None:
-    """Somebody else, in a session of their own, whom nothing holds up: the balance and all numbers go on."""
+    """Another writer, in its own session, which nothing holds up: the balance and all numbers go on."""
     if book.store == "redis":
         find("redis-atomic")(book).apply(Posting(key, (FASTER,)))
         return
@@ -99,7 +99,7 @@ def test_a_posting_that_meets_a_locked_row_each_time_is_busy_and_waits_between_t
 
 
 class TestALostReplyOfExec:
-    """EXEC was carried out, and the client heard nothing: redis-py says the same as when somebody was faster."""
+    """EXEC was carried out, and the client heard nothing: redis-py says the same as when another client was faster."""
 
     @pytest.fixture
     def book(

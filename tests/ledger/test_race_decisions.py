@@ -1,4 +1,4 @@
-"""Who decides by a balance before the write: what the strategies that add, and so read nothing, cannot help.
+"""Decisions by a balance before the write: strategies that add, and so read nothing, cannot protect them.
 
 Their think time is before the one statement, script or call. What is decided there rests on a balance that is over.
 """
@@ -33,7 +33,7 @@ ADD = pytest.mark.parametrize(
 
 
 def decides(worker: Worker) -> Worker:
-    """Its business wants nobody below 0, and looks for itself, in its think time."""
+    """The business rule is "never below 0", and it is checked by the caller, in its think time."""
     strategy = worker.strategy
 
     def looks() -> None:
@@ -70,7 +70,7 @@ def test_a_floor_in_the_write_itself_holds_for_them(slug: str, store: str) -> No
 
 @pytest.mark.parametrize("all_rows", [False, True])
 def test_a_decision_on_the_sum_of_the_rows_needs_all_of_them_locked(all_rows: bool) -> None:
-    """Two decide on one sum and go to two rows: whoever locks only its own row waits for nobody."""
+    """Two decide on one sum and go to two rows: a writer that locks only its own row does not wait."""
     with Race("segmented-balance") as race:
         a, b = (locks_first(race, row, all_rows) for row in ("A/0", "A/3"))
         a.runs_to("think")

@@ -74,7 +74,7 @@ def test_a_number_checked_at_the_write_alone_does_not_protect_what_was_read(redi
         a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
         lose_lease(redis_client, race)
         b.runs_to("think")  # B holds 2, and has read 100
-        a.finishes()  # nobody newer has written: 1 is in order
+        a.finishes()  # no newer holder has written: 1 is in order
         b.finishes()  # and so is 2
         assert_lost(race, 10, by="B")
 
@@ -91,7 +91,7 @@ def test_a_registered_number_protects_what_was_read(redis_client: Redis) -> None
 
 
 def with_unused_numbers(redis: Redis, race: Race) -> None:
-    for _ in range(4):  # four holders who found nothing to write
+    for _ in range(4):  # four holders that found nothing to write
         with build(FencedLock, name(race), **resources(race.book)):
             pass
 
@@ -111,7 +111,7 @@ def test_a_registered_number_keeps_when_the_counter_starts_again(redis_client: R
         with_unused_numbers(redis_client, race)
         a, b = race.worker("A", +10).runs_to("think"), race.worker("B", +20)
         lose_counter(redis_client, race)
-        assert b.finishes().retries == 1  # 1 is older than A's 5: the lock is told, and goes on at 6
+        assert b.finishes().retries == 1  # 1 is older than A's 5: the lock learns of it, and goes on at 6
         a.finishes()
         assert race.kept()
         assert Account.objects.get(book=race.book, number="A").fence == 7

@@ -1,4 +1,4 @@
-"""What is broken by one who does not play by the rules: the failure that the pages of the right strategies name."""
+"""One writer that breaks the rules: the failure that the pages of the right strategies name."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 @pytest.mark.parametrize("slug", ["redis-atomic", "redis-watch"])
 def test_what_a_failover_forgets_is_given_away_twice(slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The replica had not seen the first withdrawal, whose caller was told "done"."""
+    """The replica had not seen the first withdrawal, whose caller got "done"."""
     with ReplicaSet(replicas=1) as servers:
         monkeypatch.setattr(import_module("ledger.stores.redis"), "redis_client", servers.client)
         with Race(slug, store="redis", floor=0) as race:
@@ -48,7 +48,7 @@ def test_a_read_before_the_watch_overwrites_who_wrote_between_the_two() -> None:
     with Race("redis-watch", store="redis") as race:
         a, b = reads_before_it_watches(race.worker("A", +10)).runs_to("has read"), race.worker("B", +20)
         b.finishes()
-        assert a.finishes().retries == 0  # nobody touched the key while it was watched
+        assert a.finishes().retries == 0  # no client touched the key while it was watched
         assert_lost(race, 20, by="A")
 
 

@@ -110,7 +110,7 @@ def interrupted(ask: Callable[..., Any]) -> Callable[..., None]:
 def test_an_interrupt_at_the_release_does_not_keep_the_lock(
     hosts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its session lives on, and nobody would release it again."""
+    """Its session lives on, and no other code would release it."""
     lock, client = ZooKeeperLock("released", zookeeper=hosts, lease=SESSION), client_of(hosts, SESSION)
     assert lock.acquire(timeout=5)
     with monkeypatch.context() as patch:
@@ -121,7 +121,7 @@ def test_an_interrupt_at_the_release_does_not_keep_the_lock(
 
 
 def test_the_wait_time_is_kept_however_often_another_one_goes_before(hosts: str) -> None:
-    """A waiter hears when the one before it gives up; its own time goes on, and does not begin anew."""
+    """A waiter hears when the one before it gives up; its own time goes on, and does not start again."""
     holder, hasty, patient = (ZooKeeperLock("patience", zookeeper=hosts, lease=SESSION) for _ in range(3))
     client = client_of(hosts, SESSION)
     with holder, ThreadPoolExecutor(max_workers=1) as thread:

@@ -375,7 +375,7 @@ def test_an_id_twice_is_a_problem():
 
 
 def test_a_store_that_went_back_to_an_older_state():
-    """A failover: the entries are in the log, the account is not: nobody overwrote them."""
+    """A failover: the entries are in the log, the account is not: no writer overwrote them."""
     history = History()
     first = history.write("a", 10)
     history.write("b", 20)
@@ -466,7 +466,7 @@ def test_the_order_of_the_rows_does_not_matter(order: int):
 
 
 def test_the_clearest_loss_is_of_two_writers_who_read_the_same_head_close_together():
-    """The first in time may be overwritten by somebody who read long ago: nobody sees that at a glance."""
+    """The first in time may be overwritten by a writer that read long ago, which is hard to see at a glance."""
     history = History()
     history.write("a", 1, None)
     history.write("b", 2, "a")

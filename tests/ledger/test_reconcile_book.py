@@ -130,7 +130,7 @@ def test_an_account_that_the_store_forgot():
 def test_money_on_an_account_that_nobody_named_is_created():
     a, b = History(number="A"), History(number="B")
     a.write("k", 10, outcome=OK)
-    b.write("k", 10)  # nobody asked for it there
+    b.write("k", 10)  # it was not requested there
     b.write("z", 5, outcome=OK)
     books = book(a, b)
     assert (books.right, books.created_updates, books.created_amount, books.unreported) == (False, 1, 10, 0)

@@ -106,7 +106,7 @@ def test_a_transfer_that_was_overwritten_on_one_side_is_torn(monkeypatch: pytest
 def test_a_book_that_is_written_meanwhile_is_seen_at_one_moment(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[Book], Any]
 ):
-    """Between the read of the account and that of its entries somebody posts: that is no lost update."""
+    """A posting between the read of the account and that of its entries is no lost update."""
     book = opened()
     deposit(book, "before", 10)
     stream, arrived = links._stream, []

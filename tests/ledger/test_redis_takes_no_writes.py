@@ -1,4 +1,4 @@
-"""A Redis that takes no writes now, or has forgotten a whole book: it is said what became of the money."""
+"""A Redis that takes no writes now, or has forgotten a whole book: the answer says what became of the money."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account in 8 rows: the sum, the floor over all of them, and who waits for whom."""
+"""An account in 8 rows: the sum, the floor over all of them, and which posting waits for which."""
 
 from __future__ import annotations
 

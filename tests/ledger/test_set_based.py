@@ -128,7 +128,7 @@ def chain_of(book: Book) -> list[tuple[str, int]]:
 
 
 def test_the_numbers_follow_the_order_of_writes(book: Book) -> None:
-    """The lines of a load have numbers of several blocks; who writes before and after draws by its INSERT."""
+    """The lines of a load have numbers of several blocks; writers before and after draw theirs by INSERT."""
     many = [BulkLine(f"k{n}", "A0" if n % 3 else "A2", 1) for n in range(2 * STEP + 5)]
     post(book, Posting("first", (Line("A0", 1),)))
     post_lines(book, many)

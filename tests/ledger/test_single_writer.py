@@ -189,7 +189,7 @@ def test_callers_that_come_back_at_once_share_a_commit(book: Book, owners: tuple
                 pool.submit(ask, book, [Posting(f"{turn}-{n}", (Line("A", 1),))], 20.0, LONG) for n in (0, 1)
             ]
 
-        for turn in range(2):  # in the first, nobody is known yet; after it, everybody has come back
+        for turn in range(2):  # in the first, no caller is known yet; after it, all have come back
             asked = both(turn)
             while len(owner.clients.asked) < 2:
                 owner.hear(5)
@@ -257,7 +257,7 @@ def test_an_order_that_comes_twice_into_one_group_is_applied_once(
     (asked,) = first.clients.asked
     other = asked._replace(
         order=type(asked.order)("0" * 24, asked.order.requests)
-    )  # somebody else with this key
+    )  # another caller with this key
     first.clients.asked.extend([asked, other])
     begun(first)
     assert first.group is not None
@@ -334,7 +334,7 @@ def test_a_database_session_that_ends_costs_nobody_an_answer(book: Book) -> None
         )
         assert cursor.fetchone()[0] >= 1
     assert strategy.apply(Posting("k2", (Line("A", 10),))).entries[0].balance_after == 120
-    assert BookOwner.objects.get(book=book).fence == 2  # its own lease, ended by itself, and taken anew
+    assert BookOwner.objects.get(book=book).fence == 2  # its own lease, ended by itself, and taken again
 
 
 def test_an_owner_that_did_not_answer_leaves_the_outcome_unknown(
@@ -342,7 +342,9 @@ def test_an_owner_that_did_not_answer_leaves_the_outcome_unknown(
 ) -> None:
     first, _ = owners
     first.take_over()
-    with pytest.raises(TimeoutError, match="same key"):  # the system took the connection; nobody hears it
+    with pytest.raises(
+        TimeoutError, match="same key"
+    ):  # the system accepted the connection; no process reads from it
         ask(book, [Posting("k", (Line("A", 1),))], 0.3, LONG)
 
 
@@ -436,7 +438,7 @@ def test_an_owner_that_is_stopped_under_load_answers_its_group_and_gives_the_lea
 
 
 def test_an_owner_whose_group_does_not_end_lets_go_without_the_lease(book: Book) -> None:
-    """Who owns the book next, here the caller's own candidate, answers what the group has committed."""
+    """The next owner of the book, here the caller's own candidate, answers what the group has committed."""
     first = Owner(book, 1.0)
     first.take_over()
     caller = Caller(book, Posting("k1", (Line("A", 10),)))

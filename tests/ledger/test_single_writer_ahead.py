@@ -102,7 +102,7 @@ def test_it_is_not_sent_when_the_one_before_it_was_not_written(
     assert after in (
         [110, *range(111, 111 + ENOUGH)],
         [110 + ENOUGH, *range(101, 101 + ENOUGH)],
-    )  # who came first
+    )  # the first to come
     assert (books_of(book).final, books_of(book).entries) == (110 + ENOUGH, 1 + ENOUGH)
 
 
@@ -159,7 +159,7 @@ def test_it_does_not_grow_beyond_a_group(book: Book, owners: tuple[Owner, Owner]
 
 
 def test_an_owner_that_is_stopped_begins_no_further_group(book: Book, owners: tuple[Owner, Owner]) -> None:
-    """Who owns the book next, here the callers' own candidate, answers what was not sent."""
+    """The next owner of the book, here the callers' own candidate, answers what was not sent."""
     owner, _ = owners
     owner.take_over()
     one, many = one_and_a_window(book, owner)
@@ -181,7 +181,7 @@ def test_the_server_does_not_plan_each_group_again() -> None:
     book = open_book("single-writer", [(f"A{n}", 0, None) for n in range(2000)])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE ledger_account")
-    connections.close_all()  # the statement is prepared anew
+    connections.close_all()  # the statement is prepared again
     owner = Owner(book, LONG)
     owner.take_over()
     for n in range(8):

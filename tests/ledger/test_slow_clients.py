@@ -1,4 +1,4 @@
-"""Slow clients among others, on the real web server: whoever sends or reads slowly holds no thread of it."""
+"""Slow clients among others, on the real web server: a client that sends or reads slowly holds no thread."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def everything(link: socket.socket) -> bytes:
 
 
 class Polite(WebServer):
-    """It has the patience of who waits for a test."""
+    """It is as patient as a test needs."""
 
     stop_timeout = 120.0
 

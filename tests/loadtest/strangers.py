@@ -1,4 +1,4 @@
-"""Locks as somebody else would hand them in: `--lock tests.loadtest.strangers:right`."""
+"""Locks as a third party would pass them: `--lock tests.loadtest.strangers:right`."""
 
 import asyncio
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,7 +33,7 @@ def of_a_generator(name: str, redis: Redis) -> Any:
 
 @contextmanager
 def broken(name: str, redis: Redis) -> Any:
-    """Looks like a lock: it writes the key, and asks nobody."""
+    """Looks like a lock: it writes the key without looking."""
     redis.set(name, 1)
     yield
     redis.delete(name)
@@ -81,7 +81,7 @@ def raising_later(name: str, redis: Any) -> Any:
 
 
 def other_arguments(name: str, key: str) -> AbstractContextManager[Any]:
-    """Asks for what nobody offers."""
+    """Asks for an argument that the lab does not offer."""
     return nullcontext()
 
 
@@ -95,7 +95,7 @@ ASKED = "tests:only-once"
 
 @contextmanager
 def only_once(name: str, redis: Redis) -> Any:
-    """Works for the first one who tries it, and for nobody after that."""
+    """Works for the first caller, and for none after that."""
     if redis.incr(ASKED) > 1:
         raise RuntimeError("boom in acquire")
     yield

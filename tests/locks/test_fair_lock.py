@@ -1,4 +1,4 @@
-"""fair-lock as one program sees it: who holds, in which thread, for how long it waits, what it raises."""
+"""fair-lock as one program sees it: which thread holds, how long it waits, what it raises."""
 
 import threading
 import time

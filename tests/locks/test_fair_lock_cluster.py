@@ -1,4 +1,4 @@
-"""Locks in a Cluster. fair-lock: slots that move, primaries that go, a process that forks. Others: somebody waits."""
+"""Locks in a Cluster. fair-lock: slots that move, primaries that go, a process that forks. Others: a waiter."""
 
 import os
 import time
@@ -34,7 +34,7 @@ def joined(nodes: list[Valkey]) -> Iterator[Cluster]:
     """Two primaries. The first has all slots but one. Takes 2 s: that is how often the nodes talk."""
     first, second = (node.client() for node in nodes)
     first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16382)
-    second.execute_command("CLUSTER", "ADDSLOTS", 16383)  # a client knows who has slots
+    second.execute_command("CLUSTER", "ADDSLOTS", 16383)  # a client knows which node has which slots
     bus = second.config_get("cluster-port")["cluster-port"]
     first.execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, bus)
     for node in (first, second):
@@ -110,7 +110,7 @@ def test_in_a_cluster_what_is_held_is_renewed_also_when_its_slot_moves(cluster, 
 
 @pytest.mark.parametrize("held", [False, True])
 def test_in_a_cluster_the_next_primary_is_found_when_the_last_one_is_gone(cluster, nodes, held):
-    """Nobody is there who would say MOVED."""
+    """No node is there to say MOVED."""
     redis, _, second = cluster
     lock = FairLock("x", redis=redis)
     lock.acquire()
@@ -135,7 +135,7 @@ def test_in_a_cluster_a_moved_slot_is_no_reason_to_wait_longer(cluster, nodes):
         eventually(lambda: first.llen("{x}:queue") == 1, "queued")
         moves(cluster, nodes)
         assert waiting.result(30) is False
-        assert time.monotonic() - started < 5  # it hears of it at its end, and does not begin anew
+        assert time.monotonic() - started < 5  # it hears of it at its end, and does not start again
 
 
 def test_in_a_cluster_a_forked_childs_slot_may_move(cluster, nodes):

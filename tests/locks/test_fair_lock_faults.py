@@ -125,7 +125,7 @@ def test_what_lost_replies_left_behind_does_not_stand_in_the_way(lock, silencer,
     silencer.swallow(3)
     with pytest.raises(LockUnavailable):
         lock.acquire()
-    assert direct.exists("x")  # granted, and nobody knows
+    assert direct.exists("x")  # granted, and no client knows
     assert not lock.held
     assert lock.acquire(timeout=30)  # far sooner than the lease of 60 s
     assert direct.get("x") == lock.token

@@ -1,4 +1,4 @@
-"""fair-lock's queue between processes: who comes next, and what a waiter that is gone costs the others."""
+"""fair-lock's queue between processes: the order, and what a waiter that has left costs the others."""
 
 import signal
 import time
@@ -221,7 +221,7 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
     waiters = [actor(lease=60) for _ in range(3)]
     ask(waiters, queued)
     redis_client.client_kill_filter(_type="pubsub", skipme=False)
-    # before they are back, a release would reach none of them: it frees the lock, and hands it to nobody
+    # before they are back, a release would reach none of them: it frees the lock without a hand-over
     eventually(lambda: redis_client.hlen("{x}:heard") == len(waiters), "all have asked again")
     serve_all(holder.release, waiters, redis_client, 60, holder.fencing_token)
 
@@ -229,7 +229,7 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
 def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
     holder, redis_client, redis_url, queued
 ):
-    """Its token stands in the queue still. Whoever used its connection again would listen for it."""
+    """Its token is still in the queue. The next user of its connection would listen for it."""
     with (
         Redis.from_url(redis_url) as client,
         Redis.from_url(redis_url) as other,
@@ -275,7 +275,7 @@ def test_a_foreign_list_in_place_of_the_queue_is_reported_at_the_acquire(redis_c
 
 
 def test_a_foreign_list_in_place_of_the_queue_is_reported_at_the_release(holder, redis_client):
-    redis_client.append("x", "+")  # somebody waited
+    redis_client.append("x", "+")  # there was a waiter
     redis_client.rpush("{x}:queue", "a stranger's")
     with pytest.raises(
         LockError, match="x: one of its keys holds something else; give the lock another name"

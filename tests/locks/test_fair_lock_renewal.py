@@ -97,7 +97,7 @@ def test_a_thread_that_could_not_be_started_is_started_by_the_next(fresh, thread
 
 
 def test_an_acquire_while_the_thread_ends_is_renewed_by_one_thread(fresh, threads, monkeypatch, lease):
-    """The thread has found nothing held, and disconnects: at this moment somebody acquires."""
+    """The thread has found nothing held, and disconnects: at this moment another thread acquires."""
     lock, other = FairLock("x", redis=fresh, lease=lease), FairLock("y", redis=fresh, lease=lease)
     renewal = lock._home.client.renewal
     new_wire, ending, acquired = renewal._new_wire, threading.Event(), threading.Event()

@@ -20,7 +20,7 @@ from .interrupts import interrupted
 def test_a_file_that_is_deleted_before_it_is_locked_is_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes next would lock a new one: two would be inside."""
+    """The next caller would lock a new one: two would be inside."""
     lock, other = (FileLock("x", directory=tmp_path) for _ in range(2))
     locks_it = portalocker.Lock.acquire
 

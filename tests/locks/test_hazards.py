@@ -1,4 +1,4 @@
-"""A hazard that is added to the words is claimed by nobody: a claim is listed by its author, never subtracted from all.
+"""A hazard that is added is claimed by no strategy: a claim is listed by its author, never subtracted from all.
 
 The lab is loaded in a process of its own in which `locks.hazards` has one word more.
 """
@@ -34,7 +34,7 @@ print(*sorted({slug for slug, each in {**LOCKS, **STRATEGIES}.items() if METEOR 
 
 
 def claimants(also: str = "") -> list[str]:
-    """Return who claims to withstand a hazard of which nobody has heard. `also`: run once the locks are loaded."""
+    """Return the strategies that claim a hazard that was just added. `also`: run once the locks are loaded."""
     done = subprocess.run(
         [sys.executable, "-c", CLAIMANTS.replace("{also}", also)],
         cwd=ROOT,

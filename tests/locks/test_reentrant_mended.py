@@ -1,4 +1,4 @@
-"""reentrant-mended: what nobody can release any more is renewed no more. An interrupted acquire, a lost object."""
+"""reentrant-mended: a lock that cannot be released is not renewed: an interrupted acquire, a lost object."""
 
 import gc
 import threading
@@ -15,7 +15,7 @@ LEASE = 0.2
 
 
 def test_an_interrupted_acquire_is_not_renewed(redis_client):
-    """At whatever step: it was renewed for 300 s, by a thread that nobody could stop."""
+    """At whatever step: it was renewed for 300 s, by a thread that could not be stopped."""
     step = 1
     lock = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
     while interrupted(step, lambda: lock.acquire(timeout=0), reentrant_mended):
@@ -31,7 +31,7 @@ def test_an_interrupted_acquire_is_not_renewed(redis_client):
 
 
 def test_an_interrupted_entry_is_none(redis_client):
-    """Who was inside goes out by as many releases as before."""
+    """A holder leaves by as many releases as before."""
     step = 1
     lock = ReentrantMendedLock("x", redis=redis_client, lease=10)
     while True:

@@ -1,4 +1,4 @@
-"""Users who may not do all that a lock asks for: said in words, also where a script is refused in its middle. And
+"""Users without all the rights that a lock needs: a clear error, also where a script is refused half-way. And
 which rights are enough: those of the table in locks/README.md."""
 
 import re

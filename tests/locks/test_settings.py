@@ -1,4 +1,4 @@
-"""What a lock is told: names, leases, quorums. Bad ones are refused with a word on what to give."""
+"""The arguments of a lock: names, leases, quorums. Bad ones are refused, with what to give instead."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_sessions_that_an_ensemble_cannot_be_told_are_refused(lease: float) -> N
 
 
 def test_each_name_has_a_node_of_its_own() -> None:
-    """One who takes two that share it waits for itself. ZooKeeper knows no node "." or ".."."""
+    """A caller that takes two that share a node waits for itself. ZooKeeper knows no node "." or ".."."""
     names = [".", "..", "...", "a.b", "a/b", "a_b", "a//b", "/a/b", "a=2Fb", "a+b", "A:b@c-d"]
     paths = [ZooKeeperLock(name, zookeeper="127.0.0.1:1").path for name in names]
     assert len(set(paths)) == len(names)

@@ -19,7 +19,7 @@ def test_a_short_wait_times_out_when_no_server_answers() -> None:
 
 
 def test_a_second_thread_does_not_wait_for_the_first_one_s_patience() -> None:
-    """One session for each process: who comes while another connects waits for it, but in its own time."""
+    """One session for each process: a caller waits for another that connects, within its own time-out."""
     slow = threading.Thread(target=ask, args=(None,))
     slow.start()
     began = time.monotonic()

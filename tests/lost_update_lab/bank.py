@@ -44,7 +44,7 @@ class Bank(AccountSystem):
         amounts = {e.worker: 10 * (ord(e.worker) - 64) for e in endings}
         done = sum(amounts[e.worker] for e in endings if e.result == "ok")
         maybe = {0}
-        for e in endings:  # crashed, still waiting, or told nothing: on the account or not
+        for e in endings:  # crashed, still waiting, or without an answer: on the account or not
             if e.result != "ok" and not isinstance(e.error, GaveUp):
                 maybe |= {m + amounts[e.worker] for m in maybe}
         if balance - OPENING - done not in maybe:

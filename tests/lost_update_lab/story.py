@@ -1,4 +1,4 @@
-"""A schedule as people tell it, played on the real strategies: `("A", "SETNX"), ("A", "crash")`.
+"""A schedule in people's words, run on the real strategies: `("A", "SETNX"), ("A", "crash")`.
 
 `(who, COMMAND)`: this thread goes on, and time with it, until it has executed a command that begins so; `before
 COMMAND`: until it stands there; `lost-reply COMMAND` and `lag COMMAND` do that fault to it. `(who, fault)`,
@@ -39,7 +39,7 @@ class Story:
 
 
 class Teller:
-    """A chooser that plays the story. Raises LookupError where a schedule cannot go as it is told."""
+    """A chooser that follows the story. Raises LookupError where no schedule can go like that."""
 
     def __init__(self, told: Sequence[tuple[str, str]]) -> None:
         self.told, self.rest, self.left = told, list(told), MOST
@@ -78,7 +78,7 @@ class Teller:
         return self._meanwhile(transitions)
 
     def _meanwhile(self, transitions: Sequence[Transition]) -> int:
-        """Time goes on; if it cannot, somebody is due first."""
+        """Time goes on; if it cannot, a worker is due first."""
         for place, transition in enumerate(transitions):
             if transition.kind is Kind.TICK:
                 return place
@@ -93,7 +93,7 @@ class Teller:
 
 
 def play(story: Story) -> dict[str, Any]:
-    """What came of it: `word`, `sentences`, `spent`, the word that its replay came to, all `replies` of both, at how
+    """What came of it: `word`, `sentences`, `spent`, the verdict of its replay, all `replies` of both, at how
     many places a worker `looks` at a clock."""
     from loadtest.explorer.counterexample import counterexample
     from loadtest.explorer.explore import _gloss, harness_of

@@ -27,7 +27,7 @@ Explore = Callable[..., SearchResult]
 
 
 def punctual(own: bank.Bank, amount: int) -> str:
-    """Works for a minute; whoever was late with its first command acknowledges what it has not done."""
+    """Works for a minute; a worker whose first command was late acknowledges what it has not done."""
     asked = time.monotonic()
     own.sql.execute("SELECT 1")
     if time.monotonic() - asked > 1:
@@ -62,8 +62,8 @@ def test_a_name_made_of_the_time_is_the_same_in_each_run(explore: Explore) -> No
 
 
 def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[str, str]) -> None:
-    """After the same replies, who lost its connection to the second server does something else than who lost the
-    first one: a recording that only counts takes one for the other."""
+    """After the same replies, a worker that lost its second connection acts differently from one that lost its first:
+    a recording that only counts takes one for the other."""
 
     def both(own: bank.Bank, amount: int) -> str:
         if not hasattr(own.own, "second"):
@@ -122,7 +122,7 @@ def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
 
 
 def test_a_decision_by_the_current_time_is_open_to_clock_jumps(explore: Explore) -> None:
-    """A lease in a row, by the clients' clocks: whoever's clock jumps ahead takes it from its holder."""
+    """A lease in a row, by the clients' clocks: a client whose clock jumps ahead takes it from its holder."""
 
     def lease(own: bank.Bank, amount: int) -> str:
         own.read()

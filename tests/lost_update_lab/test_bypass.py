@@ -22,7 +22,7 @@ Explore = Callable[..., SearchResult]
 
 
 def by_raw_socket(own: bank.Bank, amount: int) -> str:
-    """Locks by a client that nobody hooked: the explorer does not see these commands."""
+    """Locks by a client without a gate: the explorer does not see these commands."""
     with socket.socket(socket.AF_UNIX) as wire:
         wire.connect(own.redis_url.removeprefix("unix://").split("?")[0])
         wire.sendall(b"PING\r\n")

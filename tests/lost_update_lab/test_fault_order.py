@@ -1,4 +1,4 @@
-"""Kind after kind: what a search that is cut short has come to the end of, it has decided."""
+"""Kind after kind: a search that is cut short has decided the kinds that it finished."""
 
 from __future__ import annotations
 

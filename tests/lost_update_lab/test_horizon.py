@@ -30,7 +30,7 @@ SECONDS = 30
 
 
 def by_its_own_clock(poll: float) -> Callable[[bank.Bank], Any]:
-    """Who has waited for half a minute goes in."""
+    """A waiter enters after half a minute."""
 
     @contextmanager
     def lock(own: bank.Bank) -> Iterator[None]:
@@ -44,7 +44,7 @@ def by_its_own_clock(poll: float) -> Callable[[bank.Bank], Any]:
 
 
 def by_its_tries(poll: float, tries: int = 0) -> Callable[[bank.Bank], Any]:
-    """Who has tried so often goes in."""
+    """A waiter enters after so many tries."""
 
     @contextmanager
     def lock(own: bank.Bank) -> Iterator[None]:
@@ -93,7 +93,7 @@ def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[.
 def test_a_waiter_that_counts_its_tries_enters_before_a_long_section_ends(
     explore: Explore, work: float, seconds: float
 ) -> None:
-    """Polls that were slept through are tries that were not made: whoever is let sleep longer than it was watched
+    """Polls that were slept through are tries that were not made: a waiter that sleeps longer than it was watched
     goes in too late."""
     result = explore(bank.locked_by(by_its_tries(1.0, round(seconds)), work=work))
     assert (result.worst, result.exhausted) == ("lost", True)
@@ -112,7 +112,7 @@ def at_leisure(own: bank.Bank, amount: int) -> str:
 
 @pytest.mark.parametrize("reduction", list(Reduction))
 def test_a_pause_may_end_between_two_steps_that_only_read(explore: Explore, reduction: Reduction) -> None:
-    """While A stands still nothing changes but the time: B wakes, reads 100, and A goes on before B writes."""
+    """While A is paused nothing changes but the time: B wakes, reads 100, and A goes on before B writes."""
     assert explore(at_leisure).worst == UNBROKEN, "the control: nobody is late"
     result = explore(at_leisure, faults=1, kinds=PAUSE, reduction=reduction)
     assert (result.worst, result.exhausted) == ("lost", True)
@@ -139,7 +139,7 @@ def a_time_for_each_attempt(own: bank.Bank) -> Iterator[None]:
 def test_attempts_of_which_each_is_another_one_are_watched_once(
     harness: Callable[..., Harness], lock: Callable[[bank.Bank], Any], learns: bool
 ) -> None:
-    """None of them will be slept through, wherever else the holder stands still: watching on would take a minute."""
+    """None of them will be slept through, wherever the holder is paused: watching on would take a minute."""
     known = harness(bank.locked_by(lock))
     assert bool(calibrate_polls(known)) == learns
     assert known.runs == 4, "two to get warm, one for each worker that stands still"

@@ -1,5 +1,4 @@
-"""Schedules that are composed of known steps: the search comes to the same, state by state, as when each is executed.
-And an answer that depends on something that was left out is noticed."""
+"""Schedules of known steps, run in memory: the search is the same, state by state, as when each is executed. An answer that depends on something that was left out is noticed."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def queued(own: bank.Bank, amount: int) -> str:
 
 
 def gives_way(own: bank.Bank, amount: int) -> str:
-    """Who meets a locked row ends its transaction, and reads what it may read meanwhile."""
+    """A worker that meets a locked row ends its transaction, and reads what it may read meanwhile."""
     for _ in range(3):
         try:
             with own.sql.transaction():
@@ -156,7 +155,7 @@ def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch:
     assert "not repeatable" in noticed(explore, bank.locked_by(naive), monkeypatch)
 
 
-#: the version makes no state here, but who reads it is told it
+#: the version is no part of a state here, but a reader receives it
 BESIDES = "SELECT id, balance, version FROM account ORDER BY id"
 
 
@@ -195,7 +194,7 @@ def granted_twice(own: bank.Bank, amount: int) -> str:
 
 
 def test_a_lease_that_is_granted_again_at_once_is_known_as_granted(harness: Callable[..., Harness]) -> None:
-    """Else it would be known as one that stands, and whoever renews it later would not be known to."""
+    """Otherwise it would count as one that exists, and a later renewal would not be known."""
     found = harness(granted_twice)
     assert Search(found).explore().exhausted
     server = found.servers["redis"]

@@ -20,7 +20,7 @@ Explore = Callable[..., SearchResult]
 
 
 def copies_the_other(own: bank.Bank, amount: int) -> str:
-    """A's command says nothing of what it has found. It commits only when B is done, of whose 200 no trace is left."""
+    """A's command says nothing of what it has found. It commits only when B is done, and B's 200 left no trace."""
     if amount == 20:
         own.sql.execute("UPDATE account SET balance = 200 WHERE id = 2")
         own.sql.execute("UPDATE account SET balance = 100, version = 1 WHERE id = 2")

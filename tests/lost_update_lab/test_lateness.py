@@ -1,4 +1,4 @@
-"""Nobody is later than the slack without a pause, and a pause is one only where time passes."""
+"""No worker is later than the slack without a pause, and a pause is one only where time passes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def due_one_after_the_other(own: bank.Bank, amount: int) -> str:
 
 
 def test_a_pause_of_one_makes_no_other_late(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While A stands still, A's own timers do: the next one is the lease, and B would be 5 s late for it."""
+    """While A is paused, so are A's own timers: the next one is the lease, and B would be 5 s late for it."""
     real, ticks = virtual_clock.tick, 0
 
     def tick(run: Run) -> None:

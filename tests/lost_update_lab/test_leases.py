@@ -164,7 +164,7 @@ def test_a_lease_that_is_longer_than_the_work_is_not_lost(explore: Explore) -> N
 def test_a_lease_of_odd_length_is_as_long_on_a_slow_machine(
     harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Measured on a machine that stood still for some ms, 1,667 ms were 1,670 ms in one run and 1,667 in another: a
+    """Measured on a machine that stalled for some ms, 1,667 ms were 1,670 ms in one run and 1,667 in another: a
     schedule came to something else than it had before."""
 
     def takes(bank: Bank, amount: int) -> str:

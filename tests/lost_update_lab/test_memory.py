@@ -35,7 +35,7 @@ def anew() -> None:
 
 @contextmanager
 def shared_lock(bank: Bank) -> Iterator[None]:
-    """redis-py's lock, made once: whose token is in it?"""
+    """redis-py's lock, made once: which worker's token is in it?"""
     if "lock" not in made:
         made["lock"] = bank.redis.lock("lock", timeout=10, sleep=1, thread_local=False)
     made["lock"].acquire()

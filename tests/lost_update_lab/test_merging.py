@@ -30,7 +30,7 @@ def token(own: bank.Bank) -> Any:
 
 
 def polling(sleep: Callable[[], float], name: Callable[[], str] = lambda: "A") -> Callable[[bank.Bank], Any]:
-    """A lock without an end of its own whose waiters sleep for so long, and who call themselves so."""
+    """A lock without a lease, with the waiters' sleep and names."""
 
     @contextmanager
     def lock(own: bank.Bank) -> Iterator[None]:

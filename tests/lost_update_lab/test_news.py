@@ -1,4 +1,4 @@
-"""What will surely tell a worker something new is executed at once; what tells nobody anything is not."""
+"""A step that will surely tell a worker something new is executed at once; one that tells no worker anything is not."""
 
 from __future__ import annotations
 

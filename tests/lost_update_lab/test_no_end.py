@@ -75,7 +75,7 @@ def test_a_renewal_is_not_slept_through(harness: Callable[..., Harness]) -> None
 
 
 def by_a_row(own: bank.Bank, amount: int) -> str:
-    """Each look at the lock begins with a BEGIN, which nobody else sees."""
+    """Each look at the lock begins with a BEGIN, which no other worker sees."""
     while True:
         with own.sql.transaction():
             if own.sql.execute("UPDATE account SET version = 1 WHERE id = 2 AND version = 0").rowcount:

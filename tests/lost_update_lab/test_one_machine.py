@@ -69,7 +69,7 @@ def of_posix(bank: Bank) -> Iterator[None]:
 
 @contextmanager
 def of_a_name(bank: Bank) -> Iterator[None]:
-    """Nobody takes it away from a dead one."""
+    """No worker takes it away from a dead holder."""
     while True:
         try:
             os.close(os.open("x.lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -111,6 +111,6 @@ def test_a_lock_on_a_file_is_judged_as_on_one_machine(
 def test_a_lock_that_a_dead_process_kept_would_be_a_stall(
     explore: On, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: the kernel closes the files of a process that dies, and only therefore nobody waits for ever."""
+    """The control: the kernel closes the files of a process that dies; without that a waiter would hang for ever."""
     monkeypatch.setattr(files.Files, "end_sessions", lambda *_, **__: None)
     assert explore(of_the_kernel).under(Fault.CRASH) == "stalled"

@@ -1,4 +1,4 @@
-"""What a worker uses outside of the servers, and what hangs: noticed, told with its cause, and never a verdict."""
+"""What a worker uses outside the servers, and what hangs: noticed, reported with its cause, and never a verdict."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def renewed(times: int) -> Callable[[bank.Bank], Any]:
 
 
 def test_a_thread_that_was_watched_is_known_by_its_last_round() -> None:
-    """And by what it did before the first one of that kind. What a lease has left is told in figures that change."""
+    """And by what it did before the first one of that kind. What is left of a lease appears in figures that change."""
 
     def turns(*told: bytes, forgets: bool = True) -> bytes:
         made = History()

@@ -1,4 +1,4 @@
-"""What workers are known to do is played from the recording: the search comes to the same, schedule by schedule. And a
+"""What workers are known to do is replayed from the recording: the search is the same, schedule by schedule. And a
 recording that forgets what it depends on is noticed."""
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_a_reply_that_a_client_reads_now_so_now_so_is_left_to_its_code() -> None
 
 
 def impatient(own: bank.Bank, amount: int) -> str:
-    """Whoever has waited for too long, by its own clock, acknowledges what it has not done."""
+    """A worker that has waited too long, by its own clock, acknowledges what it has not done."""
     begun = time.monotonic()
     own.sql.execute("SELECT 1")
     if time.monotonic() - begun > 0.05:
@@ -182,7 +182,7 @@ def overtaken(own: bank.Bank) -> bool:
 
 
 def connects_late(own: bank.Bank, amount: int) -> str:
-    """Its connection is made in the middle of the search, where it was never told this before."""
+    """Its connection is made in the middle of the search, where it never received this before."""
     return bank.add(own, amount) if overtaken(own) else "nothing"
 
 
@@ -210,7 +210,7 @@ def greets_once(own: bank.Bank, amount: int) -> str:
 LOST = {
     "faults": 1,
     "kinds": frozenset({Fault.LOST_REPLY}),
-}  # whoever is told of one runs its real code once more
+}  # a worker that hears of one runs its real code once more
 
 
 @pytest.mark.parametrize("late", [connects_late, connects_late_by_django])

@@ -24,7 +24,7 @@ Explore = Callable[..., SearchResult]
 
 
 def a_token_for_each_try(own: bank.Bank, amount: int) -> str:
-    """As Redlock: a lock is two keys, and who gets one of them only gives it back. Here each begins with another one:
+    """As Redlock: a lock is two keys, and a worker that gets only one gives it back. Here each begins with another one:
     neither may get both, try after try."""
     first, second = ("one", "two") if amount == 10 else ("two", "one")
     while True:
@@ -40,8 +40,8 @@ def a_token_for_each_try(own: bank.Bank, amount: int) -> str:
 
 
 def gone_if_it_stays_the_same(own: bank.Bank, amount: int) -> str:
-    """Who meets the same token twice takes its owner for dead, as if it were a lease. Each try has a new one, so an
-    owner that tries again and again is alive: A's lock is kept as long as B can tell its tries apart."""
+    """A waiter that sees the same token twice takes its owner for dead, as if it were a lease. Each try has a new one,
+    so an owner that keeps trying is alive: A's lock is kept as long as B can tell its tries apart."""
     met = None
     for _ in range(4):
         token = uuid.uuid4().hex
@@ -92,7 +92,7 @@ def test_the_referee_finds_nothing_else(explore: Explore) -> None:
 def test_a_worker_that_received_a_name_can_tell_two_tries_apart(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search finds what the referee finds; one that forgets who was told a name takes a live owner for dead."""
+    """The search finds what the referee finds; one that forgets who received a name takes a live owner for dead."""
     every = explore(gone_if_it_stays_the_same, reduction=Reduction.NONE)
     full = explore(gone_if_it_stays_the_same)
     assert every.exhausted

@@ -1,4 +1,4 @@
-"""Who is let go works on in the server by itself. What counts is where all have come to then, not a moment of it."""
+"""A waiter that is released works on in the server by itself. What counts is where all end up, not the way there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAKE = b"UPDATE account SET version = version + 1, balance = balance + 1 WHERE i
 
 
 class Slow(PostgresServer):
-    """Its second session stands still until it has been asked about for the third time."""
+    """Its second session stalls until it has been asked about for the third time."""
 
     asked = 0
     stopped = 0
@@ -86,7 +86,7 @@ def test_a_waiter_that_lets_go_of_the_next_one_is_waited_for(server: Slow, sessi
 
 
 def versioned(own: bank.Bank, amount: int) -> str:
-    """Optimistic, in a transaction, as the ledger does it; who comes too late tries again."""
+    """Optimistic, in a transaction, as the ledger does it; a writer that is too late tries again."""
     while True:
         with own.sql.transaction():
             balance, version = own.sql.execute("SELECT balance, version FROM account WHERE id = 1").fetchone()

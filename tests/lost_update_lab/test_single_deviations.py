@@ -79,7 +79,7 @@ def renewed(own: bank.Bank) -> ReentrantLock:
 
 
 def unseen(known: Harness) -> set[tuple[str, tuple[Fault, ...]]]:
-    """What looks at single decisions come to, and the whole search does not."""
+    """What single deviations find and the whole search does not."""
     searched = Search(known)
     result = searched.explore()
     assert result.exhausted, result.cause

@@ -25,7 +25,7 @@ BY_A_SCRIPT = "return redis.call('XADD', KEYS[1], 'MAXLEN', '~', 100, '*', 'who'
 def queue(
     bank: Bank, by: Callable[[Bank], Any] = lambda bank: bank.redis.xadd("lock", {"who": 1})
 ) -> Iterator[None]:
-    """Whose entry is the first one is inside."""
+    """The worker with the first entry is inside."""
     mine = by(bank)
     while bank.redis.xrange("lock", count=1)[0][0] != mine:
         time.sleep(1)
@@ -39,7 +39,7 @@ def queue_by_a_script(bank: Bank) -> Any:
 
 @contextmanager
 def token(bank: Bank) -> Iterator[None]:
-    """One message: who has read it in its group is inside."""
+    """One message: the worker that has read it in its group is inside."""
     with suppress(redis.ResponseError):
         bank.redis.xgroup_create("lock", "all", id="0", mkstream=True)
         bank.redis.xadd("lock", {"token": 1}, id="1-1")
@@ -70,7 +70,7 @@ def test_a_stream_is_explored_to_its_end(lock: Callable[[Bank], Any], explore: E
 
 
 def test_what_a_group_has_read_is_a_part_of_the_state(explore: Explore) -> None:
-    """Who crashes with the message leaves the same entries behind as who crashes before it is read. (By its entries
+    """A crash with the message leaves the same entries behind as a crash before it is read. (By its entries
     alone there were two.)"""
 
     def reads(bank: Bank, amount: int) -> str:

@@ -19,7 +19,7 @@ JUMPS = frozenset({Fault.CLOCK_JUMP})
 
 @contextmanager
 def getset_on_expiry(bank: Bank) -> Iterator[None]:
-    """As the page of SETNX had it: who finds an expired time takes the lock by GETSET."""
+    """As the page of SETNX had it: a client that finds an expired time takes the lock by GETSET."""
     while not bank.redis.setnx("lock", repr(mine := time.time() + 11)):
         held = bank.redis.get("lock")
         if held and float(held) < time.time():
@@ -34,7 +34,7 @@ def getset_on_expiry(bank: Bank) -> Iterator[None]:
 
 @contextmanager
 def looks_after_a_lost_reply(bank: Bank) -> Iterator[None]:
-    """Nobody sees it look before a fault has come."""
+    """It looks only after a fault, so earlier runs do not show it."""
     until = None
     while True:
         try:

@@ -1,7 +1,7 @@
 """A wider bound finds more, never less: what is found with K faults is found with K + 1 too, under the same hazard.
 
-A session lock that was never given back was `stalled` without faults and `kept` with one: where nobody could go on, and
-a fault might still have come, the schedule in which none comes was not judged.
+A session lock that was never given back was `stalled` without faults and `kept` with one: where no worker could go on,
+and a fault might still have come, the schedule in which none comes was not judged.
 """
 
 from __future__ import annotations

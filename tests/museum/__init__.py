@@ -1,1 +1,1 @@
-"""The museum: every case comes to what it says."""
+"""The museum: every case has the verdict that it states."""

@@ -1,6 +1,6 @@
 """Each broken form is found, repeated and found by the default invariant; each mended one is exhausted.
 
-The trial itself raises where a case comes to something else than it says: test_trial.py shows that.
+The trial itself raises where a case has another verdict: test_trial.py shows that.
 """
 
 from __future__ import annotations

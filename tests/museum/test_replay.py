@@ -1,4 +1,4 @@
-"""An order of the page is played again by its id; what names none is told so."""
+"""An order of the page is replayed by its id; an id without an order is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every address of the site: who may get it and post to it, and what they are answered."""
+"""Every address of the site: who may get it and post to it, and the answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, URLResolver
 
-#: who may, and what they are answered: a permission, or one of these
+#: who may, and the answer: a permission, or one of these
 May = tuple[str, int]
 EVERYBODY, STAFF, BEARER, NOBODY = "everybody", "staff", "bearer", "nobody"
 NO, NO_METHOD, HIDDEN = (NOBODY, 403), (EVERYBODY, 405), (STAFF, 404)
@@ -82,7 +82,7 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/logout/": (NO_METHOD, (EVERYBODY, 200)),
     "admin/password_change/": ((STAFF, 200),) * 2,
     "admin/password_change/done/": ((STAFF, 200), (STAFF, 405)),
-    "admin/autocomplete/": (NO, (STAFF, 405)),  # no field of ours asks it
+    "admin/autocomplete/": (NO, (STAFF, 405)),  # none of our fields asks it
     "admin/jsi18n/": ((STAFF, 200), (STAFF, 405)),
     "admin/r/<path:content_type_id>/<path:object_id>/": (HIDDEN, HIDDEN),
     "admin/^(?P<app_label>ledger|auth|procrastinate|loadtest)/$": (("ledger.view_book", 200),) * 2,

@@ -1,4 +1,4 @@
-"""What is said to who is shown no page: why, and where to go on."""
+"""Error pages: why there is no page, and where to go on."""
 
 from __future__ import annotations
 

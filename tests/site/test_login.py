@@ -1,4 +1,4 @@
-"""Who guesses a password is locked out for a while, and is told so; the owner of the name, elsewhere, is not."""
+"""Guessing a password locks the guesser out for a while, with a message; the name's owner, elsewhere, is not."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Race:
         return store_of(self.book).read(Posting("", (Line(account, 0),)))[account].balance
 
     def books(self) -> Books:
-        """Return the books, judged by what the callers were told."""
+        """Return the books, judged by the callers' answers."""
         operations: dict[str, list[Operation]] = {}
         for worker in self.workers:
             outcome = Outcome.OK if worker.answer else Outcome.INFO

@@ -17,7 +17,7 @@ from ledger.strategies import find
 from tests.ledger.race.sessions import PAUSE, end_session, is_blocked, session_of
 
 PATIENCE = 60.0
-#: `here.worker`: whose thread this is
+#: `here.worker`: the worker of this thread
 here = threading.local()
 
 
@@ -71,7 +71,7 @@ class Worker:
         return self._comes_to_rest(State.STOPPED, State.WAITS, State.DONE)
 
     def gets_there(self) -> Self:
-        """It waited, and nobody is in its way any more: come to the point to which it was sent."""
+        """It waited, and nothing blocks it now: run on to the point to which it was sent."""
         self._comes_to_rest(State.STOPPED)
         return self
 
@@ -119,7 +119,7 @@ class Worker:
         with self._changed:
             self._polls += 1
             self._changed.notify_all()
-        sleep(min(seconds, 0.005))  # a published poll of a second proves no more than a short one
+        sleep(min(seconds, 0.005))  # the published poll of one second proves no more than a short one
 
     def _run(self) -> None:
         here.worker = self

@@ -1,4 +1,4 @@
-"""explore, faults and trust from the admin: who may, what may be asked for, and what comes of it."""
+"""explore, faults and trust from the admin: permissions, options, and results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _nothing_waits(committed_db: None) -> None:
 
 
 def asked(command: str, **form: object) -> Trial:
-    """Ask for it as somebody who may."""
+    """Request it as a user with the permission."""
     answer = user("loadtest.add_trial").post(f"{BASE}{command}/", form)
     assert answer.status_code == 302, answer.content.decode()
     (pk,) = COMMAND_LINES.waiting()

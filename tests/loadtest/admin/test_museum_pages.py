@@ -1,4 +1,4 @@
-"""The museum in the admin: every case has a page, told from the committed data."""
+"""The museum in the admin: every case has a page, written from the committed data."""
 
 from __future__ import annotations
 

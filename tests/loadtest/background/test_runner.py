@@ -1,4 +1,4 @@
-"""The runner itself, with steps that do nothing: each is stored once, whoever else comes between."""
+"""The runner itself, with steps that do nothing: each is stored once, whatever comes between."""
 
 from __future__ import annotations
 

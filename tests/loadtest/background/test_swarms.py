@@ -1,4 +1,4 @@
-"""The admin's swarms: asked for in a form, run trial after trial by whoever is free, judged as `compare` judges."""
+"""The admin's swarms: requested in a form, run trial after trial by any free worker, judged as `compare` judges."""
 
 from __future__ import annotations
 

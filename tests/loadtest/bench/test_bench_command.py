@@ -136,7 +136,7 @@ def test_a_run_that_measured_nothing_leaves_the_last_one(
 def test_how_the_command_ends(
     tmp_path: Path, running: Callable[[str, Run], None], told: dict[str, Any], code: int
 ) -> None:
-    """Who loses money, who failed, who was not there."""
+    """One loses money, one failed, one was not there."""
     row = {"measure": "growth", "along": "callers", "strategy": "a", "accounts": 1, "callers": 1, **told}
     running("strategies", lambda plan, found, told: found.results.append(row))
     ended = 0

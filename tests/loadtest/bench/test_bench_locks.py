@@ -107,7 +107,7 @@ def test_a_goal_can_be_missed(measured):
 
 
 def test_without_pinning_a_goal_says_so(measured):
-    """What ran is not said to be missing."""
+    """A server that runs is not reported as missing."""
     free = [{**row, "pinned": False} for row in measured.results]
     assert all("was not pinned to one CPU" in goal["reason"] for goal in judge(free))
 

@@ -1,4 +1,4 @@
-"""bench waiting: everyone is served, and those who poll are heard by the server."""
+"""bench waiting: every caller is served, and the server sees the polls."""
 
 from __future__ import annotations
 

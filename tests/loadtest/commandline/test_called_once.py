@@ -1,4 +1,4 @@
-"""A lock that is no lock is told before any server starts; one that needs its server is not judged without it."""
+"""What is no lock is reported before any server starts; a lock that needs its server is not judged without it."""
 
 from __future__ import annotations
 

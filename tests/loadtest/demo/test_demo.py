@@ -160,7 +160,7 @@ def test_a_password_that_was_never_written_is_made_again(
 ) -> None:
     monkeypatch.setenv("LAB_DIR", str(tmp_path))
     monkeypatch.delenv("DEMO_PASSWORD", raising=False)
-    (tmp_path / "demo-password").touch()  # whoever made it died
+    (tmp_path / "demo-password").touch()  # the process that made it died
     name, password = demo_login()
     assert len(password) > 10
     assert demo_login() == (name, password)

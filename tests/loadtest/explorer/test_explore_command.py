@@ -75,7 +75,7 @@ def test_the_file_says_what_was_found(explored: Any) -> None:
 @pytest.mark.whole_command
 def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
     """What a process keeps is carried neither from run to run nor from worker to worker: the pool of django-redis, the
-    number of Django's next savepoint. And a replica that reports how far it is, is no stranger."""
+    number of Django's next savepoint. And a replica that reports its offset is no bypassing client."""
     kept = ["django-redis", "replicated", "check-then-decrement"]
     asked = [f"--strategy={slug}" for slug in (*kept, "lock-inside-transaction")]
     done = explore(*asked, "--faults", "0", "--output", str(tmp_path))
@@ -202,7 +202,7 @@ def test_all_strategies_of_a_store_are_explored_there() -> None:
 
 @pytest.mark.whole_command
 def test_the_strategies_on_mariadb(tmp_path: Path) -> None:
-    """Both settings of innodb_snapshot_isolation, and the row lock: whose waiters give up while a holder is paused."""
+    """Both settings of innodb_snapshot_isolation, and the row lock: its waiters give up while a holder is paused."""
     if reason := mariadb.available():
         pytest.skip(reason)
     names = ["repeatable-read-innodb", "repeatable-read-innodb-snapshot", "select-for-update"]

@@ -1,4 +1,4 @@
-"""The positions of /play are those of the explorer: a level explored anew is the one that is committed."""
+"""The positions of /play are those of the explorer: a level explored again is the one that is committed."""
 
 from __future__ import annotations
 

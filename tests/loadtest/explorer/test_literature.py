@@ -13,7 +13,7 @@ from loadtest.explorer.lanes import Lanes
 from tests.lost_update_lab import story
 from tests.lost_update_lab.story import Story
 
-#: name → the story, and the word that it comes to
+#: name → the story, and its verdict
 CASES: dict[str, tuple[Story, str]] = {
     "fair-lock: a dead waiter is handed nothing": (
         Story("fair-lock", (("A", "SELECT"), ("B", "EVALSHA"), ("B", "crash"), ("A", "COMMIT")), faults=1),
@@ -345,7 +345,7 @@ def test_the_schedule_that_is_printed(tell: Callable[[Story], dict[str, Any]], n
 def test_what_cannot_happen_cannot_be_told(
     tell: Callable[[Story], dict[str, Any]], strategy: str, impossible: tuple[tuple[str, str], ...]
 ) -> None:
-    """The control: a right lock lets nobody else in between."""
+    """The control: a right lock lets no other worker in between."""
     came = tell(Story(strategy, impossible))
     assert came.get("error", "").startswith("LookupError") or came.get("word") == "unbroken", came
 

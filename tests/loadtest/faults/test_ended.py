@@ -66,5 +66,5 @@ def test_a_worker_closes_the_journal_of_the_cell_before(
     first = desk.journal._file
     seen = os.fstat(first).st_ino
     desk.open(book, str(tmp_path), {}, [], 0, 1, False)
-    with suppress(OSError):  # closed; or whoever has the number now has another file
+    with suppress(OSError):  # closed; or the number now belongs to another file
         assert os.fstat(first).st_ino != seen

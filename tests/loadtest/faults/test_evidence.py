@@ -1,4 +1,4 @@
-"""What counts as evidence, and who waits for whom: hazards with callers that do as the test says, without servers."""
+"""What counts as evidence, and which cell waits for which: hazards with scripted callers, without servers."""
 
 import time
 from pathlib import Path

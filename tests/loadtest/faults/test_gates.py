@@ -1,4 +1,4 @@
-"""What asks Valkey only for those who take something is asked in its cells."""
+"""A gate that asks Valkey only about takers is asked in its cells."""
 
 from typing import Any
 

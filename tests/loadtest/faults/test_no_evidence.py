@@ -1,4 +1,4 @@
-"""What looks like evidence, and is none: the hazard came too early or too late, or struck somebody else, or nobody."""
+"""What looks like evidence, and is none: the hazard came too early or too late, or struck another worker, or none."""
 
 import time
 from pathlib import Path
@@ -32,7 +32,7 @@ def call(key: str, worker: str, outcome: Outcome, error: str = "") -> Call:
 def test_the_crowds_answers_show_nothing_of_the_hazard(
     since: list[tuple[str, Outcome]], doubted: bool
 ) -> None:
-    """Nor what the worker inside was told: nobody has contended with it then, whatever kept them."""
+    """Nor does the answer of the worker inside: no caller contended with it then, whatever kept them."""
     calls = [call("crowd", "rival", Outcome.OK)]
     calls += [call(str(number), *each) for number, each in enumerate(since)]
     assert bool(unserved(calls, {"crowd"}, {"victim"})) == doubted

@@ -23,12 +23,12 @@ LEASED = "token", "fair-lock", "centre-lock", "redlock"
 UNLEASED = "select-for-update", "optimistic-version", "advisory-lock", "redis-watch"
 
 
-#: strangers' locks, with a lease of a second whatever the book says
+#: third-party locks, with a lease of a second whatever the book says
 SHORT, RENEWED = (f"tests.loadtest.strangers:{name}" for name in ("of_a_second", "of_a_second_renewed"))
 
 
 class HeldUp(Adversary):
-    """Strikes nothing, and takes its time: the worker inside is let on when its lease is over and others wrote."""
+    """Strikes nothing, and takes its time: the worker inside goes on when its lease is over and others wrote."""
 
     slug = "held-up"
     word = Hazard.CONNECTIONS

@@ -1,4 +1,4 @@
-"""What is run again, and who is hired again: the matrix without its servers."""
+"""Which cells run again, and which processes are reused: the matrix without its servers."""
 
 import os
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
 
 
 def test_strategies_that_claim_contention_post_less_often_in_each_crowd() -> None:
-    """The others, and whoever comes from elsewhere, must have the chance to lose in the one cell that they have."""
+    """The others, and third-party locks, must have the chance to lose in the one cell that they have."""
     slugs = "select-for-update", "no-lock", "tests.loadtest.strangers:right"
     cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
     calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
@@ -111,7 +111,7 @@ def test_controls_begin_first_then_what_lasts_longest_and_shared_servers_are_str
 
 
 class Awaited(Event):
-    """Says when somebody begins to wait for it."""
+    """Says when a caller begins to wait for it."""
 
     def __init__(self) -> None:
         super().__init__()

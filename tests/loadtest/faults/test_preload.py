@@ -1,4 +1,4 @@
-"""What a worker of the matrix needs is there before it is forked: what it has to load, each one loads anew."""
+"""What a worker of the matrix needs is there before it is forked: otherwise each worker loads it again."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Who never took a lock of a generator cannot release it: to end such a generator is to begin it."""
+"""A generator-based lock that was never taken cannot be released: ending such a generator starts it."""
 
 from types import SimpleNamespace
 from typing import Any, cast

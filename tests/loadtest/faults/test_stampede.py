@@ -1,4 +1,4 @@
-"""Who is counted as having come: without servers, with callers that come as fast as can be."""
+"""Which callers count as arrived: without servers, with callers that come as fast as possible."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Commands and replies as people read them: nothing is told that the server did not say."""
+"""Commands and replies as people read them: nothing that the server did not say."""
 
 from __future__ import annotations
 

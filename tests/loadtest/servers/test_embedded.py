@@ -1,4 +1,4 @@
-"""The embedded servers: shared by whoever runs, ended by the last one, recovered after any crash."""
+"""The embedded servers: shared by all that run, ended by the last one, recovered after any crash."""
 
 import fcntl
 import os
@@ -220,7 +220,7 @@ def test_an_order_that_cannot_be_met_ends_no_keeper(lab, monkeypatch):
     """One was left over: only an orderly end takes orders away."""
     monkeypatch.setattr(mariadb, "available", lambda: "install mariadb-server")
     lab.order("mariadb").touch()
-    keeper.Keeper(lab).run()  # nobody uses them: it ends when it has looked at the orders
+    keeper.Keeper(lab).run()  # no process uses them: it ends when it has looked at the orders
     assert not lab.order("mariadb").exists()
     assert str(lab.state) not in REAPER._standing  # it would take the state of the next keeper away
 

@@ -1,4 +1,4 @@
-"""What is killed is started again, by whoever keeps it, at the same address and with its data."""
+"""What is killed is started again by its keeper, at the same address and with its data."""
 
 import os
 import signal
@@ -83,7 +83,7 @@ def test_what_keeps_ending_is_tried_ever_more_rarely_and_never_given_up(tmp_path
     while len(told) < 4:
         if supervisor.look():
             pauses.append(life.pause)
-            life.born = time.monotonic()  # however long this machine stands still: it does not stay
+            life.born = time.monotonic()  # however long this machine stalls: it does not stay
         time.sleep(0.01)
     assert pauses == [FIRST_PAUSE * 2**n for n in range(4)]
     assert told[0] == f"v has ended with code 1: started again (log: {server.log})"

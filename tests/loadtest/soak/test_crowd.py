@@ -12,7 +12,7 @@ from lost_update_lab.embedded.ports import free_port
 
 
 def order(folder: Path, number: int = 0, **given: Any) -> dict[str, Any]:
-    """Nobody listens at its port: a posting is asked for again until its client is killed."""
+    """No server listens at its port: a posting is sent again until its client is killed."""
     book = {"id": "b", "name": f"book-{number}", "folder": str(folder), "careful": True}
     common = {
         "host": "127.0.0.1",

@@ -127,7 +127,7 @@ def test_from_another_folder_the_background_workers_find_the_lock_and_the_histor
 
 @pytest.mark.usefixtures("committed_db")
 def test_a_control_that_cannot_lose_proves_nothing(ledger: str, tmp_path: Path) -> None:
-    """One user meets nobody: what no-lock kept, it kept by luck."""
+    """A single user has no contention: what no-lock kept, it kept by luck."""
     code, report = run_compare(tmp_path, host=ledger, strategy=["no-lock"], users=1, seconds=0.5)
     (control,) = report["results"]
     assert control["verdict"] == "inconclusive"
@@ -322,7 +322,7 @@ def test_a_run_of_nothing_takes_no_earlier_results_away(
     tmp_path: Path, as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)  # a machine without it
-    monkeypatch.delattr("loadtest.swarm.compare.WebServer")  # which nobody needs for it
+    monkeypatch.delattr("loadtest.swarm.compare.WebServer")  # which it does not need
     file = tmp_path / "compare.json"
     file.write_text('{"results": ["of an earlier run"]}')
     with pytest.raises(SystemExit) as ended:

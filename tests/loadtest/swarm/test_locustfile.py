@@ -21,7 +21,7 @@ from loadtest.swarm import options
 from lost_update_lab.embedded.ports import free_port
 
 LOCUST = [sys.executable, "-m", "locust", "-f", "loadtest/swarm/locustfile.py"]
-#: two users who leave one barrier together and think for 30 ms have read the same balance
+#: two users that leave one barrier together and think for 30 ms have read the same balance
 MEETING = ["--users", "2", "--spawn-rate", "2", "--think", "30ms-30ms"]
 
 
@@ -139,7 +139,7 @@ def web_ui(ledger: str, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[
 def test_the_web_page(web_ui: tuple[str, subprocess.Popen[bytes]]) -> None:
     url, process = web_ui
     listening = {c.laddr.ip for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"}
-    assert listening == {"127.0.0.1"}  # though nobody asked for it
+    assert listening == {"127.0.0.1"}  # though it was not asked for
     page = get(url)
     assert "select-for-update" in page  # the drop-down
     assert "Lost amount" in page  # the tab
@@ -153,7 +153,7 @@ def test_the_web_page(web_ui: tuple[str, subprocess.Popen[bytes]]) -> None:
     assert (status, "no option accounts" in text) == (400, True)
     status, text = post(f"{url}/swarm", **{**form, "history": "/tmp/anywhere"})  # no field of the page
     assert (status, "history" in text) == (400, True)
-    for headers in ({"Origin": "http://evil.example"}, {}):  # a browser always says whose page it is
+    for headers in ({"Origin": "http://evil.example"}, {}):  # a browser always sends the page's origin
         foreign = urllib.request.Request(f"{url}/swarm", urllib.parse.urlencode(form).encode(), headers)
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(foreign, timeout=10)

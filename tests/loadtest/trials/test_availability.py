@@ -1,4 +1,4 @@
-"""What is said of a server that is not there: how to get it, or how to start it."""
+"""The message for a missing server: how to get it, or how to start it."""
 
 import pytest
 

@@ -28,7 +28,7 @@ LEGS = (("A0001", -1),)
 
 
 def buy(book: Book, number: int) -> Call:
-    """Want one prize; returns what the buyer was told."""
+    """Ask for one prize; return the buyer's answer."""
     key, started = f"buyer-{number}", time.time()
     try:
         post(book, Posting(key, tuple(Line(*leg) for leg in LEGS)))
@@ -91,7 +91,7 @@ def test_acknowledged_and_forgotten_by_a_restart(
 
     result = judged("redis-atomic", "redis", sale)
     assert given_away(result) == 14
-    assert result.word == "lost"  # four buyers hold a promise that nobody knows of any more …
+    assert result.word == "lost"  # four buyers hold a promise of which no record is left …
     assert [each.word for each in result.verdict.breaches] == [
         "lost",
         "oversold",

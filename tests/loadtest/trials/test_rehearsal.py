@@ -1,4 +1,4 @@
-"""A stranger's lock that fails for everyone is told in its own words, before a run is spent on it."""
+"""A third-party lock that fails for every caller is reported in its own words, before a run is spent on it."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from loadtest.trials.rehearsal import rehearse
 from tests.loadtest.strangers import ASKED
 
 HERE = "tests.loadtest.strangers"
-#: lock → what is said of it: before any server is asked (loadtest/commandline/called_once.py), or by the rehearsal
+#: lock → the message: before any server is asked (loadtest/commandline/called_once.py), or by the rehearsal
 BROKEN = {
     f"{HERE}:raising": r"raises at once: RuntimeError: boom in acquire",
     f"{HERE}:other_arguments": r"asks for `key`, which nobody offers",
@@ -47,7 +47,7 @@ def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_release_that_fails_is_reported_before_the_run(
     ledger: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It spoils no posting, so no trial tells of it; in most locks it is why nobody else is let in."""
+    """It spoils no posting, so no trial reports it; in most locks it is why no other caller gets in."""
     spec = f"{HERE}:failing_release"
     with pytest.raises(SystemExit):
         call_command("compare", output=tmp_path, host=ledger, lock=[spec], users=2, seconds=0.2)

@@ -1,4 +1,4 @@
-"""One court: a run of many is judged by the same laws in the same order as a trial, and nobody else says a word."""
+"""One court: each run of many is judged by the same laws in the same order as a trial; nothing else gives a verdict."""
 
 from __future__ import annotations
 

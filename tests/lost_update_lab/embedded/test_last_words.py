@@ -1,4 +1,4 @@
-"""Who ends the embedded servers, and what is said of them then, is true."""
+"""The last words about ended embedded servers are true."""
 
 import fcntl
 import signal
@@ -52,10 +52,10 @@ def last_words(code: str) -> str:
 def test_a_comparison_is_a_user_of_the_servers(lab, monkeypatch, tmp_path):  # noqa: F811
     embedded.up()
     servers = processes()
-    monkeypatch.setattr(Command, "measure", lambda *_: embedded.down())  # by somebody else, meanwhile
+    monkeypatch.setattr(Command, "measure", lambda *_: embedded.down())  # by another process, meanwhile
     with pytest.raises(CommandError, match=r"still uses.*--force"):
         call_command("compare", output=tmp_path)
-    wait_until(lambda: not any(map(lives, servers)))  # they end with it: nobody wants them any more
+    wait_until(lambda: not any(map(lives, servers)))  # they end with it: no process wants them now
 
 
 def test_down_by_force_ends_a_keeper_that_has_started_no_server_yet(lab):  # noqa: F811
@@ -70,7 +70,7 @@ def test_down_by_force_ends_a_keeper_that_has_started_no_server_yet(lab):  # noq
 def test_down_does_not_call_servers_ended_that_have_not(lab, monkeypatch):  # noqa: F811
     monkeypatch.setattr(embedded, "PATIENCE", 0.2)
     with lab.keeper.open("a") as keeper:
-        fcntl.flock(keeper, fcntl.LOCK_EX)  # a keeper that does not come to an end
+        fcntl.flock(keeper, fcntl.LOCK_EX)  # a keeper that does not end
         with pytest.raises(ServerError, match=r"have not ended within 0.2 s"):
             embedded.down()
 

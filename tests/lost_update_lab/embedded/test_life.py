@@ -124,9 +124,7 @@ def test_what_a_power_cut_left_of_postmaster_pid_is_no_obstacle(left, tmp_path):
     with Postgres(data) as server:
         server.kill()
         child = subprocess.Popen(["true"])
-        os.waitid(
-            os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
-        )  # it has ended, and nobody has taken note of it
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and no process has noticed
         _, *lines = (data / "postmaster.pid").read_text().split("\n")
         (data / "postmaster.pid").write_text("" if left == "empty" else "\n".join([str(child.pid), *lines]))
         server.start()

@@ -48,7 +48,7 @@ def test_a_program_below_a_private_folder_may_be_asked_for_and_run(way, tmp_path
     program.chmod(0o755)
     command = [sys.executable, "-I", "-S", unroot.__file__, way, sys.executable, "-c", ASK, str(program)]
     assert subprocess.run(command, check=False).returncode == 0
-    program.chmod(0o644)  # nobody may run what has no x
+    program.chmod(0o644)  # `nobody` may not run what has no x
     assert subprocess.run(command, check=False).returncode == 1
 
 

@@ -31,7 +31,7 @@ class Bank:
         self._own = threading.local()
         #: numbers of the errors that workers ended with, in any schedule
         self.errors: set[int] = set()
-        #: what was left, and who had failed
+        #: what was left, and which workers had failed
         self.outcomes: set[tuple[int, tuple[str, ...]]] = set()
 
     @property

@@ -22,7 +22,7 @@ from tests.lost_update_lab.mariadb.bank import Bank
 
 Explore = Callable[..., tuple[SearchResult, Bank]]
 
-#: deposit → the gravest word without a fault, the numbers of the errors that somebody ended with
+#: deposit → the gravest word without a fault, the numbers of the errors that a worker ended with
 CASES: dict[str, tuple[Any, str, set[int]]] = {
     "no lock": (bank.no_lock, "lost", set()),
     "select for update": (bank.select_for_update, "unbroken", set()),
@@ -64,7 +64,7 @@ def test_every_order_of_every_step_finds_the_same(name: str, explore: Explore) -
 def test_what_a_transaction_has_met_is_part_of_the_state(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else who looked before the other's commit is taken for who looked after it: one of three outcomes is missed."""
+    """Otherwise a look before the other's commit is taken for one after it, and one of three outcomes is missed."""
     found, system = explore(bank.behind_its_snapshot)
     assert (found.exhausted, system.outcomes) == (True, {(220, ()), (240, ()), (120, ("A",))})
     monkeypatch.setattr(step, "_meets", lambda *_: None)
@@ -72,7 +72,7 @@ def test_what_a_transaction_has_met_is_part_of_the_state(
 
 
 def test_a_time_out_comes_by_virtual_time(explore: Explore) -> None:
-    """Nobody waits in reality: the holder stands still, and the waiter's 2 s (or the server's 50 s) pass."""
+    """No real time passes: the holder is paused, and the waiter's 2 s (or the server's 50 s) are virtual."""
     found, system = explore(bank.impatient, faults=1)
     assert found.exhausted
     assert bank.TIMED_OUT in system.errors

@@ -1,4 +1,4 @@
-"""Pairs of operations, isolation levels, callers who try again."""
+"""Pairs of operations, isolation levels, callers that retry."""
 
 from __future__ import annotations
 

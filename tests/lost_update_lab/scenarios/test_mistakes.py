@@ -1,4 +1,4 @@
-"""What is wrong with a scenario is told in one sentence, with the remedy, before any schedule is explored."""
+"""A mistake in a scenario is reported in one sentence, with the remedy, before any schedule is explored."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def transfer(key: str, one: int, two: int, sql: Any) -> bool:
 
 @pytest.mark.deep
 def test_each_is_taken_away_by_itself(trial: Callable[..., Result]) -> None:
-    """Under the lock nobody needs to change in place; keys differ, so nothing needs the constraint."""
+    """Under the lock an in-place change is not needed; keys differ, so nothing needs the constraint."""
     result = trial([(transfer, "a", 1, 2), (transfer, "b", 1, 2)], setup=accounts, mutate=True)
     words: dict[str, set[str]] = {}
     for each in result.mutations:

@@ -1,4 +1,4 @@
-"""Who overwrote whom: said where it is so, and only there."""
+"""Who overwrote whom: reported where it happened, and only there."""
 
 from __future__ import annotations
 

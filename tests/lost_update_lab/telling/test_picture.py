@@ -1,4 +1,4 @@
-"""The lanes as a person reads them: polls folded, who stands still, what a step has changed on the servers."""
+"""The lanes as a person reads them: polls folded, pauses shown, and what a step has changed on the servers."""
 
 from __future__ import annotations
 

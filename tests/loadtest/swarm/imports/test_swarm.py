@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("committed_db")
 
 @dataclass(frozen=True, kw_only=True)
 class Interrupted(Swarm):
-    """A caller is seen under way, the import begins, and somebody presses Ctrl-C."""
+    """A caller is seen under way, the import begins, and Ctrl-C is pressed."""
 
     def __call__(self, case: Case, book: Book) -> Witness:
         assert self.keep
