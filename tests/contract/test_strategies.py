@@ -4,7 +4,8 @@ strategy is here.
     contention   two callers in a race: a strategy that claims it keeps every posting. One that does not is seen to lose
                  in tests/ledger/test_races.py, by a race of its own
     repeat       a key that comes twice is one posting
-    crash        a caller dies between its read and its write: nothing of it is left; a strategy that claims it serves the next one
+    crash        a caller dies between its read and its write: nothing of it is left; a strategy that claims it serves
+                 the next one
     refusal      a posting that is refused changes nothing, and blocks no other
 
 The races are conducted by gates (tests/ledger/race): no sleep decides anything.

@@ -1,4 +1,7 @@
-"""Schedules of known steps, run in memory: the search is the same, state by state, as when each is executed. An answer that depends on something that was left out is noticed."""
+"""Schedules of known steps, run in memory: the search is the same, state by state, as when each is executed.
+
+An answer that depends on something that was left out is noticed.
+"""
 
 from __future__ import annotations
 
