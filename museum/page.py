@@ -31,7 +31,7 @@ def with_data(text: str, data: dict[str, Any]) -> str:
 
 
 def between(text: str, marks: str, written: Iterable[str]) -> str:
-    """The page with what stands between two marks written anew."""
+    """The page with the text between two marks replaced."""
     begin, end = f"<!-- {marks}: begin -->", f"<!-- {marks}: end -->"
     head, _, rest = text.partition(begin)
     _, _, tail = rest.partition(end)
@@ -74,7 +74,7 @@ def _case(result: dict[str, Any]) -> Iterator[str]:
     yield result["text"]
     yield ""
     yield (
-        f"Where it is told: {result['source']}. The code: [{result['file']}](../{result['file']}). "
+        f"Source: {linked(result['source'])}. The code: [{result['file']}](../{result['file']}). "
         f"Its cure: [{result['cure']}](cures.md#{_anchor(result['cure'])})."
     )
     yield ""
@@ -88,6 +88,11 @@ def _case(result: dict[str, Any]) -> Iterator[str]:
         if form["default"] == "kept":
             yield "The default invariant does not find it: each outcome is that of some serial order."
             yield ""
+
+
+def linked(text: str) -> str:
+    """`owner/repo#number` as a link. GitHub leads from an issue's address to a pull request where it is one."""
+    return re.sub(r"([\w.-]+/[\w.-]+)#(\d+)", r"[\g<0>](https://github.com/\1/issues/\2)", text)
 
 
 def _anchor(heading: str) -> str:

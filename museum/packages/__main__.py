@@ -52,7 +52,7 @@ def tried(name: str, module: Any, other: str = "") -> dict[str, Any]:
         "pins": pins,
         "text": (module.__doc__ or "").strip(),
         "file": f"{module.__name__.replace('.', '/')}.py",
-        "newer": package.newer,
+        "others": package.others,
         "trials": environment.run(name, python),
     }
 

@@ -22,11 +22,11 @@ class Trial:
 class Package:
     """`pins`: what is installed. `apps`, `settings`: of a Django project that has only this package, none: no project.
 
-    `trials`: called where the package is installed. `newer`: what is known of versions after the pinned one.
+    `trials`: called where the package is installed. `others`: what is known of other versions than the pinned one.
     """
 
     pins: Sequence[str]
     trials: Callable[[], Sequence[Trial]]
     apps: Sequence[str] = ()
     settings: Callable[[], Mapping[str, Any]] = dict
-    newer: str = "it was the newest when it was tried"
+    others: str = "the registry has no newer one"

@@ -44,4 +44,9 @@ def trials():
     ]
 
 
-PACKAGE = Package(pins=["django-ordered-model==3.7.4"], trials=trials, apps=["ordered_model"])
+PACKAGE = Package(
+    pins=["django-ordered-model==3.7.4"],
+    trials=trials,
+    apps=["ordered_model"],
+    others="3.8.0a0, the newest pre-release, breaks in both trials too, and so does 3.4.3",
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from museum.page import FILE, between, order
+from museum.page import FILE, between, linked, order
 
 MARKS = "packages"
 
@@ -46,7 +46,7 @@ def _package(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield result["text"]
     yield ""
-    yield f"The calls: [{result['file']}](../{result['file']}). Newer versions: {result['newer']}."
+    yield f"The calls: [{result['file']}](../{result['file']}). Other versions: {linked(result['others'])}."
     yield ""
     told: set[str] = set()
     for each in result["trials"]:
