@@ -17,5 +17,6 @@ def lock(redis: Any) -> Any:
 PACKAGE = Package(
     pins=["python-redis-lock==4.0.1"],
     trials=lambda: deposits(lock),
-    others="the registry has no newer one; 3.7.0 and 3.0.0 have the same verdicts. It is the limit of every lease: the write is not fenced",
+    others="the registry has no newer one; 3.7.0 and 3.0.0 have the same verdicts. "
+    "It is the limit of every lease: the write is not fenced",
 )
