@@ -1,4 +1,4 @@
-"""Every way to apply a posting: one strategy a file, and one for each lock of `locks.LOCKS`, with the same slug."""
+"""Every way to apply a posting: one strategy per file, and one for each lock of `locks.LOCKS`, with the same slug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wallet with a balance, a voucher that can be used so often, and who has used it."""
+"""A wallet with a balance, a voucher with a number of uses, and its redemptions."""
 
 from django.db import models
 

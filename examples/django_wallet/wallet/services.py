@@ -47,7 +47,7 @@ def transfer(source: str, target: str, amount: int) -> bool:
 
 
 def transfer_in_place(source: str, target: str, amount: int) -> bool:
-    """The database computes, under a condition; the wallets are locked in one order, so nobody deadlocks."""
+    """The database computes, under a condition; the wallets are locked in one order, so there is no deadlock."""
     with transaction.atomic():
         list(Wallet.objects.select_for_update().filter(owner__in=[source, target]).order_by("pk"))
         taken = Wallet.objects.filter(owner=source, balance__gte=amount).update(balance=F("balance") - amount)
