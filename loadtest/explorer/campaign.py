@@ -47,7 +47,9 @@ class Campaign:
             "stopped": stopped,
             "environment": environment,
             "options": self.jobs[0].as_json(),
-            "results": [found.get(job.strategy) or not_run(job, STOPPED) for job in self.jobs],
+            "results": [
+                found.get(job.strategy) or not_run(job, STOPPED, "run it again") for job in self.jobs
+            ],
         }
 
     def _explored(self, jobs: Sequence[Job], environment: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -88,12 +90,12 @@ def _result(job: Job, answer: dict[str, Any], control: Word | None) -> dict[str,
     if "result" in answer:
         return finding(answer["result"], control)
     if "elsewhere" in answer:
-        return not_run(job, *answer["elsewhere"])
+        return not_run(job, **answer["elsewhere"])
     return in_error(job, answer["error"], answer.get("trace", ""), answer.get("remedy", ""))
 
 
 def _replayed(answer: dict[str, Any]) -> dict[str, Any]:
-    if cause := answer.get("error") or answer.get("elsewhere", ("",))[0]:
+    if cause := answer.get("error") or answer.get("elsewhere", {}).get("reason"):
         return {"verdict": str(Word.INCONCLUSIVE), "reproduced": False, "cause": cause}
     found: dict[str, Any] = answer["result"]
     return found

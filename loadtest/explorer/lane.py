@@ -62,7 +62,9 @@ def _told(error: Exception) -> dict[str, Any]:
     from lost_update_lab.model.errors import Broken, Elsewhere
 
     if isinstance(error, Elsewhere):
-        return {"elsewhere": (str(error), error.remedy)}
+        reason = f"{error}; {error.before}" if error.before else str(error)
+        told = {"reason": reason, "remedy": error.remedy, "trace": error.trace, "figures": dict(error.seen)}
+        return {"elsewhere": told}
     if isinstance(error, Broken):
         return {"error": str(error), "remedy": error.remedy, "trace": error.trace}
     return {"error": f"{type(error).__name__}: {error}", "trace": "".join(traceback.format_exception(error))}

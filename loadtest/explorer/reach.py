@@ -11,7 +11,10 @@ INSIDE = {
     "process": "it lives inside one process, and the explorer's workers stand for processes of their own",
     "machine": "it lives inside one machine's files, and the explorer's workers stand for machines of their own",
 }
+#: the remedies where the explorer has none
 ONE_MACHINE = "--one-machine: workers are processes of one host then"
+BY_REAL_ONES = "`manage.py compare` and `manage.py faults` run it in real processes"
+REAL_CLOCKS = "`manage.py faults` waits for real leases, and moves real clocks"
 ITS_CLOCK = "its leases go by PostgreSQL's clock, which the explorer cannot move"
 NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
 HOW = "write one: docs/explorer.md, 'Other clients'"
@@ -22,15 +25,16 @@ def out_of_reach(job: Job) -> tuple[str, str] | None:
     strategy, lock = find(job.strategy), factory_of(job.strategy)
     where = getattr(lock, "within", "")
     if where and not (where == "machine" and job.one_machine):
-        return INSIDE[where], ONE_MACHINE if where == "machine" else ""
+        return INSIDE[where], ONE_MACHINE if where == "machine" else BY_REAL_ONES
     if getattr(lock, "by_database_clock", False):
-        return ITS_CLOCK, ""
+        return ITS_CLOCK, REAL_CLOCKS
     if "zookeeper" in asked(job.strategy):
         return NO_GATE.format(client="kazoo (ZooKeeper)"), HOW
     if strategy.talks_by:
         return NO_GATE.format(client=strategy.talks_by), HOW
     if job.store and job.store not in strategy.stores:
-        return f"it keeps no accounts on {job.store}: only on {', '.join(strategy.stores)}", ""
+        stores = ", ".join(strategy.stores)
+        return f"it keeps no accounts on {job.store}: only on {stores}", f"--store {strategy.stores[0]}"
     if job.where == "mariadb":
         return _without_mariadb(job)
     return None

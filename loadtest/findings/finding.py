@@ -106,8 +106,15 @@ def _shown(examples: Collection[Mapping[str, Any]], word: str) -> Mapping[str, A
     return next((each for each in found if each["id"]), found[0] if found else None)
 
 
-def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
-    """Return the result of a strategy that the explorer cannot touch, or whose server is missing."""
+#: the figures where no search began
+NOTHING: Mapping[str, Any] = {"schedules": 0, "states": 0, "steps": 0, "seconds": 0.0, "words": {}}
+
+
+def not_run(
+    job: Job, reason: str, remedy: str = "", trace: str = "", figures: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
+    """Return the result of a strategy that the explorer cannot touch, or whose server is missing. `figures`: what a
+    search had done until it noticed."""
     return {
         "strategy": job.strategy,
         "title": find(job.strategy).title,
@@ -117,10 +124,9 @@ def not_run(job: Job, reason: str, remedy: str = "") -> dict[str, Any]:
         **job.as_json(),
         "exhausted": False,
         "cut_short": "",
-        "schedules": 0,
-        "states": 0,
-        "steps": 0,
-        "seconds": 0.0,
+        "trace": trace,
+        **NOTHING,
+        **figures,
         "under": {},
         "claims": sorted(map(str, job.claims)),
         "agrees": None,

@@ -14,7 +14,7 @@ from typing import Any
 
 from lost_update_lab.gates import files
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.model.errors import GATE_IT, Broken, Elsewhere
+from lost_update_lab.model.errors import THE_SERVERS, Broken, Elsewhere
 from lost_update_lab.model.workers import halt
 from lost_update_lab.runs.place import Here, here
 
@@ -61,7 +61,7 @@ def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
             f"it starts a program ({event} {args[0]!s:.60}), which passes no gate", IN_THIS_PROCESS
         )
     if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
-        return Elsewhere(f"it talks to {where}, and the explorer was given no server there", GATE_IT)
+        return Elsewhere(f"it talks to {where}, and the explorer was given no server there", THE_SERVERS)
     return None
 
 

@@ -21,7 +21,7 @@ from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.errors import Broken, Unanswered
+from lost_update_lab.model.errors import ITS_OWN_THREADS, Broken, Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import Judgement, SystemUnderTest, ending_of, told_of, words_of
@@ -139,7 +139,7 @@ class Harness:
         if run.error:
             raise run.error
         if run.bypassed:
-            raise Broken(run.bypassed)
+            raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run
 
     @contextmanager

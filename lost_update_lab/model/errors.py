@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
@@ -13,30 +16,50 @@ KEEPS_STATE = (
 SWALLOWS = "write `except Exception` there: what is no Exception is for whoever ends the thread"
 BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
+WHAT_ELSE = (
+    "look for what else decides in that code: a time, a random number or a setting that passes no gate. If there is "
+    "nothing, it is a fault of the explorer: please report it, with the strategy"
+)
+ITS_OWN_THREADS = "let the worker start the threads that send for it, after its operation has begun"
+BY_EXECUTE = "send these commands one by one, by execute()"
+THE_SERVERS = (
+    "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"
+)
 
 
 class Broken(Exception):
-    """The explorer cannot vouch for this run. The message says why, and `remedy` says what to do. `trace`: where a
-    thread hangs, as a Python traceback."""
+    """The explorer cannot vouch for this run. The message says why, and `remedy` says what to do: one that fits the
+    cause. `trace`: where a thread hangs, as a Python traceback."""
 
-    def __init__(self, cause: str, remedy: str = GATE_IT, trace: str = "") -> None:
+    def __init__(self, cause: str, remedy: str, trace: str = "") -> None:
         super().__init__(cause)
         self.remedy, self.trace = remedy, trace
 
 
 class Elsewhere(Broken):
     """The system under test uses something that workers on different machines do not share: a file, or a lock of this
-    process. The explorer cannot touch it."""
+    process. The explorer cannot touch it. What the search saw until then (`seen`: the figures of its result) proves
+    nothing: two workers may have been inside together only because they share no file here."""
 
     def __init__(self, cause: str, remedy: str = ON_ONE_HOST, trace: str = "") -> None:
         super().__init__(cause, remedy, trace)
+        self.seen: Mapping[str, Any] = {}
+
+    @property
+    def before(self) -> str:
+        """What was seen until then, in a sentence. "": nothing."""
+        if not self.seen.get("schedules"):
+            return ""
+        words = ", ".join(f"{count} {word}" for word, count in sorted(self.seen["words"].items()))
+        came = f" ({words})" if words else ""
+        return f"until then {self.seen['schedules']} schedules were executed{came}, which prove nothing"
 
 
 class NotTheSame(Broken):
     """A worker did not do what it was known to do."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"not repeatable: {what}. Something outside the gates decides", REPORT_IT)
+        super().__init__(f"not repeatable: {what}. Something outside the gates decides", WHAT_ELSE)
 
 
 class LooksAfterAll(Broken):

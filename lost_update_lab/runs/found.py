@@ -138,6 +138,12 @@ class SearchResult:
         return sums
 
     @property
+    def figures(self) -> dict[str, Any]:
+        """How much was done, and what it came to, as plain values."""
+        names = ("schedules", "played", "states", "steps")
+        return {**{name: getattr(self, name) for name in names}, "words": self.words}
+
+    @property
     def worst(self) -> str:
         """The gravest word of all schedules."""
         return self._gravest(self.words)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from lost_update_lab.model.errors import GATE_IT, MORE_TIME, SWALLOWS, Broken, Elsewhere
+from lost_update_lab.model.errors import GATE_IT, REPORT_IT, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
 
 #: seconds without news: from a thread in a gate, or at work; and from one that stands still in its own code
@@ -33,6 +33,11 @@ LET_GO = (
 )
 PROCESSES = (
     "it waits for a lock inside of this process ({place}): workers stand for processes, which share none"
+)
+
+UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
+SWALLOWED = (
+    "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
 )
 
 
@@ -59,7 +64,7 @@ def hang(task: Task | None) -> Broken:
     """The error to raise, with the traceback of the thread that hangs."""
     frames = _frames(task.thread) if task else []
     if task is None or not frames:
-        return Broken("nothing is heard of any worker", MORE_TIME)
+        return Broken("nothing is heard of any worker", REPORT_IT)
     inner, own = frames[-1], _own(frames)
     place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
     trace = "".join(traceback.format_list(frames[-SHOWN:]))
@@ -67,16 +72,14 @@ def hang(task: Task | None) -> Broken:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
     inside = "" if inner is own else f", in {inner.name} of {Path(inner.filename).name}"
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
-    told = f"{task.name} waits in something that the explorer does not see: {place}{inside}"
-    return Broken(told, remedy, trace=trace)
+    return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
 
 
 def swallows(task: Task) -> Broken:
     """The error to raise for a thread that goes on when it is told to end."""
     own = _own(_frames(task.thread))
     place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
-    told = f"{task.name} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
-    return Broken(told, SWALLOWS)
+    return Broken(SWALLOWED.format(who=task.name, place=place), SWALLOWS)
 
 
 def _frames(thread: threading.Thread | None) -> list[traceback.FrameSummary]:

@@ -7,7 +7,16 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.model.errors import KEEPS_STATE, MORE_TIME, ON_ONE_HOST, REPORT_IT, SHORTER, Broken
+from lost_update_lab.model.errors import (
+    KEEPS_STATE,
+    MORE_TIME,
+    ON_ONE_HOST,
+    REPORT_IT,
+    SHORTER,
+    WHAT_ELSE,
+    Broken,
+    Elsewhere,
+)
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.operations import VIOLATED
@@ -26,6 +35,7 @@ _REMEDIES = {
     SHORTER: "shorter leases or polls",
     ON_ONE_HOST: "use what all processes share: a lock in the database, or in Redis",
     REPORT_IT: "a fault of the explorer: please report it, with the operations",
+    WHAT_ELSE: WHAT_ELSE.replace("the strategy", "the operations"),
     KEEPS_STATE: "look for a global, a cache, a class attribute that the operation changes: each worker is a process "
     "that has just begun, so make that anew for each call",
 }
@@ -37,7 +47,8 @@ def remedy_of(text: str) -> str:
 
 def not_explored(error: Broken) -> Mistake:
     """The engine cannot vouch for these operations."""
-    return Mistake(f"the operations cannot be explored: {error}. The remedy: {remedy_of(error.remedy)}")
+    seen = f"; {error.before}" if isinstance(error, Elsewhere) and error.before else ""
+    return Mistake(f"the operations cannot be explored: {error}{seen}. The remedy: {remedy_of(error.remedy)}")
 
 
 def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:

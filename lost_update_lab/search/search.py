@@ -62,9 +62,15 @@ class Search(Choosing):
             ):  # a worker was taken to be at an earlier place and was not: again, without merging places
                 assert recording
                 self.harness.recording = recording = Recording(merges=False)
+            except Elsewhere as error:
+                error.seen = self.result.figures
+                raise
             except LooksAfterAll:  # again, with the jumps of that clock
                 self.harness.known_to_look = True
                 self.harness.recording = recording = recording and Recording(recording.merges)
+            except Exception as error:
+                error.add_note(f"Until then the search had come to {self.result.figures}")
+                raise
             self.__init__(self.harness, self.unclaimed)  # type: ignore[misc]
         result.seconds = _now() - begun
         return result
@@ -98,6 +104,7 @@ class Search(Choosing):
                 result.decided = self.fault_order.decided() if self.full else set()
                 self._single_deviations(begun + budget)
         finally:
+            result.states = len(self.expanded) + len(self.passed)
             self.harness.until, self.harness.keeps = inf, False
             if self.harness.recording:
                 self.harness.recording.settled = False
@@ -107,7 +114,6 @@ class Search(Choosing):
             result.exhausted = result.settled = False
             result.cause, result.remedy = "; ".join(gone_around), GATE_IT
             result.decided.clear()
-        result.states = len(self.expanded) + len(self.passed)
         return result
 
     def _single_deviations(self, until: float) -> None:

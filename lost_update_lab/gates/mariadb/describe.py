@@ -9,10 +9,9 @@ from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.mariadb.server import NAME
 
-BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 NO_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
 NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command, LOAD, USE and XA"
 
@@ -52,7 +51,7 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can."""
     bare = _bare(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
-        return Broken(f"{NO_GATE} ({text[:80]})")
+        return Broken(f"{NO_GATE} ({text[:80]})", BY_EXECUTE)
     if found := _BY_THE_CLOCK.search(bare):
         return Broken(f"{NO_CLOCK} ({found[0].strip()} in {text[:80]})", BY_ANOTHER_CLOCK)
     if len(_NAMES.findall(bare)) > len(_NAMED.findall(text)):

@@ -13,7 +13,7 @@ from lost_update_lab.gates.mariadb.describe import beyond, describe, waiting
 from lost_update_lab.gates.mariadb.step import answered, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import BY_EXECUTE, Broken
 from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
@@ -81,7 +81,7 @@ def send(connection: Any, command: int, sql: Any) -> Any:
         return driver.send(connection, command, sql)
     op: Op | None = getattr(connection, "explorer_op", None)
     if op is None:
-        place.run.error = Broken(NO_GATE.format(command))
+        place.run.error = Broken(NO_GATE.format(command), BY_EXECUTE)
         halt(place.task)
     text = sql.decode() if isinstance(sql, bytes) else str(sql)
     driver.send(connection, command, waiting(text))

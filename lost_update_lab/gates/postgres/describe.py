@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres.server import NAME
 from lost_update_lab.servers.postgres.transactions import CALL
 
@@ -48,7 +48,7 @@ NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move
 def beyond(name: str, values: Mapping[str, Any]) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can. `values`: of its generator."""
     if "copy" in name or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
-        return Broken(f"{NO_GATE} ({name.strip('_')})")
+        return Broken(f"{NO_GATE} ({name.strip('_')})", BY_EXECUTE)
     query = values.get("query", "")
     text = query.decode() if isinstance(query, bytes) else str(query)
     found = _by_the_clock(text)

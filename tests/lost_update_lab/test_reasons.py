@@ -1,0 +1,142 @@
+"""Every reason for which a search decides nothing has a remedy, and one that fits: a dead end would be one without.
+
+A new reason is one more line of the table, with the thought that this takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis.exceptions import ConnectionError
+
+import lost_update_lab
+from lost_update_lab.harness import Harness
+from lost_update_lab.model import errors
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.errors import Elsewhere
+from lost_update_lab.scenarios.mistakes import not_explored
+from lost_update_lab.search.search import Search
+from tests.lost_update_lab.bank import Bank
+
+ROOT = Path(lost_update_lab.__file__).parent
+RAISED = {"Broken", "Elsewhere"}
+#: a part of each reason (… where values stand) → the name of its remedy in the code; "": that of Elsewhere
+REASONS = {
+    "a moment came again on its own way": "REPORT_IT",
+    "nothing is heard of any worker": "REPORT_IT",
+    "the budget of … s ended": "MORE_TIME",
+    "a schedule did not end within": "SHORTER",
+    "waits in something that the explorer does not see": "remedy",  # GATE_IT for a socket, LET_GO for the rest
+    "catches BaseException and goes on": "SWALLOWS",
+    "… cannot connect": "LOOK_AT_THE_SERVER",
+    "run.bypassed": "ITS_OWN_THREADS",
+    "it keeps state that …": "KEEPS_STATE",
+    "asks for how long a message has been pending": "BY_ANOTHER_CLOCK",
+    "own clock decides there": "BY_ANOTHER_CLOCK",
+    "a command to MariaDB, and the explorer was given no": "TO_OTHERS",
+    "no gate for psycopg's pipeline mode": "BY_EXECUTE",
+    "no gate for PyMySQL's SSCursor": "BY_EXECUTE",
+    "no gate for this command of PyMySQL": "BY_EXECUTE",
+    "the explorer sees locks of rows and of names": "BY_ROWS",
+    "it waits for a lock inside of this process": "",
+    "workers stand for machines of their own, and a file is on one machine": "",
+    "it forks another process": "IN_THIS_PROCESS",
+    "it starts a program": "IN_THIS_PROCESS",
+    "it talks to …, and the explorer was given no server there": "THE_SERVERS",
+}
+
+
+def raised() -> Iterator[tuple[str, str, str]]:
+    """Every reason of the engine: where it stands, its text, the name of its remedy ("": that of Elsewhere)."""
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        names = dict(_assigned(tree))
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in RAISED:
+                remedy = ast.unparse(call.args[1]) if len(call.args) > 1 else ""
+                place = f"{path.relative_to(ROOT)}:{call.lineno}"
+                yield place, _text(call.args[0], names), remedy
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            yield each.targets[0].id, each.value
+        elif isinstance(each, ast.ImportFrom) and each.module and each.module.startswith("lost_update_lab"):
+            source = ROOT.parent.joinpath(*each.module.split(".")).with_suffix(".py")
+            if source.exists() and source != ROOT / "model" / "errors.py":
+                there = dict(_constants(source))
+                yield from ((name.name, there[name.name]) for name in each.names if name.name in there)
+
+
+def _constants(source: Path) -> Iterator[tuple[str, ast.expr]]:
+    for each in ast.parse(source.read_text()).body:
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            yield each.targets[0].id, each.value
+
+
+def _text(told: ast.expr, names: dict[str, ast.expr]) -> str:
+    """The text, with … for its values; constants are known."""
+    match told:
+        case ast.Constant():
+            return str(told.value)
+        case ast.JoinedStr():
+            return "".join(_text(each, names) for each in told.values)
+        case ast.FormattedValue(value=ast.Name(id=name)) if name.isupper() and name in names:
+            return _text(names[name], names)
+        case ast.Call(func=ast.Attribute(value=text, attr="format")):
+            return _text(text, names)
+        case ast.Name(id=name) if name in names:
+            return _text(names[name], names)
+        case ast.Attribute():
+            return ast.unparse(told)
+    return "…"
+
+
+def test_every_reason_has_the_remedy_that_fits_it() -> None:
+    met = set()
+    for place, told, remedy in raised():
+        [part] = [part for part in REASONS if part in told] or [f"{place}: {told!r} is a new reason"]
+        assert remedy == REASONS.get(part), f"{place}: {told!r}"
+        met.add(part)
+    assert REASONS.keys() - met == set(), "no longer a reason"
+
+
+def test_a_gate_is_asked_for_only_where_a_client_without_one_was_seen() -> None:
+    """Past the gates at a server (search.py), or waiting in a socket (hang.py)."""
+    users = {each for each in ROOT.rglob("*.py") if re.search(r"\bGATE_IT\b", each.read_text())}
+    assert {each.name for each in users} == {"errors.py", "hang.py", "search.py"}
+
+
+def test_the_remedies_say_what_to_do() -> None:
+    for name, remedy in vars(errors).items():
+        if name.isupper():
+            assert re.match(r"[a-z`]", remedy), name
+            assert len(remedy.split()) > 2, name
+
+
+def test_what_was_seen_before_is_told(harness: Callable[..., Harness]) -> None:
+    """Uses a file only where a reply was lost, and these schedules come last."""
+
+    def on_a_file(bank: Bank, amount: int) -> str:
+        try:
+            bank.redis.set("lock", amount)
+        except ConnectionError:
+            with open("x.lock", "w"):
+                pass
+        return "ok"
+
+    with pytest.raises(Elsewhere) as error:
+        Search(harness(on_a_file, faults=1, kinds=frozenset({Fault.LOST_REPLY}))).explore()
+    seen = error.value.seen
+    assert seen["words"] == {"lost": seen["schedules"]} != {"lost": 0}
+    assert seen["states"] > 0
+    told = Elsewhere("it opens a file")
+    assert told.before == ""
+    told.seen = {"schedules": 14, "words": {"unbroken": 12, "lost": 2}}
+    assert told.before == "until then 14 schedules were executed (2 lost, 12 unbroken), which prove nothing"
+    assert "(2 lost, 12 unbroken), which prove nothing. The remedy: use what all" in str(not_explored(told))
