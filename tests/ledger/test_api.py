@@ -133,7 +133,7 @@ def test_only_json_is_read(client: Client, book: str) -> None:
 def test_the_text_of_an_error_is_shown_only_for_a_callers_own_lock(
     client: Client, named_by_the_server: bool
 ) -> None:
-    strategy = "tests.loadtest.strangers:raising"
+    strategy = "tests.loadtest.third_party:raising"
     book = open_book(strategy, [("A1", 0, None)], trusted=True)
     with override_settings(EXTRA_LOCKS=[strategy] if named_by_the_server else []):
         answer = send(client, f"/api/books/{book.pk}/postings", {"account": "A1", "amount": 1}, "k")

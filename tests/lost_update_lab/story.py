@@ -99,7 +99,8 @@ def play(story: Story) -> dict[str, Any]:
     from loadtest.explorer.explore import _gloss, harness_of
     from loadtest.findings.job import Job
     from loadtest.workloads import EXPLORED, Turns
-    from lost_update_lab.replay import schedule_id
+    from lost_update_lab.harness.play import play as played
+    from lost_update_lab.schedule.schedule_id import decode, encode, exactly
 
     turns = EXPLORED[story.workload]
     if story.amounts:
@@ -113,10 +114,8 @@ def play(story: Story) -> dict[str, Any]:
     )
     with harness_of(job, turns, **story.settings) as harness:
         teller = Teller(story.told)
-        found, _ = schedule_id.play(harness, {}, teller)
-        again, _ = schedule_id.play(
-            harness, {}, schedule_id.exactly(schedule_id.decode(schedule_id.encode(found.choices)))
-        )
+        found, _ = played(harness, {}, teller)
+        again, _ = played(harness, {}, exactly(decode(encode(found.choices))))
         shown = counterexample(job, found, 1, _gloss(harness))
         looks = sum(bool(told.clocks) for told in all_told(harness.recording))
     return {

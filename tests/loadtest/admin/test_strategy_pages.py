@@ -76,9 +76,9 @@ def test_a_book_links_to_its_strategy_and_a_third_party_lock_has_no_page() -> No
     address = reverse("admin:ledger_book_change", args=[book.pk])
     strategy = f'href="{reverse("admin:loadtest_strategy", args=["watchdog"])}"'
     assert strategy in text_of(address, "ledger.view_book")
-    foreign = open_book("tests.loadtest.strangers:right", [("A", 100, None)], trusted=True)
+    foreign = open_book("tests.loadtest.third_party:right", [("A", 100, None)], trusted=True)
     page = text_of(reverse("admin:ledger_book_change", args=[foreign.pk]), "ledger.view_book")
-    assert "tests.loadtest.strangers:right" in page
+    assert "tests.loadtest.third_party:right" in page
 
 
 def test_the_list_is_filtered_and_sorted_by_what_was_found() -> None:

@@ -179,7 +179,7 @@ def test_a_contender_that_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
 
 
 def test_a_third_party_lock_is_measured_beside_the_others():
-    spec = "tests.loadtest.strangers:right"
+    spec = "tests.loadtest.third_party:right"
     found = measure(replace(TINY, parts=frozenset({"uncontended", "contended"}), yours=(spec,)))
     its = {row["measure"]: row for row in found.results if row["strategy"] == spec}
     assert set(its) == {"uncontended", "contended"}

@@ -133,10 +133,10 @@ def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.M
 @pytest.mark.deep
 def test_a_third_party_lock_is_measured_beside_the_strategies(tmp_path: Path) -> None:
     call = ["bench", "strategies", "--quick", "--part", "one-account", "--output", str(tmp_path)]
-    call_command(*call, "--lock", "tests.loadtest.strangers:right", "--strategy", "advisory-lock")
+    call_command(*call, "--lock", "tests.loadtest.third_party:right", "--strategy", "advisory-lock")
     rows = {row["strategy"]: row for row in json.loads((tmp_path / "bench.json").read_text())["results"]}
-    assert set(rows) == {*CONTENDERS, "tests.loadtest.strangers:right", "advisory-lock"}
-    assert rows["tests.loadtest.strangers:right"]["right"]
+    assert set(rows) == {*CONTENDERS, "tests.loadtest.third_party:right", "advisory-lock"}
+    assert rows["tests.loadtest.third_party:right"]["right"]
 
 
 def test_the_first_moments_of_pgbench_do_not_count() -> None:

@@ -31,7 +31,7 @@ CELLS = {
         "setnx": "lost",
         "token": "kept",
         "select-for-update": "not-run",
-        "tests.loadtest.strangers:of_a_generator": "not-run",
+        "tests.loadtest.third_party:of_a_generator": "not-run",
     },
     "renewal-dies": {"watchdog": "lost", "token": "not-run"},
     "worker-dies-renewal-lives": {"watchdog": "stalled"},
@@ -201,7 +201,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_a_third_party_lock_has_the_lease_that_it_asked_the_server_for(tmp_path: Path) -> None:
     """10 s after its holder's death it is granted again: a standstill that ended by itself."""
-    process = start(tmp_path, "--lock=tests.loadtest.strangers:right", "--hazard=crash-holding")
+    process = start(tmp_path, "--lock=tests.loadtest.third_party:right", "--hazard=crash-holding")
     told, _ = process.communicate(timeout=800)
     _, cell = json.loads((tmp_path / "faults.json").read_text())["results"]
     assert cell["verdict"] == "kept", told

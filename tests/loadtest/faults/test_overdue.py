@@ -24,7 +24,7 @@ UNLEASED = "select-for-update", "optimistic-version", "advisory-lock", "redis-wa
 
 
 #: third-party locks, with a lease of a second whatever the book says
-SHORT, RENEWED = (f"tests.loadtest.strangers:{name}" for name in ("of_a_second", "of_a_second_renewed"))
+SHORT, RENEWED = (f"tests.loadtest.third_party:{name}" for name in ("of_a_second", "of_a_second_renewed"))
 
 
 class HeldUp(Adversary):

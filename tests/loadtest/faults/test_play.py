@@ -83,7 +83,7 @@ def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
 
 def test_strategies_that_claim_contention_post_less_often_in_each_crowd() -> None:
     """The others, and third-party locks, must have the chance to lose in the one cell that they have."""
-    slugs = "select-for-update", "no-lock", "tests.loadtest.strangers:right"
+    slugs = "select-for-update", "no-lock", "tests.loadtest.third_party:right"
     cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
     calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
     assert [each.crowds(each.case()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]

@@ -15,7 +15,7 @@ from loadtest.faults.workers.deeds import release_foreign
     ("lock", "answer"), [("of_a_generator", ""), ("right", "refused it: "), ("broken", "")]
 )
 def test_a_foreign_release_takes_no_lock(lock: str, answer: str, redis_client: Redis) -> None:
-    book = open_book(f"tests.loadtest.strangers:{lock}", [("A0001", 0, None)], trusted=True)
+    book = open_book(f"tests.loadtest.third_party:{lock}", [("A0001", 0, None)], trusted=True)
     told = release_foreign(cast("Any", SimpleNamespace(book=book)))
     assert told.startswith(answer)
     assert bool(told) is bool(answer)

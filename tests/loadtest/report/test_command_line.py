@@ -13,7 +13,7 @@ from loadtest.report.command_line import of_plan, of_report
 LINES = [
     "",
     "--strategy token",
-    "--lock tests.loadtest.strangers:right --strategy setnx",
+    "--lock tests.loadtest.third_party:right --strategy setnx",
     "--preset demo",
     "--preset demo --users 4 --poll 20ms",
     "--preset article",
@@ -58,7 +58,7 @@ def test_the_line_of_several_workloads_names_them_all(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "--quick", "--strategy token --hazard pause --repeat 3", "--lock tests.loadtest.strangers:right"],
+    ["", "--quick", "--strategy token --hazard pause --repeat 3", "--lock tests.loadtest.third_party:right"],
 )
 def test_the_line_of_faults_asks_for_the_same_seed_included(line: str) -> None:
     plan = faults._plan(parsed(faults.Command(), line))

@@ -55,7 +55,7 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
 @pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_third_party_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = "tests.loadtest.strangers"
+    here = "tests.loadtest.third_party"
     code, report = run_compare(
         tmp_path, lock=[f"{here}:right", f"{here}:broken", f"{here}:needs_zookeeper"], users=8, seconds=3.0
     )
@@ -161,7 +161,7 @@ def test_a_server_that_does_not_answer_is_bad_usage(tmp_path: Path) -> None:
     [
         ({"strategy": ["hope"]}, "Known: no-lock"),
         ({"lock": ["setnx"]}, "module:callable"),
-        ({"lock": ["tests.loadtest.strangers:nothing"]}, "cannot load"),
+        ({"lock": ["tests.loadtest.third_party:nothing"]}, "cannot load"),
         ({"lock": ["nowhere:lock"]}, "cannot load"),
         ({"strategy": ["tokn"]}, "no strategy 'tokn': did you mean token[?] Known: "),
         ({"lock": ["./mylocks.py:mine"]}, "write mylocks:mine, the module .* without .py or a path"),

@@ -13,9 +13,9 @@ from ledger.resources import redis_client
 from loadtest.swarm.compare import Comparison
 from loadtest.trials import rehearsal
 from loadtest.trials.rehearsal import rehearse
-from tests.loadtest.strangers import ASKED
+from tests.loadtest.third_party import ASKED
 
-HERE = "tests.loadtest.strangers"
+HERE = "tests.loadtest.third_party"
 #: lock → the message: before any server is asked (loadtest/commandline/called_once.py), or by the rehearsal
 BROKEN = {
     f"{HERE}:raising": r"raises at once: RuntimeError: boom in acquire",

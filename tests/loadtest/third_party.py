@@ -1,4 +1,4 @@
-"""Locks as a third party would pass them: `--lock tests.loadtest.strangers:right`."""
+"""Locks as a third party would pass them: `--lock tests.loadtest.third_party:right`."""
 
 import asyncio
 from contextlib import AbstractContextManager, contextmanager, nullcontext
