@@ -1,9 +1,10 @@
-"""Line charts for pages that allow no inline style and no script: pygal draws, admin.css colours."""
+"""Charts for pages that allow no inline style and no script: pygal draws, admin.css colours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, log10
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import pygal
@@ -12,9 +13,26 @@ from pygal.style import Style
 
 #: the sizes with which pygal reserves room; admin.css sets the same ones
 STYLE = Style(label_font_size=12, major_label_font_size=12, legend_font_size=13, font_family="inherit")
-WIDTH, HEIGHT = 760, 240
+#: pixels: a drawing of its own, one of two side by side
+WIDE, HALF, HEIGHT = 760, 460, 240
+#: what admin.css colours
+PLAIN, GOOD, BAD = "plain", "good", "bad"
 
-Series = Sequence[tuple[float, float]]
+
+class Line(NamedTuple):
+    """A line of a chart over time. `kind`: PLAIN, GOOD or BAD. `points`: (seconds, value) pairs."""
+
+    name: str
+    kind: str
+    points: Sequence[tuple[float, float]]
+
+
+class Bar(NamedTuple):
+    """A bar; a `bad` one has the colour and the word of the legend that say so."""
+
+    name: str
+    value: float
+    bad: bool
 
 
 def ticks(most: float, least: float = 0) -> list[float]:
@@ -31,39 +49,71 @@ def ticks(most: float, least: float = 0) -> list[float]:
     return [number * step for number in range(-below, above + 1)]
 
 
-def over_time(lines: dict[str, Series], about: str, unit: str) -> SafeString:
-    """Return a drawing of `lines`: name → (seconds, value) pairs. `about` is what the drawing shows, in words."""
-    points = [point for line in lines.values() for point in line]
+def over_time(lines: Sequence[Line], about: str, width: int = WIDE) -> SafeString:
+    """Return a drawing of `lines`. `about` says in words what it shows."""
+    points = [point for line in lines for point in line.points]
     chart = pygal.XY(
-        style=STYLE,
-        js=(),
-        css=(),
-        disable_xml_declaration=True,
-        width=WIDTH,
-        height=HEIGHT,
-        margin=8,
-        margin_right=24,
+        **_options(width, HEIGHT),
         show_dots=False,
-        legend_at_bottom=True,
+        show_legend=len(lines) > 1,
         legend_at_bottom_columns=len(lines),
         show_x_guides=False,
         x_value_formatter=lambda value: f"{value:g} s",
-        value_formatter=lambda value: f"{value:,.0f} {unit}".strip(),
     )
     chart.x_labels = ticks(max(x for x, _ in points))
     chart.y_labels = ticks(max(y for _, y in points), min(y for _, y in points))
-    for name, line in lines.items():
-        chart.add(name, list(line))
-    return _bare(chart.render_tree(), about)
+    for line in lines:
+        chart.add(line.name, list(line.points))
+    return _bare(chart.render_tree(), about, [line.kind for line in lines])
 
 
-def _bare(root: ET.Element, about: str) -> SafeString:
-    """Return the drawing with the title `about`, and without pygal's styles, scripts, ids, tooltips and the comments
-    that say where pygal comes from."""
+def bars(rows: Sequence[Bar], about: str, legend: tuple[str, str]) -> SafeString:
+    """Return a drawing of `rows`, the first one at the top. `legend`: the words for (good, bad)."""
+    upward = list(reversed(rows))  # pygal draws the first row at the bottom
+    kinds = [bad for bad in (False, True) if any(row.bad == bad for row in rows)]
+    chart = pygal.HorizontalStackedBar(
+        **_options(HALF, 80 + 30 * len(upward)),
+        spacing=8,
+        legend_at_bottom_columns=len(kinds),
+        show_y_guides=False,
+        truncate_label=40,
+    )
+    chart.x_labels = [row.name for row in upward]
+    chart.y_labels = ticks(max(row.value for row in rows))
+    for bad in kinds:
+        chart.add(legend[bad], [row.value if row.bad == bad else None for row in upward])
+    return _bare(chart.render_tree(), about, [BAD if bad else GOOD for bad in kinds])
+
+
+def _options(width: int, height: int) -> dict[str, Any]:
+    return {
+        "style": STYLE,
+        "js": (),
+        "css": (),
+        "disable_xml_declaration": True,
+        "width": width,
+        "height": height,
+        "margin": 8,
+        "margin_right": 24,
+        "legend_at_bottom": True,
+        "value_formatter": lambda value: f"{value:,.0f}",
+    }
+
+
+def _bare(root: ET.Element, about: str, kinds: Sequence[str]) -> SafeString:
+    """Return the drawing with the title `about`, with the kind of each series as a class, and without pygal's styles,
+    scripts, ids and tooltips."""
     root.set("role", "img")
     for parent in list(root.iter()):
         for attribute in ("id", "style"):
             parent.attrib.pop(attribute, None)
+        names = parent.get("class", "").split()
+        parent.set(
+            "class",
+            " ".join(
+                names + [kind for at, kind in enumerate(kinds) if {f"serie-{at}", f"color-{at}"} & {*names}]
+            ),
+        )
         for child in list(parent):
             name = str(child.tag)
             unused = not isinstance(child.tag, str) or name.endswith(("defs", "script", "style", "desc"))

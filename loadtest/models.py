@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from django.db import models
 
-from ledger.formats import shown
 from ledger.models import Book
+
+#: command → what a trial of it is called on the screen
+NAMES = {
+    "import": "Comparison of imports",
+    "swarm": "Load test",
+    "compare": "Load test",
+    "explore": "Exploration",
+    "faults": "Fault injection",
+    "trust": "Question of trust",
+    "experiment": "Experiment",
+}
 
 
 class Trial(models.Model):
@@ -27,7 +37,7 @@ class Trial(models.Model):
         ordering = ["-started"]
 
     def __str__(self) -> str:
-        return f"{self.command} of {shown(self.started)}"
+        return f"{NAMES.get(self.command, self.command)} {self.pk}"
 
 
 class Result(models.Model):

@@ -16,8 +16,8 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
-from ledger import chart
 from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.chart import BAD, GOOD, PLAIN, Line, over_time
 from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
 from ledger.models import Account, Book, Entry
@@ -123,18 +123,18 @@ class BookAdmin(ReadOnlyAdmin):
 def _drawn(book: Book) -> str:
     """Return the book's course as a drawing. What is missing has no line of its own as long as nothing is."""
     went = course_of(book)
-    lines = {
-        "expected": [(each.after, each.expected) for each in went],
-        "final": [(each.after, each.final) for each in went],
-    }
+    lines = [
+        Line("expected", PLAIN, [(each.after, each.expected) for each in went]),
+        Line("final", GOOD, [(each.after, each.final) for each in went]),
+    ]
     if any(each.missing for each in went):
-        lines["missing"] = [(each.after, each.missing) for each in went]
+        lines.append(Line("missing", BAD, [(each.after, each.missing) for each in went]))
     end = went[-1]
     about = (
         f"The sum of all balances over {end.after:g} seconds: at the end {end.expected:,} minor units were expected, "
         f"the balances held {end.final:,}, {end.missing:,} were missing"
     )
-    return chart.over_time(lines, about, "")
+    return over_time(lines, about)
 
 
 @admin.register(Account)

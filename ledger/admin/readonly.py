@@ -16,7 +16,7 @@ class ReadOnlyAdmin(ModelAdmin):
 
     first_step: tuple[str, str] = ("Open the start page", "index")
 
-    actions = None
+    actions: Any = None
     list_per_page = 50
     show_full_result_count = False
 

@@ -41,7 +41,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "STYLES": [lambda request: static("ledger/admin.css")],
     "SCRIPTS": [lambda request: static("ledger/admin.js")],
-    "DASHBOARD_CALLBACK": "ledger.admin.dashboard.dashboard",
+    "DASHBOARD_CALLBACK": "loadtest.admin.start.start",
     "SIDEBAR": {
         "show_search": False,
         "navigation": [

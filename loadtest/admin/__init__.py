@@ -18,11 +18,12 @@ from loadtest.admin.museum_pages import MuseumPages
 from loadtest.admin.stop import Stops
 from loadtest.admin.strategy_pages import StrategyPages
 from loadtest.admin.swarm import Swarms
+from loadtest.admin.two_by_two import TwoByTwo
 from loadtest.models import Result, Trial
 
 
 @admin.register(Trial)
-class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPages, ReadOnlyAdmin):
+class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPages, ReadOnlyAdmin):
     first_step = ("Run a load test", "loadtest_trial_swarm")
     list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")
@@ -36,7 +37,7 @@ class TrialAdmin(Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPage
 
 
 @admin.register(Result)
-class ResultAdmin(ReadOnlyAdmin):
+class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
     first_step = ("Compare strategies", "loadtest_trial_compare")
     list_display = ("strategy", "verdict", "trial", "created")
     list_filter = ("verdict", "strategy")

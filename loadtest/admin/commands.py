@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminS
 
 from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
+from loadtest.admin.estimate import of_command
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, Asked
 from loadtest.faults.hazards import HAZARDS
@@ -48,9 +49,8 @@ NAMES = {
 }
 MOST = {EXPLORE: 8, FAULTS: 6, TRUST: 2}
 MOST_HAZARDS = 8
-#: strategies that are chosen at first, and about how many seconds one takes
+#: strategies that are chosen at first
 FIRST = {EXPLORE: ["setnx", "token"], FAULTS: ["token"], TRUST: ["token"]}
-TAKES = {EXPLORE: 15, FAULTS: 12, TRUST: 150}
 
 
 class CommandForm(forms.Form):
@@ -127,6 +127,9 @@ class Commands:
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
         form = CommandForm(command, request.POST or None)
+        if "estimate" in request.POST:
+            shown = {"estimate": of_command(form, command)}
+            return TemplateResponse(request, "loadtest/parts/estimate.html", shown)
         if request.method == "POST" and form.is_valid():
             try:
                 return redirect(
@@ -135,7 +138,8 @@ class Commands:
             except ValueError as error:
                 form.add_error(None, str(error))
         title, about = NAMES[command]
-        page = {"title": title, "about": about, "form": form, "most": MOST[command], "takes": TAKES[command]}
+        page = {"title": title, "about": about, "form": form, "most": MOST[command]}
+        page["estimate"] = of_command(form, command)
         context = {**self.admin_site.each_context(request), **page}
         return TemplateResponse(request, "loadtest/command.html", context)
 

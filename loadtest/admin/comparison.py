@@ -20,7 +20,9 @@ from ledger.imports.ways import SET_BASED_UNDER, Way
 from ledger.models import ImportBatch, ImportRun
 from ledger.stores import store_of
 from ledger.strategies import CARD
+from loadtest.admin import live
 from loadtest.admin.commands import findings
+from loadtest.admin.estimate import of_imports
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.background.imports import COMMAND as IMPORT
 from loadtest.background.imports import IMPORTS, Comparison
@@ -97,6 +99,8 @@ class Comparisons:
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
         form = CompareForm(request.POST or None, request.FILES or None)
+        if "estimate" in request.POST:
+            return TemplateResponse(request, "loadtest/parts/estimate.html", {"estimate": of_imports(form)})
         if request.method == "POST" and form.is_valid():
             try:
                 return redirect(
@@ -104,7 +108,8 @@ class Comparisons:
                 )
             except ValueError as error:
                 form.add_error(None, str(error).split("\n"))
-        context = {**self.admin_site.each_context(request), "title": "Compare strategies", "form": form}
+        page = {"title": "Compare strategies", "form": form, "estimate": of_imports(form)}
+        context = {**self.admin_site.each_context(request), **page}
         return TemplateResponse(request, "loadtest/compare.html", context)
 
     def again_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
@@ -171,6 +176,7 @@ def seen(trial: Trial) -> dict[str, Any]:
         "part": "loadtest/trial_results.html",
         "rows": rows,
         "watched": not trial.ended and trial.command in WATCHED,
+        "drawings": live.running(trial) or live.judged([result.data for result in results]),
         "words": explained(result.verdict for result in results),
         "again": of_plan(options["plan"])
         if trial.command in (SWARM, "compare") and "plan" in options

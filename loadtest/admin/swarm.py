@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -10,15 +11,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+)
 
 from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
+from loadtest.admin.estimate import of_swarm
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.background.swarms import SWARMS
-from loadtest.commandline.arguments import named_values
 from loadtest.swarm.compare import Comparison
-from loadtest.workloads import WORKLOADS
+from loadtest.workloads import WORKLOADS, Option
 from loadtest.workloads.base import MOST_ACCOUNTS
 
 MAX_USERS, MAX_SECONDS = 64, 60
@@ -30,12 +35,6 @@ class SwarmForm(forms.Form):
     workload = forms.ChoiceField(
         choices=[(slug, found.title) for slug, found in WORKLOADS.items()], widget=UnfoldAdminSelectWidget
     )
-    options = forms.CharField(
-        required=False,
-        widget=UnfoldAdminTextInputWidget,
-        label="Options of the workload",
-        help_text="NAME=VALUE, such as reads=0.95, separated by spaces. Empty: the defaults.",
-    )
     strategies = strategies_field()
     users = number("Callers", 20, 2, MAX_USERS, "Each waits for its answer, then calls again.")
     seconds = number("Seconds", 5, 1, MAX_SECONDS, "For each strategy.")
@@ -45,11 +44,17 @@ class SwarmForm(forms.Form):
     )
     poll = number("Poll, ms", 10, 1, 10_000, "How often a waiting lock tries again.")
 
-    def clean_options(self) -> dict[str, Any]:
-        try:
-            return named_values(self.cleaned_data["options"])
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for slug, found in WORKLOADS.items():
+            for option in found.declared():
+                self.fields[f"{slug}-{option.name}"] = _field(option)
+
+    def options(self) -> Iterator[tuple[str, str, str, list[forms.BoundField]]]:
+        """Yield for each workload its slug, its title, its law and the fields of its own options."""
+        for slug, found in WORKLOADS.items():
+            fields = [self[f"{slug}-{option.name}"] for option in found.declared()]
+            yield slug, found.title, found.law, fields
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -57,8 +62,22 @@ class SwarmForm(forms.Form):
             try:
                 list(self.plan().cases())
             except ValueError as error:
-                self.add_error("options", str(error))
+                field = (
+                    f"{cleaned['workload']}-{str(error).split(':')[0]}"  # its sentence begins with the name
+                )
+                self.add_error(field if field in self.fields else "workload", str(error))
         return cleaned
+
+    def chosen_options(self) -> dict[str, Any]:
+        """Return the chosen workload's options that are not their defaults."""
+        slug = self.cleaned_data["workload"]
+        given = {each.name: self.cleaned_data[f"{slug}-{each.name}"] for each in WORKLOADS[slug].declared()}
+        defaults = {each.name: each.default for each in WORKLOADS[slug].declared()}
+        return {
+            name: value
+            for name, value in given.items()
+            if value not in (None, "") and value != defaults[name]
+        }
 
     def plan(self) -> Comparison:
         """Return the comparison, the control first."""
@@ -66,12 +85,33 @@ class SwarmForm(forms.Form):
         return Comparison(
             strategies=tuple(dict.fromkeys([CONTROL, *(chosen["strategies"] or CARD)])),
             workload=chosen["workload"],
-            workload_options=chosen["options"],
+            workload_options=self.chosen_options(),
             accounts=chosen["accounts"],
             users=chosen["users"],
             seconds=float(chosen["seconds"]),
             settings={"think": [0.0, chosen["think"] / 1000], "poll": chosen["poll"] / 1000},
         )
+
+
+def _field(option: Option) -> forms.Field:
+    """Return the field of one option; empty means its default. The workload itself refuses a wrong value."""
+    told = {
+        "label": f"{option.about[0].upper()}{option.about[1:]}",
+        "required": False,
+        "initial": option.default,
+        "help_text": f"On a command line: {option.name}={option.default}".replace("=True", "=true"),
+    }
+    if option.kind is bool:  # no tick: a browser sends nothing for one that is not set
+        return forms.TypedChoiceField(
+            choices=[("True", "yes"), ("False", "no")],
+            coerce=lambda text: text == "True",
+            widget=UnfoldAdminSelectWidget,
+            **told,
+        )
+    if option.kind is int:
+        return forms.IntegerField(widget=UnfoldAdminIntegerFieldWidget, **told)
+    widget = UnfoldAdminDecimalFieldWidget(attrs={"step": "any"})
+    return forms.FloatField(widget=widget, **told)
 
 
 class Swarms:
@@ -88,11 +128,13 @@ class Swarms:
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
         form = SwarmForm(request.POST or None)
+        if "estimate" in request.POST:
+            return TemplateResponse(request, "loadtest/parts/estimate.html", {"estimate": of_swarm(form)})
         if request.method == "POST" and form.is_valid():
             try:
                 return redirect("admin:loadtest_trial_change", SWARMS.begin(form.plan(), request.user).pk)
             except ValueError as error:
                 form.add_error(None, str(error))
-        page = {"title": "Run a load test", "form": form, "workloads": WORKLOADS.values()}
+        page = {"title": "Run a load test", "form": form, "estimate": of_swarm(form)}
         context = {**self.admin_site.each_context(request), **page}
         return TemplateResponse(request, "loadtest/swarm.html", context)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
+from ledger.models import Book
 from ledger.strategies import CONTROL
 from loadtest import models
 from loadtest.background.runner import Runner, steps
@@ -38,7 +41,15 @@ class SwarmRunner(Runner):
         case = list(plan.cases())[at]
         controls = row.results.filter(strategy=CONTROL, data__store=case.store)
         control = controls.exclude(verdict=Word.NOT_RUN).first()
-        return [records.result(row, once(plan, case, Word(control.verdict) if control else None))]
+
+        def opened(book: Book) -> None:
+            row.options["book"] = str(book.pk)  # its page draws it as it goes
+            with transaction.atomic():  # not all of `row.options`: another worker may have got further
+                stored = models.Trial.objects.select_for_update().get(pk=row.pk)
+                stored.options["book"] = row.options["book"]
+                stored.save(update_fields=["options"])
+
+        return [records.result(row, once(plan, case, Word(control.verdict) if control else None, opened))]
 
     def failed(self, row: models.Trial, at: int, error: Exception) -> models.Result:
         case = list(_plan(row).cases())[at]

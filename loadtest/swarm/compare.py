@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ledger.imports.ways import SET_BASED_UNDER, Way
+from ledger.models import Book
 from ledger.strategies import CARD, CONTROL, find
 from loadtest import workloads
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case, Judgement, run, skipped
+from loadtest.trials.case import Case, Judgement, Witness, run, skipped
 from loadtest.verdict.words import Word
 
 THINK = (0.0, 0.005)
@@ -105,12 +106,21 @@ def compare(
             yield result
 
 
-def once(plan: Comparison, case: Case, control: Word | None) -> Judgement:
-    """Run one case of the plan on its own web server. `control`: the verdict of the control on that store."""
+def once(
+    plan: Comparison, case: Case, control: Word | None, opened: Callable[[Book], None] = lambda book: None
+) -> Judgement:
+    """Run one case of the plan on its own web server. `control`: the verdict of the control on that store. `opened` is
+    called with the book before anybody posts to it."""
     if lacking := missing(case.strategy, case.store):
         return skipped(case, *lacking)
     with WebServer() as web:
-        return run(case, _callers(case, _swarm(plan, case, web)), control)
+        callers = _callers(case, _swarm(plan, case, web))
+
+        def told(case: Case, book: Book) -> Witness:
+            opened(book)
+            return callers(case, book)
+
+        return run(case, told, control)
 
 
 def _callers(case: Case, swarm: Swarm) -> Swarm | ImportingSwarm:

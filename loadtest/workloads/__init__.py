@@ -5,9 +5,9 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import Any
 
-from loadtest.workloads.base import Legs, Opening, Turns, Workload
+from loadtest.workloads.base import Legs, Opening, Option, Turns, Workload
 
-__all__ = ["EXPLORED", "WORKLOADS", "Legs", "Opening", "Turns", "Workload", "find"]
+__all__ = ["EXPLORED", "WORKLOADS", "Legs", "Opening", "Option", "Turns", "Workload", "find"]
 
 #: The only list: a workload is its own file, and one line here (docs/CONTRIBUTING.md).
 WORKLOADS: dict[str, type[Workload]] = {

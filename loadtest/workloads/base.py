@@ -12,7 +12,9 @@ of all clients.
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,16 @@ class Opening:
 
 
 Legs = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a workload, as its `options` and its constructor declare it. `kind`: int, float or bool."""
+
+    name: str
+    about: str
+    kind: type
+    default: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,15 @@ class Workload(ABC):
         if not 1 <= accounts <= MOST_ACCOUNTS:
             raise ValueError(f"accounts: 1 to {MOST_ACCOUNTS}, not {accounts}")
         self.accounts = accounts
+
+    @classmethod
+    def declared(cls) -> list[Option]:
+        """Return the workload's options: the words from `options`, types and defaults from the constructor."""
+        given = inspect.signature(cls.__init__, eval_str=True).parameters
+        return [
+            Option(name, re.sub(r" \([^()]*\)$", "", about), given[name].annotation, given[name].default)
+            for name, about in cls.options.items()
+        ]
 
     def numbers(self) -> list[str]:
         """Return the numbers of its accounts."""

@@ -65,6 +65,11 @@ ROWS: dict[str, tuple[May, May]] = {
     "admin/loadtest/trial/faults/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/trust/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/<int:trial_id>/results.<str:kind>": (("loadtest.view_trial", 200),) * 2,
+    "admin/loadtest/trial/compared/<int:first>/<int:second>/": (("loadtest.view_trial", 200),) * 2,
+    "admin/loadtest/trial/compared/<int:first>/<int:second>.<str:kind>": (("loadtest.view_trial", 200),) * 2,
+    "admin/loadtest/result/compared/<int:first>/<int:second>/": (("loadtest.view_result", 200),) * 2,
+    "admin/loadtest/result/compared/<int:first>/<int:second>.<str:kind>": (("loadtest.view_result", 200),)
+    * 2,
     "admin/loadtest/trial/compare/": (("loadtest.add_trial", 200),) * 2,
     "admin/loadtest/trial/compare/<int:run_id>/": (
         NO_METHOD,

@@ -59,3 +59,12 @@ document.addEventListener("htmx:load", (event) => {
   const announced = document.getElementById("announced");
   if (said && announced.textContent !== said) announced.textContent = said;
 });
+// Of the options of the workloads only those of the chosen one are shown; without this script all are, under their names.
+function showOptions() {
+  const chosen = document.getElementById("id_workload")?.value;
+  for (const each of document.querySelectorAll("[data-workload]")) each.hidden = each.dataset.workload !== chosen;
+}
+document.addEventListener("DOMContentLoaded", showOptions);
+document.addEventListener("change", (event) => {
+  if (event.target.id === "id_workload") showOptions();
+});

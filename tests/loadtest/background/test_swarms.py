@@ -10,13 +10,13 @@ from loadtest.background.runner import LOCK
 from loadtest.background.swarms import SWARMS
 from loadtest.models import Trial
 from loadtest.swarm.compare import Comparison
+from loadtest.workloads import WORKLOADS
 from tests.ledger.test_admin import anonymous, importer, user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
 URL = "/admin/loadtest/trial/swarm/"
 FORM = {
     "workload": "deposits",
-    "options": "",
     "users": 16,
     "seconds": 3,
     "accounts": 1,
@@ -112,9 +112,9 @@ def test_only_staff_with_the_permission_sends_a_swarm(client, status):
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ({"options": "reads"}, "write NAME=VALUE"),
-        ({"options": "reads=0.5"}, "has no option reads"),
-        ({"workload": "read-mostly", "options": "reads=2"}, "a share from 0 to 1"),
+        ({"workload": "read-mostly", "read-mostly-reads": "2"}, "a share from 0 to 1"),
+        ({"workload": "run-once", "run-once-days": "1.5"}, "Enter a whole number"),
+        ({"workload": "run-once", "run-once-recorded": "perhaps"}, "Select a valid choice"),
         ({"workload": "theft"}, "Select a valid choice"),
         ({"strategies": ["os:system"]}, "Select a valid choice"),
         ({"users": 10_000}, "less than or equal to 64"),
@@ -127,3 +127,30 @@ def test_a_bad_form_says_what_is_wrong_and_starts_nothing(wrong, problem):
     assert answer.status_code == 200
     assert problem in answer.content.decode()
     assert SWARMS.waiting() == []
+
+
+OTHER = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda value: value / 2}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_each_workload_has_a_field_for_each_of_its_options(workload):
+    """The request is stored as the command stores its own: only what is not the default."""
+    declared = WORKLOADS[workload].declared()
+    assert [each.name for each in declared] == list(WORKLOADS[workload].options)
+    wanted = {each.name: OTHER[each.kind](each.default) for each in declared}
+    root = user("loadtest.add_trial")
+    page = root.get(URL).content.decode()
+    assert all(f'name="{workload}-{name}"' in page for name in wanted)
+    for given, stored in ({}, {}), (wanted, wanted), ({each.name: each.default for each in declared}, {}):
+        fields = {f"{workload}-{name}": str(value) for name, value in given.items()}
+        root.post(URL, {**FORM, "workload": workload, "deposits-most": "", **fields})
+        (pk,) = SWARMS.waiting()
+        assert Trial.objects.get(pk=pk).options["plan"]["workload_options"] == stored
+        Trial.objects.filter(pk=pk).delete()
+
+
+def test_a_wrong_option_is_said_at_its_field():
+    wrong = {**FORM, "workload": "stock", "stock-deliveries": "7"}
+    page = user("loadtest.add_trial").post(URL, wrong).content.decode()
+    said = page.index('id="id_stock-deliveries_error"')
+    assert page.index("a share from 0 to 1", said) - said < 100
