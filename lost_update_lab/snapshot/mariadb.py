@@ -18,6 +18,8 @@ from lost_update_lab.snapshot.postgres import CannotBeRestored
 OPENING = "explorer_opening"
 #: the number of restores for which one old snapshot is held: what the purge has to keep for it grows
 HELD_FOR = 200
+#: s; a session that still uses a table would keep it from being emptied for a day, MariaDB's own time-out
+PATIENCE = 60
 
 _TABLES = """
 SELECT table_name, auto_increment IS NOT NULL FROM information_schema.tables
@@ -69,6 +71,7 @@ class MariaDBSnapshot:
         self.run("SET SESSION foreign_key_checks = 0")
         self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         self.run("SET SESSION autocommit = 1")
+        self.run(f"SET SESSION lock_wait_timeout = {PATIENCE}")
         self.run(f"DROP DATABASE IF EXISTS {OPENING}")
         self.run(f"CREATE DATABASE {OPENING}")
         for name in self._filled:

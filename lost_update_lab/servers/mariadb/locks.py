@@ -2,8 +2,9 @@
 
 InnoDB's own tables of transactions and of lock waits (information_schema.innodb_trx, innodb_lock_waits) show a state
 that is up to 0.1 s old. Its monitor shows the present: each transaction with its thread, and whether it waits.
-IS_USED_LOCK() tells which thread holds a name (GET_LOCK). Locks on whole tables appear only in the list of threads, and
-late.
+IS_USED_LOCK() tells which thread holds a name (GET_LOCK), and the list of threads whether another one waits for a name:
+a command that was sent may not have reached its thread yet. An interruption (KILL QUERY) would then strike nothing, and
+the command would wait for ever. Locks on whole tables appear only in the list of threads, and late.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ NEWS_WITHIN_MS = 1
 
 MONITOR = "SHOW ENGINE INNODB STATUS"
 TABLES = "SELECT state FROM information_schema.processlist WHERE id = {} AND state LIKE 'Waiting for%lock%'"
+AT_A_NAME = "SELECT state FROM information_schema.processlist WHERE id = {} AND state = 'User lock'"
 #: the name that a command waits for, as it is written
 NAMED = re.compile(r"\bGET_LOCK\s*\(\s*('(?:[^'\\]|''|\\.)*'|\"[^\"]*\")\s*,", re.IGNORECASE)
 _THREAD = re.compile(r"^(?:MariaDB|MySQL) thread id (\d+),", re.MULTILINE)
@@ -37,7 +39,7 @@ def waits_for(ask: Ask, number: int, text: str) -> str:
         return "rows"
     for name in NAMED.findall(text):
         owner = ask(f"SELECT IS_USED_LOCK({name})")[0][0]
-        if owner not in (None, number):
+        if owner not in (None, number) and ask(AT_A_NAME.format(number)):
             return "name"
     return ""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pymysql.constants import COMMAND
 
 import lost_update_lab
 from lost_update_lab import worker
@@ -16,6 +17,7 @@ from lost_update_lab.gates.mariadb import step
 from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.search.search import SearchResult
+from lost_update_lab.servers.mariadb import locks
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from tests.lost_update_lab.mariadb import bank
 from tests.lost_update_lab.mariadb.bank import Bank
@@ -86,6 +88,26 @@ def test_a_crashed_holder_lets_go(name: str, explore: Explore) -> None:
     assert found.exhausted, found.cause
     assert Fault.CRASH in found.fired
     assert found.worst == "unbroken"
+
+
+def test_a_command_that_has_not_reached_the_server_does_not_wait_yet(explored_mariadb: MariaDB) -> None:
+    """It was held to wait because another session has the name. The interruption at the end of its time then struck
+    nothing, and the search hung in a wait of a day."""
+    ask = "SELECT GET_LOCK('account 1', 10)"
+    holder, waiter, judge = (explored_mariadb.connect(autocommit=True) for _ in range(3))
+    with holder, waiter, judge:
+        driver.run(holder, ask)
+
+        def waits() -> str:
+            return locks.waits_for(lambda text: driver.run(judge, text), driver.number(waiter), ask)
+
+        assert waits() == ""
+        driver.send(waiter, COMMAND.COM_QUERY, ask)
+        while not waits():
+            assert not driver.has_answered(waiter, 1)
+        driver.run(judge, f"KILL QUERY {driver.number(waiter)}")
+        assert driver.has_answered(waiter, 5000)
+        driver.hear_out(waiter)
 
 
 def test_the_servers_own_clock_is_reported(explore: Explore) -> None:
