@@ -22,6 +22,8 @@ Waiting      The wait time is exact while the ensemble answers. A silent ensembl
              end of the wait time. But each request has at least GRACE (1 s, so a wait of 0.5 s becomes 1 s), because
              a slow answer, or a first connection, does not mean that the ensemble is silent; a caller that waits 0 s
              would never get in. Each request has at most CONNECT (5 s), also without a wait time.
+Explorer     `manage.py explore` has no gate for kazoo, so this lock is `not-run` there. docs/explorer.md ("ZooKeeper")
+             names the three things that a gate has to do. `manage.py faults` tries it on a real ZooKeeper.
 Source       ZooKeeper, "Recipes: Locks"; kazoo.recipe.lock.Lock.
 """
 
@@ -71,6 +73,7 @@ class ZooKeeperLock(Lock):
             Hazard.CLOCK_JUMP,
             Hazard.DATABASE_RESTART,
             Hazard.SESSION_KILLED,
+            Hazard.TRANSACTION_POOLER,
         }
     )
 

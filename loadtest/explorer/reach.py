@@ -18,6 +18,7 @@ REAL_CLOCKS = "`manage.py faults` waits for real leases, and moves real clocks"
 ITS_CLOCK = "its leases go by PostgreSQL's clock, which the explorer cannot move"
 NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
 HOW = "write one: docs/explorer.md, 'Other clients'"
+BY_FAULTS = "manage.py faults tries it; docs/explorer.md, 'ZooKeeper', says what a gate would have to do"
 
 
 def out_of_reach(job: Job) -> tuple[str, str] | None:
@@ -29,7 +30,7 @@ def out_of_reach(job: Job) -> tuple[str, str] | None:
     if getattr(lock, "by_database_clock", False):
         return ITS_CLOCK, REAL_CLOCKS
     if "zookeeper" in asked(job.strategy):
-        return NO_GATE.format(client="kazoo (ZooKeeper)"), HOW
+        return NO_GATE.format(client="kazoo (ZooKeeper)"), BY_FAULTS
     if strategy.talks_by:
         return NO_GATE.format(client=strategy.talks_by), HOW
     if job.store and job.store not in strategy.stores:
