@@ -34,6 +34,7 @@ class Hazard(StrEnum):
     ZOOKEEPER_EXPIRY = "zookeeper-session-expiry"
     CONNECTIONS = "connection-exhaustion"
     STAMPEDE = "stampede"
+    TRANSACTION_POOLER = "transaction-pooler"
 
 
 # A claim is an explicit list of hazards. It is never "all but …": a hazard that is added later would become a claim
@@ -42,8 +43,15 @@ class Hazard(StrEnum):
 NONE: frozenset[Hazard] = frozenset()
 
 #: hazards of the database or ZooKeeper, which cannot touch a lock on another server: a transaction that dies
-#: with its session leaves nothing behind, and the lock follows its own rules
-BESIDE_THE_LOCK = frozenset({Hazard.DATABASE_RESTART, Hazard.SESSION_KILLED, Hazard.ZOOKEEPER_EXPIRY})
+#: with its session, or gets another one, leaves nothing behind, and the lock follows its own rules
+BESIDE_THE_LOCK = frozenset(
+    {
+        Hazard.DATABASE_RESTART,
+        Hazard.SESSION_KILLED,
+        Hazard.TRANSACTION_POOLER,
+        Hazard.ZOOKEEPER_EXPIRY,
+    }
+)
 
 #: a lease with an owner's token on one server: a dead holder's lock expires, and nobody frees another's lock
 OWNED_LEASE = BESIDE_THE_LOCK | {

@@ -15,13 +15,15 @@ from locks.errors import LockUnavailable
 from locks.hazards import Hazard
 from locks.timing import poll_until
 
-#: These strike Redis or ZooKeeper, and cannot touch a row. A partition from PostgreSQL leaves the row where it is.
+#: These strike Redis or ZooKeeper, and cannot touch a row. A partition from PostgreSQL leaves the row where it is. A
+#: pooler gives each transaction another session, and the row is committed.
 ELSEWHERE = frozenset(
     {
         Hazard.SERVER_RESTART,
         Hazard.FAILOVER,
         Hazard.PARTITION,
         Hazard.SPLIT_BRAIN,
+        Hazard.TRANSACTION_POOLER,
         Hazard.EVICTION,
         Hazard.ZOOKEEPER_EXPIRY,
     }

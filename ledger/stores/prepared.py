@@ -5,8 +5,9 @@ per session, and then only its name and the values. Transactions, `execute_wrapp
 work as usual. Like psycopg's own cursors, it sends through libpq with the connection's `wait`. It uses no cursor,
 because a cursor's handling of all types of values and results took longer than everything else in the client.
 
-A pooler that assigns a session per transaction must support prepared statements (PgBouncer does since 1.21, with
-max_prepared_statements).
+A pooler that gives each transaction another session would lose them. So nothing is prepared where Django's own setting
+for such poolers is on (`DISABLE_SERVER_SIDE_CURSORS`, also in DATABASE_URL): docs/scale.md. PgBouncer from 1.21 on can
+follow prepared statements (`max_prepared_statements`), and then needs no setting.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Prepared:
         if connection.needs_rollback:
             connection.validate_no_broken_transaction()
         values = [given[name] for name in self.names]
-        if connection.execute_wrappers:
-            return self._for_wrappers(connection, values)
+        if connection.execute_wrappers or connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+            return self._unprepared(connection, values)
         held: Session | None = connection.__dict__.get("prepared")
         if held is None or held.session is not connection.connection:
             held = connection.__dict__["prepared"] = Session(connection.connection)
@@ -54,8 +55,9 @@ class Prepared:
             with connection.wrap_database_errors:
                 raise
 
-    def _for_wrappers(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
-        """Wrappers of Django's statements (tests install them) expect a cursor, so the statement is not prepared."""
+    def _unprepared(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
+        """Send text and values through a cursor, together: for a pooler, and for wrappers of Django's statements, which
+        expect a cursor."""
         raw: Any = psycopg.RawCursor(connection.connection)
         with connection.make_cursor(raw) as cursor:
             cursor.execute(self.text, values)

@@ -49,6 +49,7 @@ WRITTEN = (
     "ledger.strategies.row_lock_nowait:RowLockNowait",
     "ledger.strategies.scheduler_row:SchedulerRow",
     "ledger.strategies.advisory_lock:AdvisoryLock",
+    "ledger.strategies.advisory_lock_session:AdvisoryLockSession",
     "ledger.strategies.atomic_update:AtomicUpdate",
     "ledger.strategies.check_then_decrement:CheckThenDecrement",
     "ledger.strategies.segmented_balance:SegmentedBalance",

@@ -10,7 +10,7 @@ Guarantees   no lost update among the callers that take it. The lock ends with i
 Breaks when  one writer does not take it: the lock is advisory. Under REPEATABLE READ the waiting statement has
              already taken the snapshot, so the read after it is stale (the write then fails with 40001). The
              session-level form (`pg_advisory_lock`) outlives the transaction, and behind a transaction pooler no
-             client owns it. Two names with the same 64-bit hash only wait for each other.
+             client owns it (`advisory-lock-session`). Two names with the same 64-bit hash only wait for each other.
 Costs        BEGIN, lock, SELECT, UPDATE, INSERT, COMMIT: 6 round trips.
 Source       PostgreSQL, "Explicit Locking: Advisory Locks".
 """

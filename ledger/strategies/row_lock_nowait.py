@@ -34,7 +34,10 @@ class RowLockNowait(SelectForUpdate):
     guarantees = "no lost update, and no session queues in the database"
     breaks_when = "no money is at risk; a stampede or a paused holder uses up the retries"
     round_trips = "5, and 3 for each attempt that met a lock"
-    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.DEADLOCK}
+    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {
+        Hazard.DEADLOCK,
+        Hazard.TRANSACTION_POOLER,
+    }
     nowait = True
 
     def apply(self, posting: Posting) -> Applied:

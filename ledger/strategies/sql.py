@@ -13,7 +13,8 @@ from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Outrun, Strategy
 from locks.hazards import Hazard
 
-#: those of DATABASE_HAZARDS that keep no caller waiting: strategies that give up early survive them too
+#: those of DATABASE_HAZARDS that keep no caller waiting and take no session away: strategies that give up early, or
+#: lock for the session, survive them too
 UNHURRIED_HAZARDS = frozenset(
     {
         Hazard.CONTENTION,
@@ -38,8 +39,11 @@ UNHURRIED_HAZARDS = frozenset(
     }
 )
 #: The lock and the balance live and die together: nothing that happens to a client, to Redis or to a clock
-#: separates them. A lagging replica is never read, and a deadlock rolls one side back.
-DATABASE_HAZARDS = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE, Hazard.DEADLOCK}
+#: separates them. A lagging replica is never read, and a deadlock rolls one side back. A pooler leaves a transaction
+#: its session. On MariaDB who waits for a row gives up after 50 s, so a longer pause of its holder is not among them.
+MARIADB_HAZARDS = UNHURRIED_HAZARDS | {Hazard.STAMPEDE, Hazard.DEADLOCK, Hazard.TRANSACTION_POOLER}
+#: PostgreSQL waits for ever
+DATABASE_HAZARDS = MARIADB_HAZARDS | {Hazard.PAUSE}
 
 #: "roll back and start again from BEGIN": serialization_failure and deadlock_detected on PostgreSQL;
 #: ER_LOCK_DEADLOCK and ER_CHECKREAD (innodb_snapshot_isolation) on MariaDB

@@ -32,5 +32,10 @@ class ZooKeeperFenced(Fenced):
     guarantees = "no lost update, whatever happens to the lock"
     breaks_when = "one writer does not check the number"
     round_trips = "4 + 8 + 1"
-    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {Hazard.PAUSE, Hazard.STAMPEDE}
+    withstands: ClassVar[frozenset[Hazard]] = UNHURRIED_HAZARDS | {
+        Hazard.PAUSE,
+        Hazard.STAMPEDE,
+        Hazard.TRANSACTION_POOLER,
+    }
+    withstands_on_mariadb = UNHURRIED_HAZARDS | {Hazard.STAMPEDE, Hazard.TRANSACTION_POOLER}
     factory: ClassVar[LockFactory] = ZooKeeperLock

@@ -1,4 +1,4 @@
-"""Real servers as child processes, which end with their parent: PostgreSQL, Valkey, MariaDB, ZooKeeper."""
+"""Real servers as child processes, which end with their parent: PostgreSQL, PgBouncer, Valkey, MariaDB, ZooKeeper."""
 
 from lost_update_lab.embedded.base import Server, ServerError, Unavailable
 from lost_update_lab.embedded.mariadb import MariaDB
@@ -6,10 +6,12 @@ from lost_update_lab.embedded.postgres import Postgres
 from lost_update_lab.embedded.replication import ReplicaSet, Sentinel
 from lost_update_lab.embedded.valkey import Valkey
 
+from .pgbouncer import PgBouncer
 from .zookeeper import ZooKeeper
 
 __all__ = [
     "MariaDB",
+    "PgBouncer",
     "Postgres",
     "ReplicaSet",
     "Sentinel",

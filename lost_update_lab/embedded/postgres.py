@@ -44,7 +44,7 @@ def _way_out_of_root() -> str | None:
     return unroot.choose() if os.geteuid() == 0 else None
 
 
-def _not_as_root(command: list[str]) -> list[str]:
+def not_as_root(command: list[str]) -> list[str]:
     """Return the command in a form that leaves root first. postgres and initdb refuse to run as root."""
     way = _way_out_of_root()
     return command if way is None else [sys.executable, "-I", "-S", unroot.__file__, way, *command]
@@ -78,7 +78,7 @@ def initdb(folder: Path) -> None:
     ]
     command += ["--encoding=UTF8", "--locale=C"]
     done = subprocess.run(
-        _not_as_root(command), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/"
+        not_as_root(command), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/"
     )
     if done.returncode != 0:
         raise ServerError(f"initdb failed with code {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -114,7 +114,7 @@ class Postgres(Server):
 
     def command(self) -> list[str]:
         options = [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
-        return _not_as_root([str(binaries() / "postgres"), "-D", str(self.data), *options])
+        return not_as_root([str(binaries() / "postgres"), "-D", str(self.data), *options])
 
     def start(self) -> Self:
         super().start()

@@ -10,7 +10,8 @@ hold it: it returns false, nobody looks, and the lock stays as long as that sess
     session 1 or 2: pg_advisory_unlock → false
                                          pg_advisory_lock: waits for ever
 
-The pooler here is two sessions of the worker, in turns.
+The pooler here is two sessions of the worker, in turns. Behind a real PgBouncer the same session may be granted the
+lock twice, and money is lost: hazard `transaction-pooler` of `manage.py faults`, strategy `advisory-lock-session`.
 
 Mended: `pg_advisory_xact_lock`, in the transaction that it protects. It ends with it, wherever that runs.
 """

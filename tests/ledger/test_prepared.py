@@ -36,6 +36,14 @@ def test_a_statement_is_prepared_once_a_session() -> None:
     assert plus(1) == 42
 
 
+def test_nothing_is_prepared_behind_a_pooler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next transaction may be on another session."""
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
+    assert [plus(n) for n in range(3)] == [41, 42, 43]
+    assert count() == 0
+
+
 def test_an_error_is_django_s_and_the_next_is_as_before() -> None:
     with pytest.raises(IntegrityError) as caught, transaction.atomic():
         OWNER.rows(connection, NOBODY)

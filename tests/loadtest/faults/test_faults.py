@@ -65,6 +65,12 @@ CELLS = {
     "worker-crash": {"setnx": "stalled", "select-for-update": "kept"},
     "connection-exhaustion": {"token": "kept", "select-for-update": "kept"},
     "stampede": {"token": "kept", "select-for-update": "kept"},  # by the same threads
+    "transaction-pooler": {
+        "advisory-lock-session": "lost",
+        "advisory-lock": "kept",
+        "atomic-update": "kept",  # it prepares its statement where there is no pooler
+        "select-for-update": "kept",
+    },
     "database-session-killed": {"select-for-update": "kept"},
     "database-restart": {"select-for-update": "kept"},
 }
@@ -90,6 +96,7 @@ MORE = {
     ("connection-exhaustion", "select-for-update"),
     ("stampede", "select-for-update"),
     ("split-brain", "fenced"),
+    ("transaction-pooler", "select-for-update"),
 }
 WORDS = [
     pytest.param(hazard, slug, word, marks=[pytest.mark.deep] if (hazard, slug) in MORE else [])

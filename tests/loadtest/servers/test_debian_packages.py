@@ -1,4 +1,4 @@
-"""MariaDB and ZooKeeper from Debian's packages; without them, the reason that says what to install."""
+"""MariaDB, ZooKeeper and PgBouncer from Debian's packages; without them, the reason that says what to install."""
 
 import json
 import os
@@ -8,17 +8,30 @@ import time
 from pathlib import Path
 
 import psutil
+import psycopg
 import pymysql
 import pytest
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers import MariaDB, Unavailable, ZooKeeper, embedded, zookeeper
+from loadtest.faults.cell import Cell
+from loadtest.faults.hazards import HAZARDS
+from loadtest.servers import (
+    MariaDB,
+    PgBouncer,
+    Postgres,
+    Unavailable,
+    ZooKeeper,
+    embedded,
+    pgbouncer,
+    zookeeper,
+)
 from lost_update_lab.embedded import mariadb
 
 needs_mariadb = pytest.mark.skipif(bool(mariadb.available()), reason=f"{mariadb.available()}")
 needs_zookeeper = pytest.mark.skipif(bool(zookeeper.available()), reason=f"{zookeeper.available()}")
+needs_pgbouncer = pytest.mark.skipif(bool(pgbouncer.available()), reason=f"{pgbouncer.available()}")
 
 
 @needs_mariadb
@@ -81,9 +94,32 @@ def test_zookeeper_ends_a_session_and_keeps_its_data_over_a_kill():
         client.close()
 
 
+def _asks(client: psycopg.Connection[tuple[int]]) -> int:
+    return client.execute("SELECT pg_backend_pid()").fetchone()[0]
+
+
+@needs_pgbouncer
+def test_pgbouncer_gives_a_session_to_a_transaction_and_to_nobody_between():
+    with Postgres() as postgres, PgBouncer(postgres) as pooler:
+        address = {"host": str(pooler.run), "dbname": "lab", "user": "lab", "autocommit": True}
+        with psycopg.connect(**address) as ann, psycopg.connect(**address) as bob:
+            assert _asks(ann) == _asks(bob)  # in turns
+            assert pooler.session_of(os.getpid()) is None
+            with ann.transaction():
+                session = _asks(ann)
+                assert pooler.session_of(os.getpid()) == session != _asks(bob)
+            assert pooler.session_of(os.getpid()) is None
+        assert (pooler.transactions(), pooler.mode()) == (4, "transaction")
+        process = psutil.Process(pooler.pid)
+    assert not process.is_running()
+
+
 def test_without_the_packages_the_reason_says_what_to_install(monkeypatch):
     monkeypatch.setattr(mariadb, "PLACES", "/nowhere")
+    monkeypatch.setattr(pgbouncer, "PLACES", "/nowhere")
     monkeypatch.setattr(zookeeper, "JAR", Path("/nowhere/zookeeper.jar"))
+    cell = Cell("advisory-lock-session", HAZARDS["transaction-pooler"])
+    assert cell.lacks() == ("no PgBouncer: install pgbouncer", "apt-get install pgbouncer")
     for server, package in ((MariaDB, "install mariadb-server"), (ZooKeeper, "install zookeeper")):
         with pytest.raises(Unavailable, match=package):
             server()
