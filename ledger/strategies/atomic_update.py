@@ -29,7 +29,7 @@ from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, appl
 from ledger.stores.prepared import Prepared, Row
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy, in_range
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS, SqlStrategy, in_range
 from locks.hazards import Hazard
 
 STATEMENT = """
@@ -71,6 +71,7 @@ class AtomicUpdate(SqlStrategy):
     breaks_when = "the new balance is not a sum; a limit is checked outside the statement"
     round_trips = "1 (PostgreSQL 18), or 6 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()

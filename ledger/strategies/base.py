@@ -124,6 +124,9 @@ class Strategy(ABC):
     talks_by: ClassVar[str] = ""
     #: the hazards that it claims to survive; the lab measures them
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
+    #: the same for accounts on MariaDB, where that is another set. InnoDB ends a wait for a row after
+    #: innodb_lock_wait_timeout (50 s): a holder that is paused inside of a transaction for longer keeps others out
+    withstands_on_mariadb: ClassVar[frozenset[Hazard] | None] = None
     #: an account is one row, and a lock on that row keeps this strategy's writers out. A set-based import can
     #: therefore post to its books. Never inherited (ledger/imports/ways.py): every subclass has to state it again
     row_lock_excludes: ClassVar[bool] = False
@@ -136,6 +139,12 @@ class Strategy(ABC):
         self.book = book
         self.store: Store = store_of(book)
         self.settings = Settings.of(book.settings)
+
+    @classmethod
+    def claims_on(cls, store: str) -> frozenset[Hazard]:
+        """Return what it claims to withstand with its accounts on `store`."""
+        other = cls.withstands_on_mariadb if store == "mariadb" else None
+        return cls.withstands if other is None else other
 
     @classmethod
     def lay_out(cls, accounts: Iterable[Snapshot]) -> Iterable[Snapshot]:

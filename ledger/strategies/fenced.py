@@ -33,7 +33,7 @@ from ledger.stores.rows import snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Outrun
 from ledger.strategies.locked import Locked
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks import LockFactory
 from locks.fenced import FencedLock
 from locks.hazards import Hazard
@@ -50,6 +50,7 @@ class Fenced(Locked):
     breaks_when = "one writer does not check the number"
     round_trips = "1 + 8 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
     stores = ("postgres", "mariadb")
     factory: ClassVar[LockFactory] = FencedLock
     store: SqlStore

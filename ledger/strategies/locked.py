@@ -120,5 +120,6 @@ def locked(slug: str, factory: LockFactory) -> type[Locked]:
             "round_trips": getattr(factory, "round_trips", ""),
             # a third-party callable without claims is still presented as a lock, and a lock promises this much
             "withstands": getattr(factory, "withstands", frozenset({Hazard.CONTENTION})),
+            "withstands_on_mariadb": getattr(factory, "withstands_on_mariadb", None),
         },
     )

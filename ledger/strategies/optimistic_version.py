@@ -25,7 +25,7 @@ from ledger.models import Account
 from ledger.posting import Applied, Change, Posting, applied, compute
 from ledger.stores.sql import SqlStore
 from ledger.strategies.base import Outrun
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 
 
@@ -40,6 +40,7 @@ class OptimisticVersion(SqlStrategy):
     breaks_when = "one UPDATE forgets the version; a hot account costs retries"
     round_trips = "1 read, then 4 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
     #: the account's column that the UPDATE compares with the value that was read
     compared = "version"
 

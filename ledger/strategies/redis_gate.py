@@ -34,7 +34,7 @@ from ledger.addresses import NoServers
 from ledger.posting import Applied, Line, Posting, Refused
 from ledger.resources import redis_client
 from ledger.strategies.atomic_update import AtomicUpdate
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks.hazards import Hazard
 from locks.server import LuaScript
 
@@ -54,6 +54,7 @@ class RedisGate(AtomicUpdate):
     breaks_when = "no money is at risk; a caller that dies at the gate withholds its piece for a minute"
     round_trips = "1 + atomic-update's"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
 
     def apply(self, posting: Posting) -> Applied:
         taken: list[Line] = []

@@ -26,7 +26,7 @@ from ledger.posting import Applied, Change, Posting, compute
 from ledger.stores.sql import SqlStore
 from ledger.strategies.locked import Locked
 from ledger.strategies.optimistic_version import put_if_unchanged
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks import LockUnavailable
 from locks.hazards import Hazard
 from locks.token_lock import TokenLock
@@ -42,6 +42,7 @@ class RedisThenDatabase(Locked):
     breaks_when = "one UPDATE forgets the version"
     round_trips = "1 + 5 + 1"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
     stores = ("postgres", "mariadb")
     factory = TokenLock
     store: SqlStore

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ledger.strategies.repeatable_read_innodb import RepeatableReadInnodb
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import MARIADB_HAZARDS
 from locks.hazards import Hazard
 
 
@@ -30,5 +30,5 @@ class RepeatableReadInnodbSnapshot(RepeatableReadInnodb):
     source = "MariaDB manual, innodb_snapshot_isolation=ON (F8)"
     guarantees = "no lost update: the second updater gets error 1020"
     breaks_when = "one session lacks the setting; a rule spans two rows"
-    withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands: ClassVar[frozenset[Hazard]] = MARIADB_HAZARDS
     snapshot_isolation = "ON"

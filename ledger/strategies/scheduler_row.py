@@ -23,7 +23,7 @@ from django.db import transaction
 
 from ledger.models import LockRecord
 from ledger.posting import Applied, Posting, applied, compute
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 
 
@@ -37,6 +37,7 @@ class SchedulerRow(SqlStrategy):
     breaks_when = "another writer does not take the lock; the effect is in another system"
     round_trips = "6, in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
 
     def apply(self, posting: Posting) -> Applied:
         self.prepare()

@@ -41,7 +41,7 @@ from ledger.stores.rows import snapshot
 from ledger.stores.segments import row_of
 from ledger.strategies.atomic_update import STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment
 from ledger.strategies.own_row import OwnRows
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks.hazards import Hazard
 
 SEGMENTS = 8
@@ -61,6 +61,7 @@ class SegmentedBalance(AtomicUpdate):
     breaks_when = "a caller decides on the sum without locking all rows"
     round_trips = "1; near the floor 20 in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
 
     @classmethod
     def lay_out(cls, accounts: Iterable[Snapshot]) -> Iterator[Snapshot]:

@@ -25,7 +25,7 @@ from django.db import transaction
 from ledger.models import Account
 from ledger.posting import Applied, Posting, applied, compute
 from ledger.stores.rows import snapshot
-from ledger.strategies.sql import DATABASE_HAZARDS, SqlStrategy
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS, SqlStrategy
 from locks.hazards import Hazard
 
 
@@ -40,6 +40,7 @@ class SelectForUpdate(SqlStrategy):
     breaks_when = "a caller reads before locking, or locks rows in no fixed order"
     round_trips = "5, in one transaction"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
     nowait = False  # wait for a locked row
 
     def apply(self, posting: Posting) -> Applied:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ledger.strategies.repeatable_read import RepeatableRead
-from ledger.strategies.sql import DATABASE_HAZARDS
+from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks.hazards import Hazard
 
 
@@ -34,5 +34,6 @@ class Serializable(RepeatableRead):
     breaks_when = "one writer uses a weaker level, or a retry reuses an old read"
     round_trips = "6 for each attempt"
     withstands: ClassVar[frozenset[Hazard]] = DATABASE_HAZARDS
+    withstands_on_mariadb = MARIADB_HAZARDS
     stores = ("postgres", "mariadb")
     level = "SERIALIZABLE"

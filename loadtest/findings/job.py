@@ -55,11 +55,8 @@ class Job:
 
     @property
     def claims(self) -> frozenset[Hazard]:
-        """What the strategy claims to withstand there. On InnoDB whoever waits for a row gives up after
-        innodb_lock_wait_timeout, 50 s by default: a longer pause inside of a transaction keeps others out."""
-        return frozenset(find(self.strategy).withstands) - (
-            {Hazard.PAUSE} if self.where == "mariadb" else set()
-        )
+        """What the strategy claims to withstand there."""
+        return find(self.strategy).claims_on(self.where)
 
     @property
     def bounds(self) -> Bounds:

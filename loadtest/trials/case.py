@@ -50,7 +50,7 @@ class Case:
     @property
     def withstands(self) -> frozenset[str]:
         """The hazards that the subject claims to withstand."""
-        return frozenset(map(str, find(self.strategy).withstands))
+        return frozenset(map(str, find(self.strategy).claims_on(self.store)))
 
     @property
     def floors(self) -> dict[str, int]:

@@ -29,7 +29,10 @@ django.setup()
 from ledger.strategies import STRATEGIES
 
 METEOR = module.Hazard.METEOR
-print(*sorted({slug for slug, each in {**LOCKS, **STRATEGIES}.items() if METEOR in each.withstands}))
+def claims(each):
+    return {*each.withstands, *(getattr(each, "withstands_on_mariadb", None) or ())}
+
+print(*sorted({slug for slug, each in {**LOCKS, **STRATEGIES}.items() if METEOR in claims(each)}))
 """
 
 

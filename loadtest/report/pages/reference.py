@@ -105,9 +105,16 @@ def textbook_file(entry: type[Any]) -> Path:
 def _row(slug: str, entry: type[Any]) -> tuple[str, ...]:
     page = textbook_file(entry)
     link = f"[{slug}](../{page.relative_to(ROOT)}) {entry.title}"
-    claimed, seen = hazards(entry.withstands), evidence(entry)
+    claimed, seen = claim(entry), evidence(entry)
     told = (entry.guarantees, entry.breaks_when, entry.round_trips, claimed, seen, entry.source)
     return link, *(each.replace("|", "\\|") or "–" for each in told)
+
+
+def claim(entry: type[Any]) -> str:
+    """Return the claimed hazards, and which of them are not claimed for accounts on MariaDB."""
+    there = getattr(entry, "withstands_on_mariadb", None)
+    less = [] if there is None else [hazard for hazard in Hazard if hazard in entry.withstands - there]
+    return hazards(entry.withstands) + (f"; on MariaDB not {', '.join(less)}" if less else "")
 
 
 def evidence(entry: type[Any]) -> str:
