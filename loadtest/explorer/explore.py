@@ -35,6 +35,7 @@ from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.memory import Memory
+from lost_update_lab.runs.plain_state import places
 from lost_update_lab.schedule.schedule_id import Diverged, exactly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -169,7 +170,7 @@ def harness_of(
             keep_sessions_here()
             if ":" in job.strategy:  # what is handed in: the lab's own are begun anew (system.py)
                 root = job.strategy.partition(":")[0].partition(".")[0]
-                harness.memory = Memory(lambda: modules.state(root))
+                harness.memory = Memory(lambda: modules.state(root), lambda: places(root))
             yield harness
     finally:
         for server in servers:

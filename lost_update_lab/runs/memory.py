@@ -1,15 +1,20 @@
 """What a worker's modules hold. A worker that were a process of its own could not see another worker change it.
 
-Workers stand for processes that have just begun, but their code runs in one process. So the modules are inspected
-before a worker begins (has an earlier schedule left something?), and each time before and after it stands still (has
-another worker changed something meanwhile?). What is made once, while clients warm up, is left alone.
+Workers stand for processes that have just begun, but their code runs in one process. So a worker finds again what it
+left when it stood still, and each schedule begins with what the first ones had begun with: where that is plain values
+(plain_state.py), it is put back. The rest is inspected before a worker begins (has an earlier schedule left
+something?), and each time before and after it stands still (has another worker changed something meanwhile?). What is
+made once, while clients warm up, is left alone.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.runs.plain_state import Places, put_back
 
 #: names, and a text of what each of them holds, as this thread sees them
 Held = Mapping[str, str]
@@ -18,33 +23,50 @@ WARM, SHOWN = 3, 3
 SHARED = "Workers stand for processes that have just begun, and share no memory"
 
 
-class Memory:
-    """`look`: returns what the modules hold now (runs/modules.py)."""
+class Left(NamedTuple):
+    """What a worker's thread left when it stood still."""
 
-    def __init__(self, look: Callable[[], Held]) -> None:
-        self.look = look
+    held: Held
+    places: Places
+    thread: int
+
+
+class Memory:
+    """`look`: returns what the modules hold now (modules.py). `places`: returns where plain values stand."""
+
+    def __init__(self, look: Callable[[], Held], places: Callable[[], Places] = dict) -> None:
+        self.look, self.places = look, places
         self._begun: dict[int, int] = {}
         self._warm: dict[int, Held] = {}
+        #: what a process that has just begun holds; and what each worker has left
+        self._opening: Places | None = None
+        self._left: dict[int, Left] = {}
 
     def begins(self, index: int) -> Elsewhere | None:
         """Worker number `index` is about to begin. Returns the error to raise if something has survived."""
         self._begun[index] = self._begun.get(index, 0) + 1
         if self._begun[index] < WARM:
             return None
+        if self._opening is None:
+            self._opening = self.places()
+        put_back(self._opening, self.places())
         held = self.look()
         return _told("survives a schedule", self._warm.setdefault(index, held), held)
 
-    def before(self, index: int) -> Held | None:
-        """The worker is about to stand still. Returns what to pass to `after`."""
-        return self.look() if self._begun.get(index, 0) > WARM else None
+    def stands(self, index: int) -> None:
+        """A thread of the worker is about to stand still."""
+        if self._begun.get(index, 0) >= WARM:
+            self._left[index] = Left(self.look(), self.places(), threading.get_ident())
 
-    def after(self, before: Held | None) -> Elsewhere | None:
-        """The worker goes on. Returns the error to raise if another one has changed something."""
-        return (
-            None
-            if before is None
-            else _told("workers share, and that survives a schedule", before, self.look())
-        )
+    def goes_on(self, index: int) -> Elsewhere | None:
+        """A thread of the worker goes on. Returns the error to raise if another worker has changed something."""
+        if self._begun.get(index, 0) < WARM:
+            return None
+        left = self._left[index]
+        put_back(left.places, self.places())
+        if self._begun[index] == WARM or left.thread != threading.get_ident():
+            return None
+        return _told("workers share, and that survives a schedule", left.held, self.look())
 
 
 def changed(before: Held, after: Held) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lost_update_lab.telling.lines import is_own
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _RAW_LOCKS = ("_thread", "itertools")
 #: modules of client libraries: an object belongs to a client if one of its classes comes from there
 _CLIENTS = (
@@ -46,14 +46,14 @@ def state(root: str = "", first: Collection[str] = ()) -> Mapping[str, str]:
     names of modules that are inspected before the others, as there is an end to it (MOST)."""
     found: dict[str, str] = {}
     seen: set[int] = set()
-    for module in sorted(_own(root), key=lambda each: each.__name__ not in first):
+    for module in sorted(own_modules(root), key=lambda each: each.__name__ not in first):
         for name, value in list(vars(module).items()):
             if not name.startswith("__"):
                 _look(value, f"{module.__name__}.{name}", module.__name__, found, seen)
     return found
 
 
-def _own(root: str) -> Iterator[ModuleType]:
+def own_modules(root: str) -> Iterator[ModuleType]:
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
         below = not root or name == root or name.startswith(f"{root}.")
@@ -64,7 +64,7 @@ def _own(root: str) -> Iterator[ModuleType]:
 def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[int]) -> None:
     """Write down what `value` holds, under `path`. `module`: the one whose global it belongs to."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         found[path] = repr(value)[:LONGEST]
     elif kind.__module__ in _RAW_LOCKS and not hasattr(value, "__dict__"):
         found[path] = repr(value).partition(" object")[0].partition(" at 0x")[0]
@@ -90,12 +90,12 @@ def _is_left_out(value: Any, module: str) -> bool:
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         yield "", len(value)
-        yield from ((f"[{key!r}]", each) for key, each in list(value.items()) if type(key) in _PLAIN)
+        yield from ((f"[{key!r}]", each) for key, each in list(value.items()) if type(key) in PLAIN)
     elif isinstance(value, list | tuple | deque):
         yield "", len(value)
         yield from ((f"[{place}]", each) for place, each in enumerate(list(value)))
     elif isinstance(value, set | frozenset):
-        yield "", repr(sorted(repr(each) for each in value if type(each) in _PLAIN))
+        yield "", repr(sorted(repr(each) for each in value if type(each) in PLAIN))
     elif isinstance(value, FunctionType):
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=False)
         yield from ((f".{name}", cell.cell_contents) for name, cell in cells if _is_filled(cell))

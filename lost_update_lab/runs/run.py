@@ -80,13 +80,15 @@ class Run(World):
             return done.value
 
     def _stand(self, task: Task) -> None:
-        held = self.memory.before(task.worker.index) if self.memory else None
-        if not self._pass_on(task):
+        index = task.worker.index
+        if self.memory:
+            self.memory.stands(index)
+        if not (mine := self._pass_on(task)):
             task.go.acquire()
         if self.ending or not task.alive:
             halt(task)
-        if self.memory:
-            self.error = self.error or self.memory.after(held)
+        if self.memory and not mine:
+            self.error = self.error or self.memory.goes_on(index)
 
     def _pass_on(self, me: Task | None) -> bool:
         """Choose the task that runs next. Returns whether it is `me`."""

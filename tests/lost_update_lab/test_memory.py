@@ -1,15 +1,15 @@
-"""State of a module that survives a schedule, or that workers share: told in those words, and never a verdict.
-
-One that is made once, while clients warm up, is none.
+"""State of a module that survives a schedule, or that workers share: put back where it is plain values; else told in
+those words, and never a verdict. One that is made once, while clients warm up, is none.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from redis.exceptions import LockError
@@ -17,9 +17,11 @@ from redis.exceptions import LockError
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.memory import Memory, changed
+from lost_update_lab.runs.plain_state import places
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab.bank import Bank, locked_by
 
@@ -64,10 +66,47 @@ def with_a_script(bank: Bank) -> Iterator[None]:
     made["release"](["lock"], client=bank.redis)
 
 
-def searched(harness: Callable[..., Harness], lock: Callable[[Bank], Any]) -> SearchResult:
+class Own:
+    """Where a process keeps its token, and how often it has been asked."""
+
+    token = ""
+    asked: ClassVar[list[int]] = []
+
+
+@contextmanager
+def with_a_token(bank: Bank) -> Iterator[None]:
+    """Right, as long as no other process writes over its token."""
+    Own.asked.append(len(Own.asked))
+    Own.token = f"{threading.current_thread().name} {len(Own.asked)}"
+    while not bank.redis.set("lock", Own.token, nx=True):
+        time.sleep(1)
+    yield
+    if bank.redis.get("lock") == Own.token.encode():
+        bank.redis.delete("lock")
+
+
+def searched(
+    harness: Callable[..., Harness], lock: Callable[[Bank], Any], puts_back: bool = True
+) -> SearchResult:
     opened = harness(locked_by(lock), faults=1, kinds=frozenset({Fault.PAUSE}))
-    opened.memory = Memory(lambda: modules.state(__name__))
+    back = (lambda: places(__name__)) if puts_back else dict
+    opened.memory = Memory(lambda: modules.state(__name__), back)
     return Search(opened).explore()
+
+
+@pytest.mark.parametrize("lock", [counted, with_a_token])
+def test_plain_state_is_each_workers_own_and_new_in_each_schedule(
+    lock: Callable[[Bank], Any], harness: Callable[..., Harness]
+) -> None:
+    result = searched(harness, lock)
+    assert (result.cause, result.exhausted) == ("", True)
+    assert result.under(None) == UNBROKEN
+
+
+def test_a_token_that_workers_shared_would_be_seen(harness: Callable[..., Harness]) -> None:
+    """The control: it is not put back, and nobody looks."""
+    result = Search(harness(locked_by(with_a_token), faults=0)).explore()
+    assert result.worst == "stalled" or "told the same as before" in result.cause
 
 
 @pytest.mark.parametrize(
@@ -85,7 +124,7 @@ def test_state_of_a_module_is_reported_by_its_name(
     lock: Callable[[Bank], Any], told: str, harness: Callable[..., Harness]
 ) -> None:
     with pytest.raises(Elsewhere) as error:
-        searched(harness, lock)
+        searched(harness, lock, puts_back=lock is not counted)
     assert told in str(error.value)
     assert error.value.remedy == KEEPS_STATE
 

@@ -1,0 +1,110 @@
+"""State of the user's modules that can be put back: plain values, and containers of nothing else.
+
+Looked for in the modules' globals, in the attributes of their own classes, of instances of those, and of a
+SimpleNamespace. What else there is (an object of a library, a client) cannot be copied so that nobody notices.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from lost_update_lab.runs.modules import PLAIN, own_modules
+
+#: at most this many objects are looked into, and this many items of a container
+MOST, LONGEST = 2_000, 1_000
+
+
+class Place(NamedTuple):
+    """Where a value stands, and a copy of it. `container`: the list, dict or set itself."""
+
+    put: Callable[[Any], None]
+    value: Any
+    container: Any = None
+
+
+Places = Mapping[str, Place]
+
+
+def places(root: str) -> Places:
+    """`module.name` → its place. `root`: only modules below this name."""
+    found: dict[str, Place] = {}
+    seen: set[int] = set()
+    for module in own_modules(root):
+        _inside(module, vars(module), module.__name__, module.__name__, found, seen)
+    return found
+
+
+def put_back(before: Places, now: Places) -> None:
+    """Whatever is plain now, and was before, holds again what it held."""
+    for name, place in now.items():
+        if name not in before:
+            continue
+        then = before[name]
+        if then.container is None:
+            if place.container is None:
+                place.put(then.value)
+        elif place.container is not None:
+            _fill(then.container, then.value)
+            if place.container is not then.container:
+                place.put(then.container)
+
+
+def _inside(
+    owner: Any, held: Mapping[str, Any], path: str, module: str, found: dict[str, Place], seen: set[int]
+) -> None:
+    for name, value in list(held.items()):
+        if name.startswith("__"):
+            continue
+        if type(value) in PLAIN:
+            found[f"{path}.{name}"] = Place(_putting(owner, name), value)
+        elif _is_plain(value):
+            found[f"{path}.{name}"] = Place(_putting(owner, name), _copied(value), value)
+        elif _is_own(value, module) and id(value) not in seen and len(seen) < MOST:
+            seen.add(id(value))
+            _inside(value, vars(value), f"{path}.{name}", module, found, seen)
+
+
+def _putting(owner: Any, name: str) -> Callable[[Any], None]:
+    return lambda value: setattr(owner, name, value)
+
+
+def _is_own(value: Any, module: str) -> bool:
+    kind = value if isinstance(value, type) else type(value)
+    return type(value) is SimpleNamespace or (kind.__module__ == module and hasattr(value, "__dict__"))
+
+
+def _is_plain(value: Any) -> bool:
+    """A container of nothing but plain values, and of such containers."""
+    if type(value) not in (list, dict, set, deque) or len(value) > LONGEST:
+        return False
+    return all(type(each) in PLAIN or _is_plain(each) for each in _items(value))
+
+
+def _items(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value
+        yield from value.values()
+    else:
+        yield from value
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return type(value)(_copied(each) for each in value)
+
+
+def _fill(container: Any, value: Any) -> None:
+    """The same object, with these contents."""
+    if container == value:
+        return
+    container.clear()
+    if isinstance(container, dict | set):
+        container.update(_copied(value))
+    else:
+        container.extend(_copied(value))
