@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 class Clients:
-    """The clients that are connected to one owner. `strangers`: those that have not sent the secret yet."""
+    """The clients that are connected to one owner. `anonymous`: those that have not sent the secret yet."""
 
     def __init__(self, selector: BaseSelector) -> None:
         self.selector = selector
@@ -51,7 +51,7 @@ class Clients:
         self.listener.setblocking(False)
         self.secret = secrets.token_urlsafe(32)
         self.connected: set[Client] = set()
-        self.strangers: set[Client] = set()
+        self.anonymous: set[Client] = set()
         self.asked: deque[Asked] = deque()
         self.awaited: set[Client] = set()
         self.patience = 0.0  # a point in time: wait until then
@@ -59,8 +59,8 @@ class Clients:
 
     def accept(self, _: int = 0) -> None:
         """Accept a connection. If it does not send the secret in time, it is closed."""
-        for stranger in [each for each in self.strangers if time.monotonic() - each.since > INTRODUCTION]:
-            self.drop(stranger)
+        for client in [each for each in self.anonymous if time.monotonic() - each.since > INTRODUCTION]:
+            self.drop(client)
         try:
             connection, _peer = self.listener.accept()
         except OSError:  # the peer is gone, or there are no file descriptors left
@@ -70,7 +70,7 @@ class Clients:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client = Client(connection, time.monotonic())
         self.connected.add(client)
-        self.strangers.add(client)
+        self.anonymous.add(client)
         self.selector.register(connection, EVENT_READ, lambda events: self.hear(client, events))
 
     def hear(self, client: Client, events: int) -> None:
@@ -110,7 +110,7 @@ class Clients:
         if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
             raise ConnectionRefusedError("another secret: it asks for another owner")
         client.worker = hello.worker
-        self.strangers.discard(client)
+        self.anonymous.discard(client)
 
     def expect(self, answered: Sequence[Asked], seconds: float) -> None:
         """Answered callers will ask again, perhaps soon. Wait for those that did so last time."""
@@ -152,7 +152,7 @@ class Clients:
 
     def drop(self, client: Client) -> None:
         """End a connection."""
-        for known in (self.connected, self.strangers, self.awaited):
+        for known in (self.connected, self.anonymous, self.awaited):
             known.discard(client)
         with suppress(KeyError, ValueError):
             self.selector.unregister(client.socket)

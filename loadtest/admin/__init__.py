@@ -48,7 +48,7 @@ class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
     @admin.display(description="strategy")
     def strategy_page(self, result: Result) -> str:
         if result.strategy not in known():
-            return result.strategy  # a stranger's lock has no page
+            return result.strategy  # a third-party lock has no page
         page = reverse("admin:loadtest_strategy", args=[result.strategy])
         return format_html('<a href="{}">{}</a>', page, result.strategy)
 

@@ -10,10 +10,10 @@ import sys
 MANAGE = "manage.py"
 
 
-def again(*words: str, stranger: bool = False) -> str:
-    """`words`: a command of manage.py, and its options. `stranger`: they name a module of the user's own, which may
+def again(*words: str, third_party: bool = False) -> str:
+    """`words`: a command of manage.py, and its options. `third_party`: they name a module of the user's own, which may
     have been found by PYTHONPATH."""
-    path = os.environ.get("PYTHONPATH", "") if stranger else ""
+    path = os.environ.get("PYTHONPATH", "") if third_party else ""
     where = f"PYTHONPATH={shlex.quote(path)} " if path else ""
     return where + " ".join([_python(), *map(shlex.quote, (_manage(), *words))])
 

@@ -1,10 +1,10 @@
-"""Is it a lock at all? It is called and entered once, in a process of its own, before any server starts.
+"""Is it a lock at all? Call and enter it once, in a separate process, before any server starts.
 
     lock("a name", redis=…) → 42                       no lock: 42 is no context manager
-    lock("a name", redis=…).__enter__() → KeyError     no lock: it has asked no server yet, so it fails everywhere
-    lock("a name", redis=…).__enter__() → no server    may be one: that is for the trial to say
+    lock("a name", redis=…).__enter__() → KeyError     no lock: it fails before it has asked any server
+    lock("a name", redis=…).__enter__() → no server    may be one: the trial decides
 
-No server can be reached there. Who has tried to reach one is judged no further.
+That process reaches no server. A lock that tries to reach one is not judged here.
 """
 
 from __future__ import annotations
@@ -32,23 +32,21 @@ from locks import LockFactory, build
 #: what a lock may ask for by keyword (ledger/resources.py)
 OFFERED = ("redis", "redis_nodes", "cache", "sql", "zookeeper")
 NOWHERE = "/nonexistent/no-server"
-#: seconds until a lock that waits for its server is let go: it asks one, and that is enough
+#: seconds: a lock that still waits then has asked a server, which is enough
 WITHIN = 3.0
 
 
 def complaint(factory: LockFactory) -> str:
-    """Return why this is no lock, in a sentence; "": nothing speaks against it."""
-    if lacks := _asks_in_vain(factory):
+    """Return why this is no lock, in a sentence; "": it may be one."""
+    if lacks := _not_offered(factory):
         names = " and ".join(f"`{name}`" for name in lacks)
         offered = ", ".join(OFFERED)
-        return f"asks for {names}, which nobody offers: a lock is given its name, and what it asks for of {offered}"
-    context = multiprocessing.get_context("fork")  # it has all that is imported already
+        return f"asks for {names}, which the lab does not offer: a lock gets its name, and any of {offered} by keyword"
+    context = multiprocessing.get_context("fork")  # all modules are imported already
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_try, args=(theirs, factory), daemon=True)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # of threads that the child will not have: it needs none
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which the child does not need
         child.start()
     theirs.close()
     try:
@@ -61,10 +59,10 @@ def complaint(factory: LockFactory) -> str:
         ours.close()
 
 
-def _asks_in_vain(factory: LockFactory) -> list[str]:
+def _not_offered(factory: LockFactory) -> list[str]:
     try:
         first, *others = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # written in C, or it takes nothing: calling it tells
+    except (TypeError, ValueError):  # written in C, or without parameters: calling it will show
         return []
     named = {first.KEYWORD_ONLY, first.POSITIONAL_OR_KEYWORD}
     needed = [p.name for p in others if p.kind in named and p.default is p.empty]
@@ -78,7 +76,7 @@ def _try(pipe: Connection, factory: LockFactory) -> None:
     contacts = _out_of_reach()
     try:
         found = _what_is_wrong(factory, contacts)
-    except BaseException as error:  # noqa: BLE001  (a stranger's lock may raise anything)
+    except BaseException as error:  # noqa: BLE001  (a third-party lock may raise anything)
         found = "" if contacts else f"raises at once: {type(error).__name__}: {error}{_where(error)}"
     pipe.send(found)
     os._exit(0)
@@ -100,7 +98,7 @@ def _what_is_wrong(factory: LockFactory, contacts: list[str]) -> str:
 
 
 def _out_of_reach() -> list[str]:
-    """From now on no server can be reached from this process. Return a list of the attempts."""
+    """Make every server unreachable from this process. Return the list to which attempts are added."""
     contacts: list[str] = []
 
     def connect(*args: Any, **keywords: Any) -> Any:

@@ -112,7 +112,7 @@ def gates(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _look_here() -> None:
-    """A stranger's module lies where the command was given."""
+    """A third-party module lies where the command was given."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 

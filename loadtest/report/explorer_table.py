@@ -114,7 +114,7 @@ def how_again(example: Mapping[str, Any], gates: Sequence[str] = ()) -> str:
     """Return the command that repeats a counterexample, or why there is none."""
     if name := example["id"]:
         options = [word for gate in gates for word in ("--gate", gate)]
-        return f"again: {again('explore', '--replay', name, *options, stranger=':' in name)}"
+        return f"again: {again('explore', '--replay', name, *options, third_party=':' in name)}"
     return f"it came out the same in only {example['confirmed']} of {TIMES} repetitions, so it has no id"
 
 

@@ -109,7 +109,7 @@ def test_a_connection_that_never_introduces_itself_is_closed(
 ) -> None:
     assert owner.clients is not None
     with address.connect(owner.address, 5.0) as silent:
-        while not owner.clients.strangers:
+        while not owner.clients.anonymous:
             owner.hear(1)
         monkeypatch.setattr("ledger.writer.clients.INTRODUCTION", 0.0)
         with address.connect(owner.address, 5.0):

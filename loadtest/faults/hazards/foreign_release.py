@@ -27,12 +27,12 @@ class ReleaseForeign(Adversary):
         return dependencies.no_lock(strategy)
 
     def strike(self, scene: Scene) -> None:
-        stranger = scene.hire()
-        scene.struck.add(stranger)
+        foreign = scene.hire()
+        scene.struck.add(foreign)
         if not (victim := scene.victim()):
             return
         before = scene.held(victim)
-        if answer := stranger.asks("call", "release_foreign"):
+        if answer := foreign.asks("call", "release_foreign"):
             scene.fault("another client releases the lock")
             scene.prove(f"another client's release {answer}; before: {before}; after: {scene.held(victim)}")
         else:

@@ -37,5 +37,5 @@ class BypassDetector:
             if number not in _made and self._before.get(number) != last:
                 return f"a client (connection {number}, user {user}) talked to MariaDB past the gates"
         numbers = range(self._from + 1, self._next_number())
-        strangers = [number for number in numbers if number not in _made]
-        return f"a client (connection {strangers[0]}) talked to MariaDB past the gates" if strangers else ""
+        bypassing = [number for number in numbers if number not in _made]
+        return f"a client (connection {bypassing[0]}) talked to MariaDB past the gates" if bypassing else ""

@@ -47,10 +47,10 @@ class BypassDetector:
 
     def bypassed(self) -> str:
         ours, now = made(), self._sessions()
-        strangers = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
+        bypassing = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
-        strangers += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
-        return f"{strangers[0]} talked to PostgreSQL past the gates" if strangers else ""
+        bypassing += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
+        return f"{bypassing[0]} talked to PostgreSQL past the gates" if bypassing else ""
 
     def _sessions(self) -> dict[int, str]:
         return dict(self.admin.execute(SESSIONS).fetchall())

@@ -33,9 +33,9 @@ class BypassDetector:
 
     def bypassed(self) -> str:
         ours, now = self._ours(), self._clients()
-        strangers = [c for number, c in now.items() if number not in ours and self._before.get(number) != c]
-        if strangers:
-            client = strangers[0]
+        bypassing = [c for number, c in now.items() if number not in ours and self._before.get(number) != c]
+        if bypassing:
+            client = bypassing[0]
             who = client.get("lib-name") or client.get("name") or "a client"
             return f"{who} (client {client['id']}, last command {client['cmd']}) talked to {self.name} past the gates"
         unknown = self._connections_received() - self._received - len(ours - self._known)

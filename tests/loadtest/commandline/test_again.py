@@ -19,7 +19,9 @@ def test_it_names_this_python_this_manage_py_and_this_path(monkeypatch: pytest.M
     monkeypatch.chdir(BASE_DIR)
     mine = "'my env/bin/python' ../lab/manage.py explore --replay"
     assert again("explore", "--replay", "token/l/3b") == f"{mine} token/l/3b"
-    assert again("explore", "--replay", "m:l/l/3b", stranger=True) == f"PYTHONPATH='my locks' {mine} m:l/l/3b"
+    assert (
+        again("explore", "--replay", "m:l/l/3b", third_party=True) == f"PYTHONPATH='my locks' {mine} m:l/l/3b"
+    )
 
 
 def test_a_python_that_the_shell_finds_is_called_by_its_name(

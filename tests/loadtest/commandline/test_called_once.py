@@ -45,7 +45,7 @@ def ends_the_process(name: str) -> Any:
         (raises, "raises at once: RuntimeError: not today (test_called_once.py, line "),
         (raises_inside, "raises at once: KeyError: 'a-name'"),
         (no_context_manager, "is no lock: it returned 42, which is no context manager"),
-        (lacks, "asks for `mongodb`, which nobody offers"),
+        (lacks, "asks for `mongodb`, which the lab does not offer"),
         (ends_the_process, "ends the process that enters it"),
     ],
 )

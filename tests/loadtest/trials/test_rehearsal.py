@@ -19,7 +19,7 @@ HERE = "tests.loadtest.third_party"
 #: lock → the message: before any server is asked (loadtest/commandline/called_once.py), or by the rehearsal
 BROKEN = {
     f"{HERE}:raising": r"raises at once: RuntimeError: boom in acquire",
-    f"{HERE}:other_arguments": r"asks for `key`, which nobody offers",
+    f"{HERE}:other_arguments": r"asks for `key`, which the lab does not offer",
     f"{HERE}:of_asyncio": r"is no lock: it returned",
     f"{HERE}:leaving": r"raises at once: SystemExit: 0",
     f"{HERE}:WithoutExit": r"is no lock: it returned",
