@@ -10,6 +10,7 @@ from ledger import logs
 from ledger.addresses import BASE_DIR, addresses, lab_dir
 from ledger.config import mariadb
 from ledger.config.look import UNFOLD as UNFOLD
+from ledger.config.proxies import client_address, networks
 from ledger.config.secret import secret_key
 
 env = environ.Env()
@@ -64,7 +65,12 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
+AXES_HANDLER = "ledger.http.login_limits.LoginLimits"
+AXES_CLIENT_IP_CALLABLE = client_address
 AXES_FAILURE_LIMIT = env.int("LOGIN_ATTEMPTS", default=10)
+LOGIN_ATTEMPTS_PER_ADDRESS = env.int("LOGIN_ATTEMPTS_PER_ADDRESS", default=100)
+#: addresses or networks whose X-Forwarded-For is believed; empty: nobody's
+TRUSTED_PROXIES = networks(env.list("TRUSTED_PROXIES", default=[]))
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True

@@ -20,3 +20,17 @@ def api_token(app_configs: Any, **options: Any) -> list[Warning]:
             id="ledger.W001",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def trusted_proxies(app_configs: Any, **options: Any) -> list[Warning]:
+    """Behind TLS there is a proxy, and all callers would have its address."""
+    if settings.TRUSTED_PROXIES:
+        return []
+    return [
+        Warning(
+            "TRUSTED_PROXIES is not set: behind a proxy, the wrong passwords of one caller lock out all.",
+            hint="Set TRUSTED_PROXIES to the proxy's address or network; without a proxy, to 127.0.0.1.",
+            id="ledger.W002",
+        )
+    ]

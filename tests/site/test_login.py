@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from ledger.config.proxies import networks
 from tests.site.page_rules import breaches
 
 pytestmark = pytest.mark.usefixtures("committed_db", "quiet")
@@ -44,6 +45,42 @@ def test_a_correct_password_resets_the_count_of_failures(settings) -> None:
         for _ in range(settings.AXES_FAILURE_LIMIT - 1):
             login(client, name, "wrong")
         assert login(client, name, PASSWORD).status_code == 302
+
+
+def guesses(client: Client, count: int, **where: str) -> list[int]:
+    """Each under another name."""
+    return [login(client, f"u-{uuid.uuid4()}", "wrong", **where).status_code for _ in range(count)]
+
+
+def test_guesses_from_one_address_are_limited_under_whatever_names(settings) -> None:
+    settings.LOGIN_ATTEMPTS_PER_ADDRESS = 3
+    name = f"u-{uuid.uuid4()}"
+    User.objects.create_superuser(name, password=PASSWORD)
+    client, here, there = Client(headers={"host": "localhost"}), "203.0.113.1", "203.0.113.2"
+    assert guesses(client, 2, REMOTE_ADDR=here) == [200, 200]
+    assert login(client, name, PASSWORD, REMOTE_ADDR=here).status_code == 302  # clears nobody else's guesses
+    assert guesses(client, 2, REMOTE_ADDR=here) == [429, 429]
+    assert login(client, name, PASSWORD, REMOTE_ADDR=here).status_code == 429
+    assert login(client, name, PASSWORD, REMOTE_ADDR=there).status_code == 302
+
+
+def test_behind_a_trusted_proxy_one_caller_does_not_lock_out_another(settings) -> None:
+    settings.LOGIN_ATTEMPTS_PER_ADDRESS = 2
+    settings.TRUSTED_PROXIES = networks(["198.51.100.0/30"])
+    client, proxy = Client(headers={"host": "localhost"}), {"REMOTE_ADDR": "198.51.100.1"}
+    assert guesses(client, 2, HTTP_X_FORWARDED_FOR="203.0.113.11", **proxy) == [200, 429]
+    assert guesses(client, 1, HTTP_X_FORWARDED_FOR="203.0.113.12", **proxy) == [200]
+    lies = "203.0.113.99, 203.0.113.11"  # of the client; the proxy appends whom it saw
+    assert guesses(client, 1, HTTP_X_FORWARDED_FOR=lies, **proxy) == [429]
+
+
+def test_whoever_is_no_trusted_proxy_cannot_pretend_to_be_many(settings) -> None:
+    settings.LOGIN_ATTEMPTS_PER_ADDRESS = 2
+    client = Client(headers={"host": "localhost"})
+    answers = [
+        guesses(client, 1, REMOTE_ADDR="203.0.113.21", HTTP_X_FORWARDED_FOR=f"10.0.0.{n}") for n in range(2)
+    ]
+    assert answers == [[200], [429]]
 
 
 @pytest.mark.parametrize(
