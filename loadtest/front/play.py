@@ -17,24 +17,24 @@ from loadtest.report import playable
 @require_safe
 def play(request: HttpRequest) -> HttpResponse:
     """The page. Its script fetches the level that somebody plays."""
-    address = reverse("front_positions", args=["slug"]).replace("slug", "{}")
+    address = reverse("front_positions", args=["level"]).replace("level", "{}")
     return render(request, "front/play.html", playable.context(address))
 
 
 @require_safe
 @cache_control(public=True, max_age=3600)
-def positions(request: HttpRequest, slug: str) -> HttpResponse:
+def positions(request: HttpRequest, name: str) -> HttpResponse:
     """The positions of one level: half a megabyte, so compressed for whoever takes it so."""
-    if slug not in playable.LEVELS:
-        raise Http404(f"no level {slug}")
+    if name not in playable.LEVELS:
+        raise Http404(f"no level {name}")
     if "gzip" not in request.headers.get("Accept-Encoding", ""):
-        return HttpResponse(playable.text(slug), content_type="application/json")
-    answer = HttpResponse(_compressed(slug), content_type="application/json")
+        return HttpResponse(playable.text(name), content_type="application/json")
+    answer = HttpResponse(_compressed(name), content_type="application/json")
     answer["Content-Encoding"] = "gzip"
     answer["Vary"] = "Accept-Encoding"
     return answer
 
 
 @cache
-def _compressed(slug: str) -> bytes:
-    return gzip.compress(playable.text(slug).encode())
+def _compressed(name: str) -> bytes:
+    return gzip.compress(playable.text(name).encode())

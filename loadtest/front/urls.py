@@ -10,6 +10,6 @@ urlpatterns = [
     path("experiments/<int:pk>/", home.shown, name="front_experiment"),
     path("strategies/<slug:slug>/", home.strategy, name="front_strategy"),
     path("play", play.play, name="front_play"),
-    path("play/<slug:slug>.json", play.positions, name="front_positions"),
+    path("play/<slug:name>.json", play.positions, name="front_positions"),
     path("docs/<path:name>", documents.document, name="front_document"),
 ]

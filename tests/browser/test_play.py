@@ -54,6 +54,23 @@ def test_it_is_shown_how_a_level_loses_and_what_the_same_order_does_elsewhere(pa
     expect(page.locator("#compared .word.lost")).to_have_count(0)
 
 
+def test_three_lanes_are_played_to_the_loss_of_two_by_keyboard(page: Page) -> None:
+    page.locator("a[data-level=no-lock-3]").click()
+    expect(page.locator("body[data-ready=no-lock-3]")).to_be_attached()
+    expect(page.locator("#rules")).to_contain_text("A pays in 10, B pays in 20 and C pays in 30: 160")
+    for who in "ABC":  # all three read before anybody writes
+        read = page.locator("#moves button", has_text=f"{who}: SELECT balance")
+        while not read.count():
+            page.locator("#moves button").first.click()
+        read.click()
+    while page.locator("#end").is_hidden():
+        page.keyboard.press("1")
+    expect(page.locator("#end .word")).to_have_text("lost")
+    expect(page.locator("#tree .gone")).to_have_count(2)
+    expect(page.locator("#past .lane-C").first).to_be_visible()
+    assert page.evaluate(AUDIT) == []
+
+
 def test_the_keyboard_is_enough(page: Page) -> None:
     page.keyboard.press("1")
     expect(page.locator("#past li")).to_have_count(1)

@@ -26,34 +26,39 @@ class Command(BaseCommand):
             "--strategy",
             action="append",
             choices=playable.LEVELS,
-            metavar="SLUG",
-            help="only this level; may be repeated",
+            metavar="LEVEL",
+            help="only this level, such as token or no-lock-3 (three workers); may be repeated",
         )
 
     def handle(self, *args: Any, strategy: list[str] | None, **options: Any) -> None:
-        for slug, graph in explored(strategy or playable.LEVELS).items():
+        for name, graph in explored(strategy or playable.LEVELS).items():
             playable.FOLDER.mkdir(parents=True, exist_ok=True)
             told = json.dumps(graph, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-            playable.data(slug).write_text(told + "\n", encoding="utf-8")
-            self.stdout.write(f"{slug}: {len(graph['nodes'])} positions, {graph['schedules']} schedules")
+            playable.data(name).write_text(told + "\n", encoding="utf-8")
+            self.stdout.write(f"{name}: {len(graph['nodes'])} positions, {graph['schedules']} schedules")
 
 
-def explored(slugs: Iterable[str]) -> dict[str, dict[str, Any]]:
+def explored(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return the positions of these levels. Each level is also searched as `explore` does it. Raises CommandError when
     the two do not come to the same words: then one of them is wrong."""
-    jobs = [Job(strategy=slug, positions=positions) for slug in slugs for positions in (True, False)]
+    jobs = {_job(name, positions): name for name in names for positions in (True, False)}
     graphs, searches = dict[str, dict[str, Any]](), dict[str, Any]()
     with Lanes(2) as lanes:
-        for job, answer in lanes.explore(jobs):
+        for job, answer in lanes.explore(list(jobs)):
             if "result" not in answer:
-                raise CommandError(f"{job.strategy}: {answer.get('error') or answer.get('elsewhere')}")
-            (graphs if job.positions else searches)[job.strategy] = answer["result"]
-    for slug, graph in graphs.items():
-        if words_of(graph) != set(searches[slug].words):
-            told = f"{sorted(words_of(graph))} at the ends, {sorted(searches[slug].words)} in the search"
-            raise CommandError(f"{slug}: {told}")
-        graph["schedules"] = searches[slug].figures["schedules"]
+                raise CommandError(f"{jobs[job]}: {answer.get('error') or answer.get('elsewhere')}")
+            (graphs if job.positions else searches)[jobs[job]] = answer["result"]
+    for name, graph in graphs.items():
+        if words_of(graph) != set(searches[name].words):
+            told = f"{sorted(words_of(graph))} at the ends, {sorted(searches[name].words)} in the search"
+            raise CommandError(f"{name}: {told}")
+        graph["schedules"] = searches[name].figures["schedules"]
     return graphs
+
+
+def _job(name: str, positions: bool) -> Job:
+    level = playable.LEVELS[name]
+    return Job(strategy=level.strategy, workers=level.workers, faults=level.faults, positions=positions)
 
 
 def words_of(graph: Mapping[str, Any]) -> set[str]:

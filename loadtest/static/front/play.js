@@ -116,6 +116,9 @@
     path = path.slice(0, trail.length - 1);
     const here = trail.at(-1), node = graph.nodes[here], state = held(graph, here);
     at("title").textContent = levels[level].title;
+    at("rules").textContent = levels[level].rules;
+    at("total").textContent = levels[level].total;
+    at("past").dataset.lanes = levels[level].lanes;
     for (const link of document.querySelectorAll("#level-list a")) link.toggleAttribute("aria-current", link.dataset.level === level);
     at("past").replaceChildren(...path.flatMap((choice, place) => laneRow(graph, trail[place], movesOf(graph, trail[place])[choice])));
     at("balance").textContent = Object.values(state.balances).join(", ");

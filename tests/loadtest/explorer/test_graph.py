@@ -18,8 +18,8 @@ from loadtest.verdict.words import Word, gravest
 GOOD = "unbroken"
 
 
-def graph(slug: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(playable.text(slug))
+def graph(level: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(playable.text(level))
     return found
 
 
@@ -46,9 +46,9 @@ def shape(found: dict[str, Any]) -> Any:
     return nodes, [(each["balances"], each["workers"]) for each in found["states"]]
 
 
-@pytest.mark.parametrize("slug", playable.LEVELS)
-def test_every_position_can_be_reached_and_goes_on_or_ends(slug: str) -> None:
-    nodes = graph(slug)["nodes"]
+@pytest.mark.parametrize("level", playable.LEVELS)
+def test_every_position_can_be_reached_and_goes_on_or_ends(level: str) -> None:
+    nodes = graph(level)["nodes"]
     seen, queue = {0}, deque([0])
     while queue:
         for move in nodes[queue.popleft()]["moves"]:
@@ -59,7 +59,7 @@ def test_every_position_can_be_reached_and_goes_on_or_ends(slug: str) -> None:
     assert all(bool(node["moves"]) != ("end" in node) for node in nodes)
 
 
-@pytest.mark.parametrize("slug", playable.LEVELS)
+@pytest.mark.parametrize("slug", [name for name, level in playable.LEVELS.items() if level.workers == 2])
 def test_the_ends_are_those_of_the_committed_search(slug: str) -> None:
     fields = evidence.rows()[slug].fields.values()
     searched = {str(f.schedule["verdict"]) for f in fields if f.schedule}
@@ -72,6 +72,22 @@ def test_the_ends_are_those_of_the_committed_search(slug: str) -> None:
 def test_the_last_level_cannot_be_broken_and_the_first_can() -> None:
     assert ends(graph("fenced")) == {GOOD}
     assert "lost" in ends(graph("no-lock"))
+
+
+def test_in_three_lanes_two_of_three_can_be_lost_and_a_row_lock_keeps_them_all() -> None:
+    """From an end one sees that all three have worked, and what is left."""
+    losing, queueing = graph("no-lock-3"), graph("select-for-update-3")
+    level = playable.LEVELS["no-lock-3"]
+    assert (level.total, level.workers) == (160, 3)
+    assert {lane for node in losing["nodes"] for move in node["moves"] for lane in move[1]} >= set("ABC")
+    assert balances(losing) == {110, 120, 130, 140, 150, 160}
+    assert (ends(queueing), balances(queueing)) == ({GOOD}, {160})
+
+
+def balances(found: dict[str, Any]) -> set[int]:
+    """What the account holds at the ends."""
+    held = [found["states"][node["held"]] for node in found["nodes"] if "end" in node]
+    return {balance for each in held for balance in each["balances"].values()}
 
 
 def test_what_is_lost_is_missing_in_the_balance_and_off_the_chain() -> None:
