@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 
 from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
+from ledger.http.question import PATIENCE, Question
 from ledger.resources import redis_client
-
-#: seconds after which a silent server counts as away
-PATIENCE = 3.0
 
 
 @require_safe
@@ -31,45 +27,17 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok" if good else "unavailable", **status}, status=200 if good else 503)
 
 
-class Question:
-    """Asks one server, in a thread of its own, one question at a time. Otherwise a server that is up but silent would
-    take the web's threads one by one, and `live` would fail too."""
-
-    def __init__(self, ask: Callable[[], None]) -> None:
-        self._ask = ask
-        self._lock = threading.Lock()
-        self._future: Future[str] | None = None
-
-    def begun(self) -> Future[str]:
-        """Return the question that is under way, or ask a new one."""
-        with self._lock:
-            if self._future is None or self._future.done():
-                self._future = Future()
-                threading.Thread(target=self._run, args=(self._future,), daemon=True).start()
-            return self._future
-
-    def _run(self, future: Future[str]) -> None:
-        try:
-            self._ask()
-        except Exception as error:  # noqa: BLE001  (after any error the server counts as away)
-            future.set_result(type(error).__name__)
-        else:
-            future.set_result("ok")
-
-
-def _answer(future: Future[str]) -> str:
+def _answer(future: Future[None]) -> str:
     try:
-        return future.result(PATIENCE)
-    except TimeoutError:
-        return "TimeoutError"
+        future.result(PATIENCE)
+    except Exception as error:  # noqa: BLE001  (after any error the server counts as away)
+        return type(error).__name__
+    return "ok"
 
 
 def _database() -> None:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    finally:
-        connection.close()  # this thread's own
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
 
 
 def _redis() -> None:

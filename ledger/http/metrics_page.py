@@ -22,6 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ledger.addresses import NoServers
+from ledger.http.question import PATIENCE, Question
 
 PATH = "/metrics"
 #: of every database client, by whatever strategy, from the one who knows: the server
@@ -81,16 +82,25 @@ def _is_loopback(address: str) -> bool:
         return False  # a unix socket: whoever is at the other end may be a proxy
 
 
+def _asked() -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ASK)
+        deadlocks, waiting = cursor.fetchone()
+    return deadlocks, waiting
+
+
+_DATABASE = Question(_asked)
+
+
 class Database:
-    """What PostgreSQL itself knows, asked at each scrape. All processes report the same: take the maximum."""
+    """What PostgreSQL itself knows, asked at each scrape. All processes report the same: take the maximum. While it is
+    away or says nothing, the scrape has the rest."""
 
     def collect(self) -> Iterator[Any]:
         up = GaugeMetricFamily("lab_database_up", "Whether PostgreSQL answered")
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(_ASK)
-                deadlocks, waiting = cursor.fetchone()
-        except (DatabaseError, NoServers):
+            deadlocks, waiting = _DATABASE.begun().result(PATIENCE)
+        except (DatabaseError, NoServers, TimeoutError):
             up.add_metric([], 0)
             yield up
             return

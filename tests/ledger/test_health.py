@@ -40,6 +40,8 @@ def test_servers_that_say_nothing_take_no_thread_of_the_web(servers) -> None:
         status, said = ask(web, "/health/ready")
         assert (status, said["database"], said["redis"]) == (503, "TimeoutError", "TimeoutError")
         assert ask(web, "/health/live") == (200, {"status": "ok"})
+        with urllib.request.urlopen(f"{web.url}/metrics", timeout=30) as answer:
+            assert b"lab_database_up 0.0" in answer.read()  # and the rest of what is known
     postgres.resume()
     valkey.resume()
     while (
