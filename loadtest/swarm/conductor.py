@@ -19,6 +19,7 @@ from typing import Any
 import gevent
 
 from loadtest.swarm.bank import Bank, BankError
+from loadtest.swarm.live import Live
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS, settings_of, workload_of
 from loadtest.swarm.rows import rows
 
@@ -38,6 +39,7 @@ class Conductor:
         self.ready = self.done = 0
         self.gone = self.judged = True  # nothing runs yet
         self.looked: dict[str, Any] | None = None
+        self.live = Live()
 
     @property
     def bank(self) -> Bank:
@@ -109,6 +111,9 @@ class Conductor:
         self.gone = True
         options = self.environment.parsed_options
         self.environment.runner.send_message("lab_go", {"seconds": self.run_time})
+        if self.environment.web_ui:
+            book = options.opened_book
+            self.live.begin(lambda: self.bank.reconcile(book))
         if options.look:
             gevent.spawn_later(options.look, self._look, options.look)
         if self.run_time:  # do not wait for users that hang past their deadline
@@ -163,6 +168,8 @@ class Conductor:
             self.books = {"error": str(error)}
             self._exit_with(INCONCLUSIVE)
             return
+        finally:
+            self.live.end(self.books.get("lost_amount"))
         lost, created = self.books["lost_amount"], self.books["created_amount"]
         nothing = not self.books["acknowledged_operations"]
         self._exit_with(LOST if lost or created else INCONCLUSIVE if nothing else 0)
@@ -180,4 +187,5 @@ class Conductor:
 
     def rows(self) -> list[tuple[str, Any]]:
         """Return the rows of the web page's tab."""
-        return rows(self.books, self.totals)
+        live = [("Lost so far", self.live.told())] if self.environment.web_ui else []
+        return [*rows(self.books, self.totals), *live]

@@ -1,4 +1,4 @@
-"""Extends Locust's web page: a tab with the lost amount, and a guard in front of /swarm.
+"""Extends Locust's web page: a tab with the lost amount, a live chart of it, and a guard in front of /swarm.
 
 /swarm accepts anything, from any page that is open in the browser, even while a test runs. It would then change the
 options under the running users without a new start. So the guard answers 403 to another site's page (which could have
@@ -33,7 +33,10 @@ def extend(environment: Any, conductor: Conductor) -> None:
     web_ui.template_args.update(
         extended_tabs=[{"title": "Lost amount", "key": KEY}],
         extended_tables=[{"key": KEY, "structure": columns}],
-        extended_csv_files=[{"href": f"/{KEY}/csv", "title": "Download the lost amount"}],
+        extended_csv_files=[
+            {"href": f"/{KEY}/live", "title": "Money lost, as a live chart"},
+            {"href": f"/{KEY}/csv", "title": "Download the lost amount"},
+        ],
     )
     web_ui.app.before_request(lambda: guard(environment))
 
@@ -50,6 +53,11 @@ def extend(environment: Any, conductor: Conductor) -> None:
     @web_ui.auth_required_if_enabled
     def lost_amount() -> Any:
         return {"books": conductor.books, "clients": dict(conductor.totals), "looked": conductor.looked}
+
+    @web_ui.app.route(f"/{KEY}/live")
+    @web_ui.auth_required_if_enabled
+    def lost_amount_live() -> str:
+        return conductor.live.page()
 
     @web_ui.app.route(f"/{KEY}/csv")
     @web_ui.auth_required_if_enabled

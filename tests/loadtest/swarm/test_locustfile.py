@@ -136,6 +136,13 @@ def web_ui(ledger: str, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[
         process.wait()
 
 
+def lost_so_far(url: str, wanted: str) -> str:
+    """The row of the tab, once it holds the wanted text; "" before."""
+    (table,) = json.loads(get(f"{url}/stats/requests"))["extended_stats"]
+    told = next(str(row["value"]) for row in table["data"] if row["name"] == "Lost so far")
+    return told if wanted in told else ""
+
+
 def test_the_web_page(web_ui: tuple[str, subprocess.Popen[bytes]]) -> None:
     url, process = web_ui
     listening = {c.laddr.ip for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"}
@@ -164,12 +171,20 @@ def test_the_web_page(web_ui: tuple[str, subprocess.Popen[bytes]]) -> None:
     status, text = post(f"{url}/swarm", **{**form, "strategy": "setnx"})
     assert (status, "a test is running" in text) == (409, True)
 
+    told = eventually(lambda: lost_so_far(url, "█"))
+    assert int(told.split()[-1].replace(",", "")) > 0
+    live = get(f"{url}/lost-amount/live")
+    assert ("The test runs." in live, "<svg" in live, 'http-equiv="refresh"' in live) == (True, True, True)
+    assert "Money lost, as a live chart" in page
+
     post(f"{url}/stop")
     books = eventually(lambda: json.loads(get(f"{url}/lost-amount"))["books"])
     assert books["lost_amount"] > 0
     rows = json.loads(get(f"{url}/stats/requests"))["extended_stats"][0]["data"]
     assert {"name": "Lost amount", "value": str(books["lost_amount"])} in rows
     assert f"Lost amount,{books['lost_amount']}" in get(f"{url}/lost-amount/csv")
+    live = get(f"{url}/lost-amount/live")
+    assert (f"<b>{books['lost_amount']:,}</b>" in live, 'http-equiv="refresh"' in live) == (True, False)
 
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(timeout=100) == 1  # money was lost
