@@ -17,7 +17,7 @@ from loadtest.servers.embedded import migrate, using
 from loadtest.servers.private_lab import private_lab
 
 PARTS = ["locks", "strategies"]
-ALONE = [["locks"], ["strategies"], ["explorer"], ["lock-tables"], ["waiting"]]
+ALONE = [["locks"], ["strategies"], ["explorer"], ["lock-tables"], ["waiting"], ["scale"]]
 
 
 def main(arguments: list[str]) -> int:

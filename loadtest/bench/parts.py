@@ -10,12 +10,13 @@ from typing import Any
 
 from rich.table import Table
 
-from loadtest.bench import explorer, lock_tables, locks, strategies, waiting
+from loadtest.bench import explorer, lock_tables, locks, scale, strategies, waiting
 from loadtest.bench.explorer import goals as explorer_goals
 from loadtest.bench.explorer import table as explorer_table
 from loadtest.bench.locks import goals as locks_goals
 from loadtest.bench.locks import table as locks_table
 from loadtest.bench.measured import Measured, Row
+from loadtest.bench.scale import table as scale_table
 from loadtest.bench.strategies import goals as strategies_goals
 from loadtest.bench.strategies import table as strategies_table
 from loadtest.bench.tables import judged
@@ -53,7 +54,7 @@ class Part:
             )
         if self.rounds:
             parser.add_argument(
-                "--rounds", type=whole_number(1000), help="rounds of the uncontended part (9)"
+                "--rounds", type=whole_number(1000), help=f"how many rounds ({self.plans[0].rounds})"
             )
         for name in self.yours:
             parser.add_argument(
@@ -128,5 +129,15 @@ PARTS = {
         plans=(waiting.WaitingPlan(), waiting.QUICK),
         run=waiting.run,
         tables=waiting.tables,
+    ),
+    "scale": Part(
+        about="what 1, 2, 4 and 8 processes bring: of the web server, of the import workers, of Locust",
+        quick="a short look: 1 and 2 processes, once",
+        plans=(scale.ScalePlan(), scale.QUICK),
+        run=scale.run,
+        tables=scale_table.tables,
+        choices=scale.CURVES,
+        rounds=True,
+        drawn=growth.write,
     ),
 }

@@ -50,6 +50,8 @@ def of_plan(plan: Mapping[str, Any], workloads: Sequence[str] = ()) -> str:
     words += ["--all"] if everyone else _strategies(plan["strategies"], CARD)
     words += _workloads(workloads or [plan["workload"]], usual["workload"])
     words += _changed((each, plan[each], usual[each]) for each in ("accounts", "users", "seconds"))
+    for each in ("processes", "server_processes"):  # files of older versions have no server_processes
+        words += _changed([(each.replace("_", "-"), plan.get(each, usual[each]), usual[each])])
     if not plan["own_store"] and plan["store"] != preset.get("store"):
         words += ["--store", plan["store"]]
     for name, value in plan["workload_options"].items():

@@ -32,6 +32,13 @@ def drawings(rows: Sequence[Row]) -> Iterator[Drawing]:
         if series:
             about = f"Postings a second over the number of {along}"
             yield Drawing(f"growth-{along}", about, _draw(series, label, "postings a second", about))
+    scale: dict[str, Points] = {}
+    for row in rows:
+        if row.get("measure") == "scale":
+            scale.setdefault(row["along"], []).append((row["processes"], row["per_s"]))
+    if scale:
+        about = "Postings, or imported lines, a second over the number of processes"
+        yield Drawing("scale", about, _draw(scale, "processes", "a second", about))
     entries = [(row["entries"], row["seconds"]) for row in rows if row.get("measure") == "reconcile"]
     if entries:
         about = "Seconds of reconcile over the entries of a book"

@@ -24,6 +24,8 @@ from lost_update_lab.embedded.ports import free_port
 
 #: workers × threads is the number of connections to PostgreSQL (max_connections 200). A waiting lock holds a thread
 WORKERS, THREADS = 4, 32
+#: so more workers have fewer threads each
+MOST_WORKERS = 32
 
 
 class WebServer(Server):
@@ -43,13 +45,15 @@ class WebServer(Server):
         *,
         port: int = 0,
         workers: int = WORKERS,
-        threads: int = THREADS,
+        threads: int | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
-        """`port`: 0 means any free one. `environment`: further variables for the server."""
+        """`port`: 0 means any free one. `threads`: of each worker; by default, as many as there are connections for.
+        `environment`: further variables for the server."""
         super().__init__(data)
         self.port = port or free_port()
-        self.workers, self.threads = workers, threads
+        self.workers = workers
+        self.threads = threads or min(THREADS, WORKERS * THREADS // workers)
         self.extra = environment or {}
         #: a folder that is removed with the server's others, also if gunicorn is killed
         self.metrics = self.run / "metrics"

@@ -12,7 +12,7 @@ from ledger.imports.ways import SET_BASED_UNDER, Way
 from ledger.models import Book
 from ledger.strategies import CARD, CONTROL, find
 from loadtest import workloads
-from loadtest.servers.webserver import WebServer
+from loadtest.servers.webserver import WORKERS, WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
@@ -41,6 +41,8 @@ class Comparison:
     look: float = 0.0
     deadline: float = 30.0
     processes: int = 2
+    #: of the web server, which this command starts
+    server_processes: int = WORKERS
     settings: dict[str, Any] = field(default_factory=dict)
 
     def store_of(self, strategy: str) -> str:
@@ -98,7 +100,7 @@ def compare(
                 yield skipped(case, *lacking)
                 continue
             if web is None and host is None:  # not earlier: perhaps no trial can run here
-                web = stack.enter_context(WebServer())
+                web = stack.enter_context(WebServer(workers=plan.server_processes))
             swarm = _swarm(plan, case, web, host=host, keep=keep, tick=tick)
             result = run(case, _callers(case, swarm), controls.get(case.store))
             if result.word is not Word.NOT_RUN:
@@ -113,7 +115,7 @@ def once(
     called with the book before anybody posts to it."""
     if lacking := missing(case.strategy, case.store):
         return skipped(case, *lacking)
-    with WebServer() as web:
+    with WebServer(workers=plan.server_processes) as web:
         callers = _callers(case, _swarm(plan, case, web))
 
         def told(case: Case, book: Book) -> Witness:

@@ -27,7 +27,7 @@ from loadtest.report.files import keep, measured
 from loadtest.report.labels import labels
 from loadtest.report.terminal import further, matrix, remarks, stopped, table
 from loadtest.servers import ServerError, embedded
-from loadtest.servers.webserver import THREADS, WORKERS
+from loadtest.servers.webserver import MOST_WORKERS, THREADS, WORKERS
 from loadtest.swarm.bank import BankError
 from loadtest.swarm.compare import Comparison, compare
 from loadtest.swarm.presets import PRESETS
@@ -105,6 +105,16 @@ class Command(BaseCommand):
         )
         for name, (parse, about) in TIMES.items():
             parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
+        parser.add_argument(
+            "--processes",
+            type=whole_number(MOST_WORKERS),
+            help=f"processes of Locust ({Comparison.processes}); a workload may need more",
+        )
+        parser.add_argument(
+            "--server-processes",
+            type=whole_number(MOST_WORKERS),
+            help=f"processes of the web server that is started for the run ({WORKERS})",
+        )
         parser.add_argument(
             "--host", metavar="URL", help="use this running web server, on the same databases"
         )
@@ -214,9 +224,13 @@ def _plan(options: dict[str, Any]) -> Comparison:
             **chosen.get("workload_options", {}),
             **dict(map(named_value, options["option"])),
         }
-    for name in ("workload", "store", "users", "seconds", "accounts"):
+    for name in ("workload", "store", "users", "seconds", "accounts", "processes", "server_processes"):
         if options[name] is not None:
             chosen[name] = options[name]
+    if options["server_processes"] and options["host"]:
+        raise ValueError(
+            "--server-processes is for the web server of this run: leave it out, or leave out --host"
+        )
     poll, seconds = settings.get("poll"), chosen.get("seconds", Comparison.seconds)
     if poll and seconds and poll >= seconds:
         raise ValueError(

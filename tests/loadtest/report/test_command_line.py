@@ -11,6 +11,7 @@ from loadtest.management.commands import compare, explore, faults
 from loadtest.report.command_line import of_plan, of_report
 
 LINES = [
+    "--processes 4 --server-processes 8",
     "",
     "--strategy token",
     "--lock tests.loadtest.third_party:right --strategy setnx",

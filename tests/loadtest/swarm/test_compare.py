@@ -171,6 +171,10 @@ def test_a_server_that_does_not_answer_is_bad_usage(tmp_path: Path) -> None:
         ({"accounts": 20_000}, "1 to 10000"),
         ({"lease": 9999.0}, "lease: seconds"),
         ({"strategy": ["watchdog-lua"], "lease": 0.5}, "watchdog-lua: .* uses EX/EXPIRE, give whole seconds"),
+        (
+            {"server_processes": 2, "host": "http://127.0.0.1:9"},
+            "--server-processes is for the web server of this",
+        ),
         ({"poll": 20.0}, "--poll is 20 s, .* over after 5 s .* write --poll 20ms"),
         ({"poll": 0.5, "seconds": 0.2}, "--poll is 0.5 s, .* over after 0.2 s"),
         *(
