@@ -46,6 +46,11 @@ MORE_USERS = (
 )
 #: the value of --workload for all workloads
 EVERY = "all"
+#: numbers of processes → help text
+PROCESSES = {
+    "processes": f"processes of Locust ({Comparison.processes}); a workload may need more",
+    "server-processes": f"processes of the web server that is started for the run ({WORKERS})",
+}
 #: time settings of a strategy → (parser, help text)
 TIMES = {
     "think": (
@@ -56,6 +61,23 @@ TIMES = {
     "poll": (duration, "how often a waiting lock tries again, such as 20ms (as published)"),
     "lease": (duration, "a lock's lease, such as 5s (as published)"),
 }
+
+
+def _add_sizes(parser: ArgumentParser) -> None:
+    """How many, how long, how often."""
+    parser.add_argument(
+        "--users", type=whole_number(MOST_USERS, why=MORE_USERS), help="how many callers at once (20)"
+    )
+    parser.add_argument("--seconds", type=typed(length), help="how long for each strategy (5)")
+    parser.add_argument(
+        "--accounts",
+        type=whole_number(MOST_ACCOUNTS),
+        help="how many accounts (1: all callers meet on one hot account)",
+    )
+    for name, (parse, about) in TIMES.items():
+        parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
+    for name, about in PROCESSES.items():
+        parser.add_argument(f"--{name}", type=whole_number(MOST_WORKERS), metavar="N", help=about)
 
 
 class Command(BaseCommand):
@@ -94,27 +116,7 @@ class Command(BaseCommand):
             help="take a posting's locks in the order of its lines, not in one common order: transfers deadlock",
         )
         parser.add_argument("--store", choices=STORES, help="where the balances live (postgres, if they can)")
-        parser.add_argument(
-            "--users", type=whole_number(MOST_USERS, why=MORE_USERS), help="how many callers at once (20)"
-        )
-        parser.add_argument("--seconds", type=typed(length), help="how long for each strategy (5)")
-        parser.add_argument(
-            "--accounts",
-            type=whole_number(MOST_ACCOUNTS),
-            help="how many accounts (1: all callers meet on one hot account)",
-        )
-        for name, (parse, about) in TIMES.items():
-            parser.add_argument(f"--{name}", type=typed(parse), metavar="TIME", help=about)
-        parser.add_argument(
-            "--processes",
-            type=whole_number(MOST_WORKERS),
-            help=f"processes of Locust ({Comparison.processes}); a workload may need more",
-        )
-        parser.add_argument(
-            "--server-processes",
-            type=whole_number(MOST_WORKERS),
-            help=f"processes of the web server that is started for the run ({WORKERS})",
-        )
+        _add_sizes(parser)
         parser.add_argument(
             "--host", metavar="URL", help="use this running web server, on the same databases"
         )
