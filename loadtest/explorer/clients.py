@@ -1,23 +1,25 @@
-"""Each worker stands for a process, so each has Redis clients and caches of its own."""
+"""Each worker stands for a process, so each has Redis clients and caches of its own, and nothing that a lock keeps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django_redis.pool import ConnectionFactory
 
 from ledger import resources
+from ledger.strategies.own_row import OwnRows
+from locks.fair_lock import client
+from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.gates import clocks
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.runs.place import anywhere, beside
+from lost_update_lab.runs.place import anywhere
 
 #: modules of the ledger that record times of reads and writes, but base no decision on them
 DIARIES = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
 
 
 class OwnClients:
-    """Replaces the client per process by a client per worker."""
+    """Replaces the client per process by a client per worker. `begin`, `leave`: of scenarios/operations.py."""
 
     def __init__(self) -> None:
         self._shared: Any = resources.redis_client
@@ -41,17 +43,25 @@ class OwnClients:
             self._pools[key] = factory.get_connection_pool(params)
         return self._pools[key]
 
-    def close(self, index: int) -> None:
-        """Close the clients and pools of worker number `index`."""
-        for (owner, _), client in self._made.items():
+    def begin(self) -> None:
+        """Each run's workers are new processes."""
+        RenewalServiceLock._services.clear()
+        client.start_anew()
+        OwnRows.forget()
+
+    def begin_worker(self, index: int) -> None: ...
+
+    def settle(self, index: int) -> None: ...
+
+    def leave(self, index: int) -> None:
+        for (owner, _), made in self._made.items():
             if owner == index:
-                client.close()
+                made.close()
         for (owner, _), pool in self._pools.items():
             if owner == index:
                 pool.disconnect()
 
     def install(self, patches: Patches) -> None:
-        connect_beside(patches)
         patches.method(clocks, "DIARIES", (*clocks.DIARIES, *DIARIES))
         patches.everywhere(resources.redis_client, self.redis_client)
 
@@ -59,15 +69,3 @@ class OwnClients:
             return self.pool(factory, params)
 
         patches.method(ConnectionFactory, "get_or_create_connection_pool", get_or_create_connection_pool)
-
-
-def connect_beside(patches: Patches) -> None:
-    """Treat Django's work on connecting (it reads a clock and sets the time zone) as part of the handshake, not as a
-    step. It runs once, in the first schedule that connects."""
-    real: Any = BaseDatabaseWrapper.connect
-
-    def connect(wrapper: Any) -> None:
-        with beside():
-            real(wrapper)
-
-    patches.method(BaseDatabaseWrapper, "connect", connect)

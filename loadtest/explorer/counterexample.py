@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from time import perf_counter as _now
 from typing import Any
 
@@ -10,18 +9,15 @@ from loadtest.findings.explored import HAZARD_OF
 from loadtest.findings.gloss import Gloss
 from loadtest.findings.job import WORDS, Job
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.errors import Broken
 from lost_update_lab.replay.annotate import witnessed
-from lost_update_lab.replay.shrink import TIMES, again, confirmed, shrink
+from lost_update_lab.replay.shrink import TIMES, repeatable
 from lost_update_lab.runs.found import Found, SearchResult
-from lost_update_lab.schedule.schedule_id import Diverged
 from lost_update_lab.search.search import Search
 from lost_update_lab.telling.folding import folded
 from lost_update_lab.telling.narrative import told
 
 #: seconds for shrinking all counterexamples of a search
 SHRINK_WITHIN = 15.0
-log = logging.getLogger(__name__)
 
 
 def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
@@ -30,24 +26,12 @@ def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) ->
     shown, until = {}, _now() + SHRINK_WITHIN
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
-        small, times = _repeated(harness, search.calibrated, found, until)
+        small, times = repeatable(harness, search.calibrated, found, until)
+        small = witnessed(harness, search.calibrated, small) if times else small
         # no id unless every repetition had the same outcome
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""
         shown[faults] = counterexample(name, small, times, gloss)
     return shown
-
-
-def _repeated(harness: Harness, watched: dict[bytes, int], found: Found, until: float) -> tuple[Found, int]:
-    """Return the shrunk counterexample, and how many of ten replays had the same outcome. One that cannot be repeated
-    is returned as found."""
-    try:
-        if small := again(harness, watched, found):
-            small = shrink(harness, watched, small, until)
-            times = confirmed(harness, watched, small)
-            return witnessed(harness, watched, small), times
-    except (Broken, Diverged, RuntimeError) as error:
-        log.warning("a counterexample could not be repeated: %s", error)
-    return found, 0
 
 
 def _worth_showing(result: SearchResult) -> list[Found]:

@@ -9,13 +9,9 @@ from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any
 
-import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from ledger.strategies import Locked, Strategy, find
-from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.confirm import confirming
 from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
@@ -123,7 +119,7 @@ def _addresses(strategy: type[Strategy]) -> dict[str, str]:
     return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
 
 
-def _patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
+def patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
     """Return settings of the book. Waiters wait longer than the longest lease, so a lock with a shorter wait time
     gets a shorter lease. They poll so rarely that time moves on between two polls. The schedule decides when they
     poll."""
@@ -148,23 +144,20 @@ def harness_of(
     """A harness for this job. `turns`, `bounds`: those that no command offers. `given`: settings of the book."""
     strategy, turns = find(job.strategy), turns or EXPLORED[job.workload]
     urls = _addresses(strategy)
-    nodes = {name: redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) for name, url in urls.items()}
-    values = {"think": [job.work / 1000, job.work / 1000], **_patience(strategy, job.workers), **given}
+    values = {"think": [job.work / 1000, job.work / 1000], **patience(strategy, job.workers), **given}
+    system = LedgerSystem(job, turns, values, urls)
     servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [
-        PostgresServer(os.environ["DATABASE_URL"], contents_sql(), besides=True)
+        PostgresServer(os.environ["DATABASE_URL"], contents_sql(system.postgres), besides=True)
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     servers += [Files()] if job.one_machine else []
-    clients = OwnClients()
-    system = LedgerSystem(job.strategy, turns, job.where, values, nodes, clients)
     if job.where == "mariadb":
         system.mariadb = mariadb_server()
         servers.append(system.mariadb)
+    gates = [*system.patches, *map(resolve_name, job.gates)]
     try:
         with (
-            Harness(
-                system, servers, bounds or job.bounds, [clients.install, *map(resolve_name, job.gates)]
-            ) as harness,
+            Harness(system, servers, bounds or job.bounds, gates) as harness,
             confirming(harness, int(os.environ["REDIS_PORT"])),
         ):
             keep_sessions_here()
@@ -175,5 +168,4 @@ def harness_of(
     finally:
         for server in servers:
             server.close()
-        for node in nodes.values():
-            node.close()
+        system.close()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import redis
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection
 
 from ledger.books import open_book
 from ledger.lock_tables import LOCK_TABLES
@@ -19,81 +18,103 @@ from ledger.posting import Busy, Line, Posting, Refused
 from ledger.reconcile import Books, Operation, Outcome
 from ledger.stores.sql import ALIASES
 from ledger.strategies import find
-from ledger.strategies.own_row import OwnRows
 from ledger.strategies.sql import LOCKED, code_of
 from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.remembered import Remembered
-from loadtest.explorer.restore import Opening, empty, empty_mariadb, shown
+from loadtest.explorer.restore import (
+    REDIS,
+    empty,
+    empty_mariadb,
+    entries,
+    postgres_snapshot,
+    shown,
+    shown_on_mariadb,
+)
 from loadtest.findings.explored import MISTAKE
+from loadtest.findings.job import Job
 from loadtest.history.observed import Observed
 from loadtest.verdict.evidence import Doubt, Evidence
 from loadtest.verdict.judge import judge_run
 from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
 from loadtest.workloads import Turns
-from locks.fair_lock import client
-from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
+from lost_update_lab.scenarios.django_project import DjangoProject
+from lost_update_lab.scenarios.operations import Operations
+from lost_update_lab.scenarios.scenario import Scenario, worker
+from lost_update_lab.scenarios.servers import Servers
 from lost_update_lab.servers.mariadb.server import NAME as MARIADB
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
+from lost_update_lab.snapshot.redis import RedisSnapshot
 
 #: files of Python, of the clients and of the lab
 _NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")
 DEADLOCK = {"40P01", 1213}
-REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
-class LedgerSystem:
-    """One strategy on one workload. `settings`: settings of the book, in seconds."""
+class LedgerSystem(Operations):
+    """One strategy on one workload, as a scenario of the library: its operations are postings, and the books are judged
+    by the tree of their entries. `settings`: settings of the book, in seconds."""
 
     words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))
 
     def __init__(
         self,
-        strategy: str,
+        job: Job,
         turns: Turns,
-        store: str,
         settings: dict[str, Any],
-        nodes: Mapping[str, redis.Redis],
-        clients: OwnClients,
+        addresses: Mapping[str, str],
     ) -> None:
-        self.name, self.turns, self.clients = strategy, turns, clients
-        accounts = ((each.account, each.opening, each.floor) for each in turns.openings)
-        if store == MARIADB:
-            empty_mariadb()
-        empty(connection, nodes)  # the previous job left its last schedule there
-        self.book: Book = open_book(
-            strategy, accounts, store=store, name="exploration", values=settings, trusted=True
+        self.turns, project, clients = turns, DjangoProject(), OwnClients()
+        self.book = self._opened(job, settings, addresses)
+        snapshots = {name: RedisSnapshot(url) for name, url in addresses.items()}
+        super().__init__(
+            Scenario(
+                name=job.strategy,
+                workers=tuple(
+                    worker(each, self.apply, n) for n, each in enumerate("ABCDEFGH"[: job.workers])
+                ),
+            ),
+            Servers(os.environ["DATABASE_URL"], addresses[REDIS]),
+            postgres_snapshot(),
+            snapshots.pop(REDIS),
+            (project, clients),
         )
-        self._central_rows()
-        self.opening = Opening(connection, nodes)
+        self.patches = project.install, clients.install
+        #: of a Redlock
+        self.nodes = snapshots
         #: where the accounts are kept there
         self.mariadb: MariaDBServer | None = None
-        self._aliases = [DEFAULT_DB_ALIAS, *([MARIADB] if store == MARIADB else [])]
         #: the most operations acknowledged in one schedule; 0: nothing was tried
         self.acknowledged = 0
-        self._own = threading.local()
-        self._judged: dict[Any, Judgement] = {}
+        self._verdicts: dict[Any, Judgement] = {}
         self._books: dict[Any, Books] = {}
         #: contents of the accounts' store → the books read from it
         self._remembered: dict[bytes, Remembered] = {}
 
-    def _central_rows(self) -> None:
-        """Create only the central rows that this strategy's locks use: any other row would be part of every state."""
-        table = LOCK_TABLES.get(self.name)
-        if table and issubclass(table, CentreLock):
-            names = {table(f"{self.book.pk}:{each.account}").centre for each in self.turns.openings}
-            LockRecord.objects.using(ALIASES.get(self.book.store, DEFAULT_DB_ALIAS)).bulk_create(
+    def _opened(self, job: Job, settings: dict[str, Any], addresses: Mapping[str, str]) -> Book:
+        """The book, on servers that hold nothing else: the previous job left its last schedule there."""
+        if job.where == MARIADB:
+            empty_mariadb()
+        empty(connection, addresses.values())
+        accounts = [(each.account, each.opening, each.floor) for each in self.turns.openings]
+        book = open_book(
+            job.strategy, accounts, store=job.where, name="exploration", values=settings, trusted=True
+        )
+        table = LOCK_TABLES.get(job.strategy)
+        if table and issubclass(table, CentreLock):  # any other row would be part of every state
+            names = {table(f"{book.pk}:{account}").centre for account, _, _ in accounts}
+            LockRecord.objects.using(ALIASES.get(book.store, DEFAULT_DB_ALIAS)).bulk_create(
                 LockRecord(name=name) for name in sorted(names)
             )
+        return book
 
     def reset(self, changed: Collection[str]) -> None:
-        RenewalServiceLock._services.clear()  # each run's workers are new processes
-        client.start_anew()
-        OwnRows.forget()
-        self.opening.restore(changed)
+        super().reset(changed)
+        for name in self.nodes.keys() & set(changed):
+            self.nodes[name].restore()
         if self.mariadb and MARIADB in changed:
             self.mariadb.restore()
 
@@ -103,31 +124,15 @@ class LedgerSystem:
             f"worker-{chr(ord('A') + index)}", tuple(Line(account, amount) for account, amount in legs)
         )
 
-    def work(self, index: int) -> Any:
-        # savepoint names contain a counter, and this worker is a new process
-        for alias in self._aliases:
-            connections[alias].savepoint_state = 0
-        return find(self.book.strategy)(self.book).apply(self.posting(index))
+    def apply(self, index: int) -> None:
+        """The operation. What it returns is no part of a state: an acknowledgement is one."""
+        find(self.book.strategy)(self.book).apply(self.posting(index))
 
-    def settle(self, index: int) -> None:
-        """End an unfinished transaction and replace a lost connection. Runs in the worker's thread."""
-        for alias in self._aliases:
-            self._settle(connections[alias])
-
-    def _settle(self, connection: Any) -> None:
-        connection.in_atomic_block = connection.needs_rollback = connection.closed_in_transaction = False
-        connection.savepoint_ids, connection.atomic_blocks, connection.run_on_commit = [], [], []
-        if connection.connection is None or _is_closed(connection.connection):
-            connection.connection = getattr(self._own, connection.alias, None)
-        connection.ensure_connection()
-        setattr(self._own, connection.alias, connection.connection)
-        if not connection.get_autocommit():
-            connection.set_autocommit(True)
-
-    def leave(self, index: int) -> None:
-        for alias in self._aliases:
-            connections[alias].close()
-        self.clients.close(index)
+    def close(self) -> None:
+        self.postgres.close()
+        for each in (self.keys, *self.nodes.values()):
+            if each:
+                each.close()
 
     # -- judging one schedule -----------------------------------------------------------------------------------------
 
@@ -142,9 +147,9 @@ class LedgerSystem:
             stuck,
             tuple((*self._outcome(e), e.struck, e.waiting, e.alone, _is_deadlock(e.error)) for e in endings),
         )
-        if key not in self._judged:
-            self._judged[key] = self._judge(endings, stuck, self._books_of(endings, accounts))
-        return self._judged[key]
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judge(endings, stuck, self._books_of(endings, accounts))
+        return self._verdicts[key]
 
     def _accounts_in(self, contents: Mapping[str, bytes]) -> bytes:
         return contents[{"redis": REDIS, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
@@ -214,11 +219,12 @@ class LedgerSystem:
         return [Breach(Word.STALLED, sentence) for sentence in found]
 
     def show(self) -> dict[str, Any]:
-        return shown(self.mariadb) if self.mariadb else self.opening.shown(self.book)
+        node = self.keys.client if self.keys else None
+        return shown_on_mariadb(self.mariadb) if self.mariadb else shown(self.postgres, node, self.book)
 
     def entries(self) -> list[dict[str, Any]]:
         """The committed entries: who read what, and wrote what over it."""
-        return self.opening.entries(self.book)
+        return entries(self.postgres, self.book)
 
 
 def _told(error: BaseException) -> str:
@@ -247,10 +253,6 @@ def _gave_up(error: BaseException | None) -> bool:
 def _is_deadlock(error: BaseException | None) -> bool:
     """Did a database end a deadlock so?"""
     return any(each is not None and code_of(each) in DEADLOCK for each in (error, error and error.__cause__))
-
-
-def _is_closed(raw: Any) -> bool:
-    return bool(raw.closed) if hasattr(raw, "closed") else not raw.open
 
 
 def refused_why(endings: Sequence[Ending]) -> str:

@@ -1,25 +1,44 @@
 """The gates of asyncio: psycopg's AsyncConnection, redis.asyncio (gates/redis/coroutines.py), and sleep.
 
 A worker's coroutine runs in an event loop in the worker's own thread. When a command stands at its gate, so does the
-loop: the coroutines of one worker take turns only between commands. Workers are interleaved as usual.
+loop, and no other coroutine of this worker goes on meanwhile, as it would. That is noticed (AtATime). Workers are
+interleaved as usual.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
+from psycopg import waiting
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates import clocks
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate
-from lost_update_lab.runs.place import Active, beside, connecting, here
+from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
 
 _sleep = asyncio.sleep
+_wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
+
+
+class AtATime:
+    """`seen`: the workers in which a coroutine was ready to go on while another one waited for a reply. Of these only
+    one order is tried."""
+
+    seen: ClassVar[set[str]] = set()
+
+    @classmethod
+    def look(cls) -> None:
+        """A coroutine stands at a gate."""
+        if place := here():
+            current = asyncio.current_task()
+            tasks = asyncio.all_tasks() - {current} if current else ()
+            if any(getattr(task, "_fut_waiter", current) is None for task in tasks):
+                cls.seen.add(place.task.worker.name)
 
 
 async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
@@ -27,6 +46,7 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
         return await driver.wait_async(connection, gen, *args, **keywords)
+    AtATime.look()
     return gate.wait(connection, gen)
 
 
@@ -38,15 +58,23 @@ async def connect(cls: Any, *args: Any, **keywords: Any) -> Any:
     return connection
 
 
+async def wait_conn(*args: Any, **keywords: Any) -> Any:
+    """A worker's handshake keeps its loop: no other coroutine may run meanwhile, beside the gates."""
+    return _wait_conn(*args, **keywords) if anywhere() else await _wait_conn_async(*args, **keywords)
+
+
 async def sleep(delay: float, result: Any = None) -> Any:
     if here() is None or delay <= 0:
         return await _sleep(delay, result)
+    AtATime.look()
     clocks.sleep(delay)
     return result
 
 
 def install(patches: Patches) -> None:
+    AtATime.seen.clear()
     patches.method(psycopg.AsyncConnection, "wait", wait)
+    patches.method(waiting, "wait_conn_async", wait_conn)
     patches.method(psycopg.AsyncConnection, "connect", classmethod(connect))
     patches.everywhere(asyncio.sleep, sleep)
     if "redis.asyncio" in sys.modules:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from lost_update_lab.gates import files
@@ -28,6 +29,7 @@ _NEVER = ("/dev/", "/proc/")
 IN_THIS_PROCESS = (
     "let the worker call the operation itself in this process (a server: by its framework's test client)"
 )
+_start = BaseProcess.start
 MACHINES = "workers stand for machines of their own"
 
 
@@ -63,6 +65,15 @@ def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
     if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
         return Elsewhere(f"it talks to {where}, and the explorer was given no server there", THE_SERVERS)
     return None
+
+
+def _started(process: Any) -> None:
+    """Whatever way it makes one, and before it looks after the children that it has."""
+    if (place := here()) and not place.run.ending:
+        told = "it starts another process by multiprocessing, whose commands pass no gate"
+        place.run.error = Elsewhere(told, IN_THIS_PROCESS)
+        halt(place.task)
+    _start(process)
 
 
 def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> None:
@@ -113,3 +124,4 @@ def install(patches: Patches) -> None:
         sys.addaudithook(_Hook.heard)
         _Hook.added = True
     patches.method(_Hook, "active", True)
+    patches.method(BaseProcess, "start", _started)

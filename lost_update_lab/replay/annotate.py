@@ -17,7 +17,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import SystemUnderTest
 from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
-from lost_update_lab.schedule.schedule_id import exactly
+from lost_update_lab.schedule.schedule_id import Diverged, exactly
 from lost_update_lab.schedule.world import World
 
 
@@ -68,6 +68,9 @@ def witnessed(harness: Harness, watched: dict[bytes, int], found: Found) -> Foun
     schedule did not come out the same, return it as it was."""
     recorder = StateRecorder(harness.system)
     recorder.opening(harness.servers)
-    again, _ = play(harness, watched, exactly(found.choices), recorder)
+    try:
+        again, _ = play(harness, watched, exactly(found.choices), recorder)
+    except Diverged:
+        return found
     same = (again.word, again.transitions) == (found.word, found.transitions)
     return replace(again, states=tuple(recorder.states)) if same else found

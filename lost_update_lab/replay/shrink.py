@@ -5,6 +5,7 @@ Before a schedule with more faults is shown for a word, the search has covered e
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -13,7 +14,7 @@ from time import perf_counter as _now
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import NotSmaller, play, play_in_memory
-from lost_update_lab.model.errors import Unknown
+from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.runs.found import Found
 from lost_update_lab.schedule.schedule_id import Diverged, exactly, roughly
@@ -25,6 +26,7 @@ MOST_EXECUTED = 40
 TIMES = 10
 #: decisions after the last choice that may still be moved
 QUIET = 8
+log = logging.getLogger(__name__)
 
 
 def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
@@ -45,6 +47,20 @@ def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: flo
                 best, better = smaller, True
                 break
     return best
+
+
+def repeatable(
+    harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf
+) -> tuple[Found, int]:
+    """Return the shrunk schedule, and how many of ten repetitions came out the same. One that cannot be repeated is
+    returned as it was found, with 0."""
+    try:
+        if same := again(harness, watched, found):
+            small = shrink(harness, watched, same, until)
+            return small, confirmed(harness, watched, small)
+    except (Broken, Diverged, RuntimeError) as error:
+        log.warning("a counterexample could not be repeated: %s", error)
+    return found, 0
 
 
 def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | None:

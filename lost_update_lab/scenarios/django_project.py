@@ -87,9 +87,9 @@ class DjangoProject:
             each.in_atomic_block = each.needs_rollback = each.closed_in_transaction = False
             each.savepoint_ids, each.atomic_blocks, each.run_on_commit = [], [], []
             kept = vars(self._own).setdefault("connections", {})
-            if each.connection is None or each.connection.closed:
+            if each.connection is None or _is_closed(each.connection):
                 each.connection = kept.get(each.alias)
-            if each.connection is not None and each.connection.closed:
+            if each.connection is not None and _is_closed(each.connection):
                 each.connection = None
             each.ensure_connection()
             kept[each.alias] = each.connection
@@ -116,3 +116,8 @@ class DjangoProject:
 
         patches.method(BaseDatabaseWrapper, "connect", connected)
         patches.method(locmem.LocMemCache, "__init__", made)
+
+
+def _is_closed(raw: Any) -> bool:
+    """A connection of psycopg, or of PyMySQL."""
+    return bool(raw.closed) if hasattr(raw, "closed") else not raw.open

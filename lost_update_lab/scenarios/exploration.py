@@ -12,9 +12,8 @@ from typing import Any, cast
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
-from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.replay.shrink import again, confirmed, shrink
+from lost_update_lab.replay.shrink import repeatable
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.memory import changed
@@ -177,7 +176,8 @@ def _searched(harness: Harness, system: Operations, searching: Search) -> Findin
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
-        found, times = _smaller(harness, searching.calibrated, found)
+        until = time.perf_counter() + SHRINK_WITHIN
+        found, times = repeatable(harness, searching.calibrated, found, until)
         schedule = told(harness, system, searching.calibrated, found.choices, times)
     return Finding(searched, found, schedule, searched.seconds)
 
@@ -212,17 +212,6 @@ def _no_breakpoints() -> Iterator[None]:
         yield
     finally:
         sys.breakpointhook = before
-
-
-def _smaller(harness: Harness, waiters: dict[bytes, int], found: Found) -> tuple[Found, int]:
-    """Returns the shrunk schedule, and how many of ten repetitions came out the same."""
-    try:
-        if same := again(harness, waiters, found):
-            small = shrink(harness, waiters, same, time.perf_counter() + SHRINK_WITHIN)
-            return small, confirmed(harness, waiters, small)
-    except (Broken, Diverged, RuntimeError):
-        pass
-    return found, 0
 
 
 def volatile(serial: SerialOrders, known: Names) -> Names:

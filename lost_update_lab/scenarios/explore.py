@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 
+from lost_update_lab.gates.coroutines import AtATime
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import Broken
@@ -40,6 +41,7 @@ from lost_update_lab.snapshot.redis import RedisSnapshot
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
+APART = "give each of these coroutines to a worker of its own"
 BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
@@ -139,10 +141,12 @@ def run(
             finding = search(ready, partial(examine, ready), replay, progress)
         except Broken as error:
             raise not_explored(error) from error
-        notes = list(_notes(ready))
+        notes, several = list(_notes(ready)), _several_at_a_time(ready)
         needed = scenario.control and finding.searched.exhausted and not finding.schedule
         found = control(ready) if needed else Control()
         result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
+        if several and result.kept and not replay:
+            result = replace(result, verdict=INCONCLUSIVE, cause=several, remedy=APART)
         if scenario.mutate and result.kept and not replay:
             result = replace(result, mutations=tuple(mutations(ready)))
         return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
@@ -223,6 +227,15 @@ def _notes(opened: Opened) -> Iterator[str]:
     )
     if names:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
+
+
+def _several_at_a_time(opened: Opened) -> str:
+    """Why a search of every order of the workers is not one of every order here. "": it is."""
+    names = " and ".join(opened.scenario.names[each] for each in sorted(AtATime.seen))
+    if not names:
+        return ""
+    how = "asyncio.gather, a TaskGroup, …"
+    return f"several coroutines of {names} are at work at a time ({how}), and they were tried in one order only"
 
 
 def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:

@@ -76,7 +76,7 @@ class Operations:
     """The engine's system under test. `judge_by` gives the verdict on an observed schedule. It raises Unanswered if it
     has to ask a server that holds something else by now."""
 
-    words = BREACHES
+    words: Sequence[str] = BREACHES
 
     def __init__(
         self,

@@ -117,36 +117,37 @@ def canonical(
 ) -> tuple[dict[str, tuple[str, ...]], frozenset[int]]:
     """`rows`: those of the tables that have changed; `opening`: the same tables as they were. Returns the rows of each
     table as texts, and the numbers that new rows got."""
-    old = {table: {row[table.surrogate] for row in opening[table]} for table in rows if table.surrogate}
+    old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
     colours: dict[tuple[int, Hashable], str] = {}
     for _ in range(ROUNDS):
         colours = {
             (table.oid, row[table.surrogate]): digest(
                 _text(table, row, colours, old, left_out).encode()
             ).hex()
-            for table in old
+            for table in rows
             for row in rows[table]
-            if row[table.surrogate] not in old[table]
+            if table.surrogate and row[table.surrogate] not in old[table][table.surrogate]
         }
     found = {
         table.title: tuple(sorted(_text(table, row, colours, old, left_out) for row in rows[table]))
         for table in rows
     }
-    return found, frozenset(number for _, number in colours if isinstance(number, int))
+    new = (row[n] for t in rows for row in rows[t] for n, before in old[t].items() if row[n] not in before)
+    return found, frozenset(number for number in new if isinstance(number, int))
 
 
 def _text(
     table: Table,
     row: Row,
     colours: Mapping[tuple[int, Hashable], str],
-    old: Mapping[Table, set[Any]],
+    old: Mapping[Table, Mapping[str, set[Any]]],
     left_out: Collection[tuple[str, str]],
 ) -> str:
     refers, told = dict(table.refers), {}
     for name, value in row.items():
         if (table.title, name) in left_out:
             continue
-        if name == table.surrogate and value not in old[table]:
+        if value not in old[table].get(name, (value,)):
             told[name] = NEW
         elif name in refers and (refers[name], value) in colours:
             told[name] = f"{NEW} {colours[refers[name], value]}"

@@ -83,6 +83,13 @@ class Table:
             return self.key[0]
         return ""
 
+    @property
+    def meaningless(self) -> tuple[str, ...]:
+        """The surrogate, and every other column with a number from a sequence: a draw is never taken back, so any two
+        orders may give other numbers."""
+        drawn = [each.name for each in self.columns if each.drawn and each.name != self.surrogate]
+        return tuple(filter(None, (self.surrogate, *drawn)))
+
 
 @dataclass(frozen=True, slots=True)
 class Sequence:

@@ -8,7 +8,8 @@ keys are disabled meanwhile. The sums are 64-bit hashes of the rows' texts: equa
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -37,11 +38,19 @@ def _sum(table: Table, left_out: Names = ()) -> sql.Composed:
 
 
 class PostgresSnapshot:
-    """The database as it is now. `connection`: a superuser's, in autocommit, used for nothing else."""
+    """The database as it is now. `connection`: a superuser's, in autocommit, used for nothing else. `only`: the titles
+    of the tables that a schedule may write; None: any of them."""
 
-    def __init__(self, connection: psycopg.Connection[Any], schema: str = OWN[1]) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        schema: str = OWN[1],
+        only: Collection[str] | None = None,
+    ) -> None:
         self.connection, self.schema = connection, schema
-        self.catalogue: Catalogue = look(connection)
+        there = look(connection)
+        tables = tuple(each for each in there.tables if only is None or each.title in only)
+        self.catalogue: Catalogue = replace(there, tables=tables)
         if found := self.catalogue.out_of_reach:
             raise CannotBeRestored(
                 f"the database holds {', '.join(found)}: no snapshot puts that back. "
@@ -58,13 +67,17 @@ class PostgresSnapshot:
 
     def contents_sql(self, left_out: Names = ()) -> str:
         """One query for all tables, which returns one row: a text that makes a state and, if columns are `left_out`, a
-        second text that includes them."""
-        looks = [left_out, ()] if left_out else [()]
-        parts = [sql.SQL("concat_ws(',', {})").format(self._sums(names)) for names in looks]
+        second text of the tables that have them, whole."""
+        partly = {title for title, _ in left_out}
+        looks = [self._sums(self.tables, left_out)]
+        if left_out:
+            looks.append(self._sums(table for table in self.tables if table.title in partly))
+        parts = [sql.SQL("concat_ws(',', {})").format(sums) for sums in looks]
         return sql.SQL("SELECT {}").format(sql.SQL(", ").join(parts)).as_string(self.connection)
 
-    def _sums(self, left_out: Names) -> sql.Composed:
-        sums: list[sql.Composable] = [_sum(table, left_out) for table in self.tables]
+    @staticmethod
+    def _sums(tables: Iterable[Table], left_out: Names = ()) -> sql.Composed:
+        sums: list[sql.Composable] = [_sum(table, left_out) for table in tables]
         return sql.SQL(", ").join(sums or [sql.SQL("''")])
 
     def _take(self) -> None:
@@ -125,7 +138,7 @@ class PostgresSnapshot:
 
     def changed(self) -> list[Table]:
         """The tables that differ from the opening state."""
-        query = sql.SQL("SELECT concat_ws(',', {})").format(self._sums(()))
+        query = sql.SQL("SELECT concat_ws(',', {})").format(self._sums(self.tables))
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         sums = (found.get_value(0, 0) or b"").decode().split(",")
         return [

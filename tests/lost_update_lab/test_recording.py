@@ -12,7 +12,6 @@ from django.db import connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 from environ import Env
 
-from loadtest.explorer.clients import connect_beside
 from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
@@ -25,6 +24,7 @@ from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
+from lost_update_lab.scenarios.django_project import DjangoProject
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
@@ -218,7 +218,7 @@ def test_a_connection_that_is_made_in_the_search_is_no_step_of_it(
     harness: Callable[..., Any], late: Any, django_db_blocker: Any
 ) -> None:
     made = harness(late, **LOST)
-    connect_beside(made.patches)
+    DjangoProject().install(made.patches)
     with django_db_blocker.unblock():  # of this test's own servers
         found = Search(made).explore()
     assert found.exhausted, found.cause

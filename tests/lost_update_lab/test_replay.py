@@ -18,6 +18,7 @@ from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.system import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.replay import shrink as shrinking
 from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, decode, encode, exactly, roughly
@@ -86,7 +87,7 @@ def test_a_loss_stays_a_loss_when_its_telling_fails(
     def fails(*_: object) -> None:
         raise Broken("it took another way")
 
-    monkeypatch.setattr(counterexample, part, fails)
+    monkeypatch.setattr(shrinking, part, fails)
     (shown,) = counterexample.counterexamples(Job(strategy="no-lock"), played, search, Gloss("x")).values()
     assert (shown["verdict"], shown["id"], shown["confirmed"]) == ("lost", "", 0)
 

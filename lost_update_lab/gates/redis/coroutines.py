@@ -13,6 +13,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lost_update_lab.gates.coroutines import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere
 
@@ -33,6 +34,8 @@ def _by_its_twin(name: str, plain: Any) -> Any:
             return await plain(connection, *args, **keywords)
         if name == "disconnect":
             args, keywords = (), {}
+        if name == "send_packed_command":
+            AtATime.look()
         twins = vars(connection).setdefault("explorer_twins", {})
         index = place.task.worker.index
         if index not in twins:

@@ -59,6 +59,51 @@ def test_redis(trial: Trial) -> None:
     assert trial([count_at_once, count_at_once], crashes=1).kept
 
 
+async def count_two(how: str) -> None:
+    if how == "one after the other":
+        await count_at_once()
+        await count_at_once()
+    elif how == "within a time":
+        await asyncio.wait_for(count_at_once(), 5)
+    else:
+        await asyncio.gather(count_at_once(), count_at_once())
+
+
+@pytest.mark.parametrize(
+    ("how", "verdict"),
+    [("one after the other", "kept"), ("within a time", "kept"), ("at a time", "inconclusive")],
+)
+def test_several_coroutines_of_one_worker(trial: Trial, how: str, verdict: str) -> None:
+    """They are tried in one order only, so nothing is called kept."""
+    result = trial([(count_two, how), (count_two, how)])
+    assert (result.verdict, result.exhausted) == (verdict, True)
+    if verdict == "inconclusive":
+        assert "several coroutines of A and B are at work at a time" in result.cause
+        assert result.remedy == "give each of these coroutines to a worker of its own"
+
+
+async def take_one() -> None:
+    async with await psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        row = await (await db.execute(READ, ["XMAS"])).fetchone()
+        assert row
+        await asyncio.sleep(60)
+        await db.execute(UPDATE, [row[0] - 1, "XMAS"])
+
+
+async def take_two() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(take_one())
+        tasks.create_task(take_one())
+
+
+def test_no_coroutine_passes_a_gate_while_another_one_connects(trial: Trial) -> None:
+    """A handshake is no step, and it waits for its server. Meanwhile the loop stands still."""
+    result = trial([take_two, take_two], setup=one_voucher)
+    assert (result.verdict, result.exhausted) == ("violated", True)
+    assert result.schedule
+    assert result.schedule.confirmed == 10
+
+
 app = FastAPI()
 
 

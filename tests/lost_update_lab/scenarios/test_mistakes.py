@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -225,6 +226,15 @@ def test_an_operation_that_forks(trial: Trial) -> None:
         Mistake, match=r"it forks another process, whose commands pass no gate. The remedy: let the w"
     ):
         trial([forks, forks])
+
+
+@pytest.mark.parametrize("how", multiprocessing.get_all_start_methods())
+def test_an_operation_that_starts_another_process(trial: Trial, how: str) -> None:
+    """Also while the process has other children."""
+    here = multiprocessing.get_context(how)
+    told = r"it starts another process by multiprocessing, whose commands pass no gate. The remedy: let the w"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE), pytest.raises(Mistake, match=told):
+        trial([lambda: here.Process(target=print).start()] * 2)
 
 
 def test_a_server_of_another_process(trial: Trial) -> None:
