@@ -235,7 +235,9 @@ def _several_at_a_time(opened: Opened) -> str:
     if not names:
         return ""
     how = "asyncio.gather, a TaskGroup, …"
-    return f"several coroutines of {names} are at work at a time ({how}), and they were tried in one order only"
+    return (
+        f"several coroutines of {names} are at work at a time ({how}), and they were tried in one order only"
+    )
 
 
 def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:

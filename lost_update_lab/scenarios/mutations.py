@@ -26,8 +26,8 @@ from lost_update_lab.scenarios.operations import BREACHES
 from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.scenarios.serial import SerialOrders
-from lost_update_lab.scenarios.wording import shortened
 from lost_update_lab.telling.lines import own_line
+from lost_update_lab.telling.narrative import shortened
 
 LOCK, LATER, ATOMIC, ORDER, IN_PLACE, CONSTRAINT = (
     "without the lock",

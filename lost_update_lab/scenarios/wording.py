@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lost_update_lab.telling.narrative import shortened
+
 MOST = 150
 _SELECT = re.compile(r"SELECT (?P<columns>.*?) FROM (?P<rest>.*)", re.DOTALL | re.IGNORECASE)
 _INSERT = re.compile(
@@ -29,8 +31,8 @@ def readable(command: str, reply: str) -> tuple[str, str]:
         names, given = found["columns"].split(", "), found["values"].split(", ")
         pairs = ", ".join(f"{n} {v}" for n, v in zip(names, given, strict=False))
         told = pairs if len(names) == len(given) else found["values"]
-        return shortened(f"INSERT INTO {found['table']} ({told})"), _count(reply)
-    return shortened(text), _count(reply)
+        return shortened(f"INSERT INTO {found['table']} ({told})", MOST), _count(reply)
+    return shortened(text, MOST), _count(reply)
 
 
 def _select(columns: str, rest: str, reply: str) -> tuple[str, str]:
@@ -43,17 +45,12 @@ def _select(columns: str, rest: str, reply: str) -> tuple[str, str]:
             told = [", ".join(f"{n} {v}" for n, v in zip(names, row, strict=True)) for row in rows]
             reply = "; ".join(told)
     listed = ", ".join(names) if len(names) <= _MANY else "…"
-    return shortened(" ".join(("SELECT", listed, "FROM", rest))), shortened(reply)
+    return shortened(" ".join(("SELECT", listed, "FROM", rest)), MOST), shortened(reply, MOST)
 
 
 def _count(reply: str) -> str:
     """`UPDATE 1`, `INSERT 0 1` → the number of rows."""
     found = re.fullmatch(r"(?:UPDATE|DELETE|INSERT 0) (\d+)", reply)
     if not found:
-        return shortened(reply)
+        return shortened(reply, MOST)
     return f"{found[1]} row" if found[1] == "1" else f"{found[1]} rows"
-
-
-def shortened(text: str, most: int = MOST) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

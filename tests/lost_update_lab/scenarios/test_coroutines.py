@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from io import StringIO
 
 import httpx
-import procrastinate
 import psycopg
 import pytest
-from django.core.management import BaseCommand, call_command
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from procrastinate.testing import InMemoryConnector
 from redis.asyncio import Redis
 
 from lost_update_lab import Mistake, Result
@@ -127,28 +123,3 @@ def test_a_client_with_an_event_loop_in_another_thread(trial: Trial, monkeypatch
     told = "A.1 waits in something that the explorer does not see"
     with pytest.raises(Mistake, match=told):
         trial([lambda: TestClient(app).post("/redeem/XMAS")] * 2, setup=one_voucher)
-
-
-queue = procrastinate.App(connector=InMemoryConnector())
-
-
-@queue.task
-def redeemed_later(code: str) -> bool:
-    return asyncio.run(redeem(code, READ))
-
-
-def test_the_body_of_a_task(trial: Trial) -> None:
-    assert trial([(redeemed_later, "XMAS")] * 2, setup=one_voucher).verdict == "violated"
-
-
-class Redeem(BaseCommand):
-    requires_system_checks = ()
-
-    def handle(self, *args: object, **options: object) -> str:
-        return str(asyncio.run(redeem("XMAS", READ)))
-
-
-def test_a_management_command(trial: Trial) -> None:
-    assert (
-        trial([lambda: call_command(Redeem(stdout=StringIO()))] * 2, setup=one_voucher).verdict == "violated"
-    )
