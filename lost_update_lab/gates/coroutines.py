@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
 from psycopg import waiting
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates import clocks
+from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
@@ -23,22 +24,6 @@ from lost_update_lab.servers.postgres.bypass import made
 
 _sleep = asyncio.sleep
 _wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
-
-
-class AtATime:
-    """`seen`: the workers in which a coroutine was ready to go on while another one waited for a reply. Of these only
-    one order is tried."""
-
-    seen: ClassVar[set[str]] = set()
-
-    @classmethod
-    def look(cls) -> None:
-        """A coroutine stands at a gate."""
-        if place := here():
-            current = asyncio.current_task()
-            tasks = asyncio.all_tasks() - {current} if current else ()
-            if any(getattr(task, "_fut_waiter", current) is None for task in tasks):
-                cls.seen.add(place.task.worker.name)
 
 
 async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:

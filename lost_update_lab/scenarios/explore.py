@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.gates.coroutines import AtATime
+from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import Broken

@@ -13,7 +13,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lost_update_lab.gates.coroutines import AtATime
+from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere
 
