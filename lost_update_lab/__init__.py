@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lost_update_lab.scenarios.comparisons import retrying
     from lost_update_lab.scenarios.explore import explore
     from lost_update_lab.scenarios.result import Result
-    from lost_update_lab.scenarios.scenario import Mistake, Worker, worker
+    from lost_update_lab.subject.scenario import Mistake, Worker, worker
 
 __all__ = [
     "Mistake",

@@ -40,14 +40,14 @@ from loadtest.verdict.words import Word
 from loadtest.workloads import Turns
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
-from lost_update_lab.scenarios.django_project import DjangoProject
-from lost_update_lab.scenarios.operations import Operations
-from lost_update_lab.scenarios.scenario import Scenario, worker
-from lost_update_lab.scenarios.servers import Servers
 from lost_update_lab.servers.mariadb.server import NAME as MARIADB
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.subject.django_project import DjangoProject
+from lost_update_lab.subject.operations import Operations
+from lost_update_lab.subject.scenario import Scenario, worker
+from lost_update_lab.subject.servers import Servers
 
 #: files of Python, of the clients and of the lab
 _NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")

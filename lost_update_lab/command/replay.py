@@ -13,7 +13,7 @@ from pathlib import Path
 from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, trusted
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.subject.scenario import Mistake
 
 REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py::test_a_voucher/v/3a2"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lost_update_lab.command.explore import STDERR
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
-from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import can_be_written, name_of, source

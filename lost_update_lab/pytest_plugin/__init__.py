@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
     """pytest-django reads the project's settings right after this."""
     if early_config.getini(SERVERS) == "embedded":
-        from lost_update_lab.scenarios.servers import DATABASE, REDIS, embedded
+        from lost_update_lab.subject.servers import DATABASE, REDIS, embedded
 
         for name in (DATABASE, REDIS):
             os.environ.setdefault(name, embedded(name))
@@ -93,7 +93,7 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     __tracebackhide__ = True
     from lost_update_lab.scenarios.explore import REPLAY
     from lost_update_lab.scenarios.race import Race
-    from lost_update_lab.scenarios.scenario import Mistake
+    from lost_update_lab.subject.scenario import Mistake
 
     again = f"lost-update-lab replay '{request.node.nodeid}/{{id}}'"
     try:
@@ -166,7 +166,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     error = call.excinfo.value if call.excinfo else None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
-        from lost_update_lab.scenarios.scenario import Mistake
+        from lost_update_lab.subject.scenario import Mistake
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)

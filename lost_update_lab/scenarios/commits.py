@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
-from lost_update_lab.scenarios.operations import BROKEN
-from lost_update_lab.scenarios.scenario import Invariant, Mistake
 from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.subject.operations import BROKEN
+from lost_update_lab.subject.scenario import Invariant, Mistake
 
 
 class Reader:

@@ -10,9 +10,9 @@ from itertools import combinations_with_replacement
 from typing import Any, TypeVar
 
 from lost_update_lab.scenarios.isolation import level_of
-from lost_update_lab.scenarios.operations import BREACHES
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.scenarios.scenario import Mistake, Operation, Scenario, Worker, worker
+from lost_update_lab.subject.operations import BREACHES
+from lost_update_lab.subject.scenario import Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
 #: gravest first

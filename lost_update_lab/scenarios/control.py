@@ -16,9 +16,9 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.operations import BREACHES, VIOLATED
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
+from lost_update_lab.subject.operations import BREACHES, VIOLATED
 
 #: what locks rows, from here to the end of a SELECT or of a bracket
 ROWS = re.compile(

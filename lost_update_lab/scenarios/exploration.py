@@ -21,19 +21,19 @@ from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
 from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.operations import BREACHES, Framework, Operations
-from lost_update_lab.scenarios.outcome import comparable
 from lost_update_lab.scenarios.progress import Progress, Watched
-from lost_update_lab.scenarios.scenario import Mistake, Scenario
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
-from lost_update_lab.scenarios.servers import Servers
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.subject.operations import BREACHES, Framework, Operations
+from lost_update_lab.subject.outcome import comparable
+from lost_update_lab.subject.scenario import Mistake, Scenario
+from lost_update_lab.subject.servers import Servers
 
 SHRINK_WITHIN = 10.0
 

@@ -24,20 +24,20 @@ from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of
 from lost_update_lab.scenarios.mutations import mutations
-from lost_update_lab.scenarios.operations import BREACHES, Framework
 from lost_update_lab.scenarios.progress import Progress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.scenarios.scenario import (
+from lost_update_lab.scenarios.schedule import Schedule
+from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.subject.operations import BREACHES, Framework
+from lost_update_lab.subject.scenario import (
     Mistake,
     Scenario,
     invariants_of,
     limits_of,
     workers_of,
 )
-from lost_update_lab.scenarios.schedule import Schedule
-from lost_update_lab.scenarios.servers import Servers, choose, known_by_environment, prepared
-from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
-from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.subject.servers import Servers, choose, known_by_environment, prepared
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
@@ -94,7 +94,7 @@ def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
     """Django is imported only if asked for. Outside pytest-django nothing else empties the tables."""
     if not django:
         return {"servers": choose(database, redis)}
-    bound: dict[str, Any] = import_module("lost_update_lab.scenarios.django_project").bound()
+    bound: dict[str, Any] = import_module("lost_update_lab.subject.django_project").bound()
     return {**bound, "servers": bound["servers"](), "leave_as_found": True}
 
 

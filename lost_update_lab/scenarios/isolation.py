@@ -9,7 +9,7 @@ from psycopg import IsolationLevel
 
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere
-from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.subject.scenario import Mistake
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.system import STALLED, UNBROKEN, Judgement
 from lost_update_lab.scenarios.commits import holds
-from lost_update_lab.scenarios.operations import REFUSED, VIOLATED, Observed
-from lost_update_lab.scenarios.scenario import Scenario
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
+from lost_update_lab.subject.operations import REFUSED, VIOLATED, Observed
+from lost_update_lab.subject.scenario import Scenario
 
 DEADLOCK = "40P01"
 SERIALIZABLE = "the outcome is that of no serial order"

@@ -19,9 +19,9 @@ from lost_update_lab.model.errors import (
 )
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.scenarios.exploration import Opened
-from lost_update_lab.scenarios.operations import VIOLATED
-from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
+from lost_update_lab.subject.operations import VIOLATED
+from lost_update_lab.subject.scenario import Mistake
 
 _OPEN = """
 SELECT left(query, 60) FROM pg_stat_activity

@@ -22,10 +22,10 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.control import ADVISORY, ROWS, TABLE, UntilBroken
 from lost_update_lab.scenarios.exploration import Opened
-from lost_update_lab.scenarios.operations import BREACHES
 from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
-from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.scenarios.serial import SerialOrders
+from lost_update_lab.subject.operations import BREACHES
+from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.telling.lines import own_line
 from lost_update_lab.telling.narrative import shortened
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from lost_update_lab.scenarios.comparisons import parts_of
 from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import compare, replaying
-from lost_update_lab.scenarios.operations import Framework
 from lost_update_lab.scenarios.progress import shown
 from lost_update_lab.scenarios.result import Result
-from lost_update_lab.scenarios.scenario import (
+from lost_update_lab.subject.operations import Framework
+from lost_update_lab.subject.scenario import (
     Invariant,
     Mistake,
     Scenario,
@@ -22,7 +22,7 @@ from lost_update_lab.scenarios.scenario import (
     worker,
     workers_of,
 )
-from lost_update_lab.scenarios.servers import Servers, choose
+from lost_update_lab.subject.servers import Servers, choose
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,12 +10,12 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
 from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.runs.place import beside
-from lost_update_lab.scenarios.operations import BREACHES, VIOLATED, Operations
 from lost_update_lab.scenarios.overwrites import Did, overwrites
 from lost_update_lab.scenarios.wording import readable
 from lost_update_lab.schedule.schedule_id import encode, exactly
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.subject.operations import BREACHES, VIOLATED, Operations
 from lost_update_lab.telling.lines import Line, own_line
 from lost_update_lab.telling.narrative import shortened
 

@@ -14,10 +14,10 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.scenarios.operations import Observed, Operations
-from lost_update_lab.scenarios.outcome import Outcome
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
+from lost_update_lab.subject.operations import Observed, Operations
+from lost_update_lab.subject.outcome import Outcome
 
 #: the most orders of operations that are run
 MOST_ORDERS = 800

@@ -9,7 +9,7 @@ import pytest
 from lost_update_lab.scenarios.explore import REPLAY
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.reports import markdown, write
-from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
 
 

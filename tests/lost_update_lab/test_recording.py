@@ -24,10 +24,10 @@ from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
-from lost_update_lab.scenarios.django_project import DjangoProject
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
+from lost_update_lab.subject.django_project import DjangoProject
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.recorded import all_told
 

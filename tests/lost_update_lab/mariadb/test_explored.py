@@ -15,10 +15,10 @@ from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.gates.mariadb import step
 from lost_update_lab.model.bounds import Fault, Reduction
-from lost_update_lab.scenarios.scenario import Mistake
 from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb import locks
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.mariadb import bank
 from tests.lost_update_lab.mariadb.bank import Bank
 

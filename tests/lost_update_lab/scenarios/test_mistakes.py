@@ -18,7 +18,7 @@ import redis
 
 from lost_update_lab import Mistake, Result, worker
 from lost_update_lab.runs import hang
-from lost_update_lab.scenarios import servers
+from lost_update_lab.subject import servers
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]
@@ -161,7 +161,7 @@ def test_a_database_that_is_no_test_database(trial: Trial) -> None:
 
 
 def test_a_database_shared_by_processes_of_xdist(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lost_update_lab.scenarios.servers import choose
+    from lost_update_lab.subject.servers import choose
 
     monkeypatch.setenv("DATABASE_URL", "postgresql://somewhere/test_shop")
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import redis
 
-from lost_update_lab.scenarios.scenario import Mistake
+from lost_update_lab.subject.scenario import Mistake
 
 DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
 #: the user has said that the servers may be emptied

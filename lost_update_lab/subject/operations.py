@@ -17,11 +17,11 @@ from redis.retry import Retry
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement, told_of
-from lost_update_lab.scenarios.outcome import Outcome, Told, canonical
-from lost_update_lab.scenarios.scenario import Operation, Scenario
-from lost_update_lab.scenarios.servers import Servers
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.subject.outcome import Outcome, Told, canonical
+from lost_update_lab.subject.scenario import Operation, Scenario
+from lost_update_lab.subject.servers import Servers
 
 VIOLATED, REFUSED = "violated", "refused"
 #: how a schedule can break what must hold, gravest first
