@@ -26,17 +26,17 @@ __all__ = [
 ]
 
 _WHERE = {
-    "explore": "explore",
-    "retrying": "comparisons",
-    "Result": "result",
-    "Mistake": "scenario",
-    "Worker": "scenario",
-    "worker": "scenario",
+    "explore": "scenarios.explore",
+    "retrying": "scenarios.comparisons",
+    "Result": "scenarios.result",
+    "Mistake": "subject.scenario",
+    "Worker": "subject.scenario",
+    "worker": "subject.scenario",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: the engine's own modules need none of them."""
     if name in _WHERE:
-        return getattr(import_module(f"lost_update_lab.scenarios.{_WHERE[name]}"), name)
+        return getattr(import_module(f"lost_update_lab.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -134,7 +134,7 @@ def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The framework that the project uses."""
     if not _uses_django(request.node):
         return {}
-    from lost_update_lab.scenarios import django_project
+    from lost_update_lab.subject import django_project
 
     return django_project.bound()
 
