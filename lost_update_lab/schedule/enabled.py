@@ -8,6 +8,9 @@ from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
+#: from so many attempts in a row on a pause need not end after each of them
+FEW_ATTEMPTS = 4
+
 
 def transitions(world: World) -> list[Transition]:
     """All enabled transitions, quietest first: go on, let another worker go on, let time pass, and the faults."""
@@ -62,15 +65,28 @@ def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
     """A pause in which nothing happened is no pause. So it may end once others have changed something; or once time has
     passed and another worker is about to do something else than its polls (a read changes nothing, and yet matters).
     It is offered once at each time: a worker that goes on then may act before, between and after what the others do
-    at that time."""
+    at that time.
+
+    Others may do nothing but attempts that each change something: a ticket, a count of tries that only grows. Then each
+    attempt is news, and yet one is like the other: a pause may end after each of the first ones, after the 8th, the
+    16th, … and as soon as anybody does something else."""
     if not worker.paused or not worker.tasks or worker.crashed:
         return False
     if not world.full:
         return True
-    now = world.now if any(map(_is_up_to_something, virtual_clock.ready(world))) else _offered_at(worker)
-    mark = world.shared(), now
+    up_to_something = any(map(_is_up_to_something, virtual_clock.ready(world)))
+    if not (up_to_something or nothing_else) and _between_attempts(world):
+        return virtual_clock.only_polls(world)
+    mark = world.shared(), world.now if up_to_something else _offered_at(worker)
     news, worker.offered = worker.offered != mark, mark
     return news or nothing_else or virtual_clock.only_polls(world)
+
+
+def _between_attempts(world: World) -> bool:
+    """Has nobody done anything for a while but repeat its attempt, and is none of their round numbers reached?"""
+    mains = [each.main for each in world.workers if each.main.alive and not each.paused]
+    made = [main.history.attempts for main in mains]
+    return bool(made) and min(made) >= FEW_ATTEMPTS and all(count & (count - 1) for count in made)
 
 
 def _offered_at(worker: Worker) -> int:
