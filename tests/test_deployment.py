@@ -142,6 +142,22 @@ def test_a_profile_starts_what_it_is_for(profile: str, members: set[str]) -> Non
     assert found == members
 
 
+def test_every_server_says_whether_it_answers_and_is_waited_for_until_it_does() -> None:
+    services = compose()["services"]
+    servers = {name for name, each in services.items() if "image" in each and not each.get("build")} - {
+        "proxy"
+    }
+    assert {name for name in servers | {"web"} if "healthcheck" not in services[name]} == set()
+    waited_for = {
+        other
+        for each in services.values()
+        for other, on in (each["depends_on"].items() if isinstance(each.get("depends_on"), dict) else ())
+        if on["condition"] == "service_healthy"
+    }
+    assert {"postgres", "valkey", "web", "mariadb", "prometheus"} <= waited_for
+    assert {name for name in waited_for if "healthcheck" not in services[name]} == set()
+
+
 def test_every_file_that_is_mounted_exists() -> None:
     mounts = [each for service in compose()["services"].values() for each in service.get("volumes", [])]
     files = [each.split(":")[0] for each in mounts if each.startswith("./")]

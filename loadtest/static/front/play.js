@@ -220,6 +220,7 @@
       path.push(way.shift());
       render(false);
       if (way.length) setTimeout(next, PACE);
+      else at("hint").textContent = "";
     };
     next();
   }
