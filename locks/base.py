@@ -67,8 +67,6 @@ class Lock(ABC):
     within: ClassVar[str] = ""
     #: does an acquire wait until the server has written the lock to disk?
     waits_for_disk: ClassVar[bool] = False
-    #: are its leases measured by the database's clock?
-    by_database_clock: ClassVar[bool] = False
     #: hazards under which a ledger that has only this lock keeps its balance: a claim, which the lab measures
     withstands: ClassVar[frozenset[Hazard]] = frozenset()
     #: contract cases (tests/contract) that this lock must fail, each with the reason that its page gives

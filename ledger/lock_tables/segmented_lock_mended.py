@@ -44,7 +44,6 @@ class SegmentedLockMended(SegmentedLock):
     """`segmented-lock` with an owner."""
 
     slug = "segmented-lock-mended"
-    by_database_clock = True
     title = "Lock table behind 100 central rows, with an owner"
     source = "ours, after E12"
     guarantees = "mutual exclusion while the section fits the lease; nobody frees another's lock"

@@ -14,8 +14,6 @@ INSIDE = {
 #: the remedies where the explorer has none
 ONE_MACHINE = "--one-machine: workers are processes of one host then"
 BY_REAL_ONES = "`manage.py compare` and `manage.py faults` run it in real processes"
-REAL_CLOCKS = "`manage.py faults` waits for real leases, and moves real clocks"
-ITS_CLOCK = "its leases go by PostgreSQL's clock, which the explorer cannot move"
 NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
 HOW = "write one: docs/explorer.md, 'Other clients'"
 BY_FAULTS = "manage.py faults tries it; docs/explorer.md, 'ZooKeeper', says what a gate would have to do"
@@ -27,8 +25,6 @@ def out_of_reach(job: Job) -> tuple[str, str] | None:
     where = getattr(lock, "within", "")
     if where and not (where == "machine" and job.one_machine):
         return INSIDE[where], ONE_MACHINE if where == "machine" else BY_REAL_ONES
-    if getattr(lock, "by_database_clock", False):
-        return ITS_CLOCK, REAL_CLOCKS
     if "zookeeper" in asked(job.strategy):
         return NO_GATE.format(client="kazoo (ZooKeeper)"), BY_FAULTS
     if strategy.talks_by:

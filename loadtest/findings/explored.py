@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadtest.findings.job import Job
@@ -63,6 +63,8 @@ class Explored:
     fired: Mapping[str, str]
     not_applicable: Mapping[str, str]
     counterexamples: Mapping[str, dict[str, Any]]
+    #: server → how its clock, by which something was decided, was made virtual
+    virtual_clocks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -105,6 +107,7 @@ def explored(
             for fault in sorted(set(Fault) - result.applicable)
         },
         counterexamples=counterexamples,
+        virtual_clocks=result.virtual_clocks,
     )
 
 

@@ -82,6 +82,7 @@ def finding(explored: Explored, control: Word | None) -> dict[str, Any]:
         "agrees": agreement(_opinions(job.claims, under, examples.values()), complete=explored.ended),
         "fired": dict(explored.fired),
         "not_applicable": dict(explored.not_applicable),
+        "virtual_clocks": dict(explored.virtual_clocks),
         "counterexample": _shown(examples.values(), str(verdict.word)),
         "counterexamples": dict(examples),
     }

@@ -50,7 +50,7 @@ LIBRARY = Library(
     [
         Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
         Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls")),
-        Names(psycopg.Cursor._execute_gen, ("self", "query", "params")),
+        Names(psycopg.Cursor._execute_gen, ("self", "query", "params", "prepare", "binary")),
         Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
         Names(transaction.Transaction._enter_gen, ("self",)),
         Names(transaction.Transaction._exit_gen, ("self", "exc_type")),
@@ -62,6 +62,14 @@ LIBRARY = Library(
 def given_to(generator: Any) -> dict[str, Any]:
     """The arguments of a generator that has not begun, by name."""
     return dict(generator.gi_frame.f_locals) if generator.gi_frame else {}
+
+
+def asked_anew(generator: Any, given: Mapping[str, Any], query: str) -> tuple[Any, dict[str, Any]]:
+    """The generator of a cursor that has not begun, with another text; and its arguments."""
+    generator.close()
+    keywords = {name: given.get(name) for name in ("params", "prepare", "binary")}
+    anew = given["self"]._execute_gen(query, **keywords)
+    return anew, given_to(anew)
 
 
 def kind_of(generator: Any, given: Mapping[str, Any]) -> str:

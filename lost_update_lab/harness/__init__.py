@@ -142,6 +142,12 @@ class Harness:
             raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run
 
+    def forget_answers(self) -> None:
+        """A server answers otherwise from now on."""
+        self._opening.clear()
+        if self.recording:
+            self.recording = Recording(self.recording.merges)
+
     @contextmanager
     def unnoted(self) -> Iterator[None]:
         """Runs of what is found already: nothing is learned from them."""

@@ -15,7 +15,8 @@ class Op:
     """One command that a client is about to send to `server`, or a wait, or the begin (then `server` is "").
 
     `identity`: the exact command, to tell states apart; `text`: for people. `local`: no other worker can see it or
-    be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server.
+    be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server. `timed`: its answer, or what
+    it writes, depends on the server's clock.
     """
 
     server: str
@@ -23,6 +24,7 @@ class Op:
     identity: bytes
     local: bool = False
     reads: bool = False
+    timed: bool = False
 
 
 class Step(NamedTuple):

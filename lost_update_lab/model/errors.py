@@ -71,6 +71,13 @@ class LooksAfterAll(Broken):
         )
 
 
+class ClockDecides(Broken):
+    """The first command is seen in which the clock of this server decides. From now on it is virtual: begin again."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(f"the clock of {server} decides", REPORT_IT)
+
+
 class KeepsState(NotTheSame):
     """A worker was told the same as before, and did something else."""
 

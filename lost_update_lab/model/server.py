@@ -20,6 +20,10 @@ class Server(Protocol):
     fails_over: bool
     #: is there a network between it and its clients?
     loses_replies: bool
+    #: does its clock decide something, in virtual time? Then the time belongs to each state
+    timed: bool
+    #: if so, how it was made virtual
+    virtual_by: str
 
     @property
     def lags(self) -> bool: ...

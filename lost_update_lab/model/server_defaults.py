@@ -10,6 +10,8 @@ from lost_update_lab.model.workers import Task
 class Plain:
     fails_over = False
     loses_replies = True
+    timed = False
+    virtual_by = ""
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
         return ()

@@ -78,6 +78,9 @@ class Task:
     #: when the leases end that existed before its round; `renews`: its last round moved one (a sign of life, a renewal)
     leases: Mapping[tuple[str, str], int] | None = None
     renews: bool = False
+    #: it has asked for a server's clock in this round (`timed`), or in the last one
+    timed: bool = False
+    by_clock: bool = False
     #: what everyone could see when its round began, plus what it has written itself since: a sign of life is not news
     seen: bytes = b""
     #: the step that it takes now starts from what it has seen
@@ -91,6 +94,8 @@ class Task:
     #: how often it was told to end and went on all the same
     halts: int = 0
     swallows: bool = False
+    #: what ends the wait of its command, as its time is over
+    late: str = ""
     #: the server chose it to end a deadlock
     victim: bool = False
     #: its command is executed, and its client does not hear about it

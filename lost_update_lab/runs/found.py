@@ -109,6 +109,8 @@ class SearchResult:
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
+    #: server → how its clock, by which something was decided, was made virtual
+    virtual_clocks: dict[str, str] = field(default_factory=dict)
 
     def counted(self, world: World) -> None:
         """A schedule was executed, as far as it was new."""

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
-from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.postgres.server import Look, PostgresServer
 from lost_update_lab.subject.operations import BROKEN
 from lost_update_lab.subject.scenario import Invariant, Mistake
 
@@ -77,8 +77,8 @@ class ObservedPostgres(PostgresServer):
         if self.reader and not self._broken:
             self._look()
 
-    def _look(self) -> tuple[bytes, bytes]:
-        contents, everything = super()._look()
+    def _look(self) -> Look:
+        contents, everything, ends = super()._look()
         if self.reader and not self._broken and BROKEN not in contents:
             if contents not in self._known:
                 self._known[contents] = "\n".join(self.reader.broken()).encode()
@@ -86,5 +86,6 @@ class ObservedPostgres(PostgresServer):
         if self._broken and BROKEN not in contents:
             mark = BROKEN + self._broken
             contents, everything = contents + mark, everything + mark
-            self._seen[self.version] = contents, everything
-        return contents, everything
+            self._seen[self.version] = contents, everything, ends
+            self.answers.ends[everything] = ends
+        return contents, everything, ends

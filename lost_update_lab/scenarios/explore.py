@@ -141,7 +141,8 @@ def run(
             finding = search(ready, partial(examine, ready), replay, progress)
         except Broken as error:
             raise not_explored(error) from error
-        notes, several = list(_notes(ready)), _several_at_a_time(ready)
+        notes = [*_notes(ready), *map(_clock_note, finding.searched.virtual_clocks.items())]
+        several = _several_at_a_time(ready)
         needed = scenario.control and finding.searched.exhausted and not finding.schedule
         found = control(ready) if needed else Control()
         result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
@@ -238,6 +239,10 @@ def _several_at_a_time(opened: Opened) -> str:
     return (
         f"several coroutines of {names} are at work at a time ({how}), and they were tried in one order only"
     )
+
+
+def _clock_note(clock: tuple[str, str]) -> str:
+    return "the clock of {} is virtual: {} answer in its place".format(*clock)
 
 
 def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:

@@ -79,7 +79,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
     for server in world.servers.values():
-        if server.leases():
+        if server.timed or server.leases():
             yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
         asleep = [task for task in worker.tasks if task.state is State.WAIT]

@@ -26,6 +26,7 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     if task.leases is None and world.full:  # not a step: it asked no server
         task.seen = world.shared()
     ends, before, task.leases = world.leases(), task.leases or {}, None
+    task.by_clock, task.timed = task.timed, False
     task.renews = any(ends.get(key, end) > end for key, end in before.items())
     beyond = world.full and not virtual_clock.held_back(world, task.worker)  # no other worker is due
     watched = virtual_clock.watched_well(world, task)

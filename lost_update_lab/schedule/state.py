@@ -52,11 +52,15 @@ def moment(world: World) -> Moment:
 
     return Moment(
         tuple(sorted(world.spent)),
-        now if world.wall_clock_read else None,
+        now if world.wall_clock_read or _timed(world) else None,
         {server.name: _server(server, now) for server in world.servers.values()},
         {w.name: digest(repr(_worker(world, w, relative, now)).encode()) for w in world.workers},
         tuple(task.name for task in world.waiting_line),
     )
+
+
+def _timed(world: World) -> bool:
+    return any(server.timed for server in world.servers.values())
 
 
 def _server(server: Server, now: int) -> bytes:
@@ -88,7 +92,8 @@ def shape(world: World) -> bytes:
     servers = [(server.lags, server.contents()) for server in world.servers.values()]
     workers = [_worker(world, worker, ranked, None) for worker in world.workers]
     waiting = [task.name for task in world.waiting_line]
-    return digest(repr((sorted(world.spent), servers, workers, waiting, order)).encode())
+    clock = world.now if _timed(world) else None  # then polls that follow each other are not told the same
+    return digest(repr((sorted(world.spent), servers, workers, waiting, order, clock)).encode())
 
 
 def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:

@@ -42,7 +42,8 @@ def wakes_at(world: World, task: Task) -> int:
 
     It sleeps on only when no other worker is due (within the slack every poll counts), and only for as long as polls of
     this kind were watched once, really executed, and did nothing else. A waiter that gives up, or goes in without the
-    lock after its third try, has shown it by then.
+    lock after its third try, has shown it by then. A thread whose polls ask for the server's clock does not sleep on:
+    what it is told changes by itself.
     """
     assert task.until is not None
     if not dozes(world, task):
@@ -54,7 +55,8 @@ def wakes_at(world: World, task: Task) -> int:
 
 def dozes(world: World, task: Task) -> bool:
     in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
-    return in_vain and not task.renews and not held_back(world, task.worker)
+    awake = task.renews or task.by_clock
+    return in_vain and not awake and not held_back(world, task.worker)
 
 
 def kind_of_poll(task: Task) -> bytes:

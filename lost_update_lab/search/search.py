@@ -14,6 +14,7 @@ from lost_update_lab.model.errors import (
     GATE_IT,
     MORE_TIME,
     Broken,
+    ClockDecides,
     Elsewhere,
     LooksAfterAll,
     NotTheSame,
@@ -68,6 +69,9 @@ class Search(Choosing):
             except LooksAfterAll:  # again, with the jumps of that clock
                 self.harness.known_to_look = True
                 self.harness.recording = recording = recording and Recording(recording.merges)
+            except ClockDecides:  # again, with that clock in virtual time
+                self.harness.forget_answers()
+                recording = self.harness.recording
             except Exception as error:
                 error.add_note(f"Until then the search had come to {self.result.figures}")
                 raise
@@ -97,7 +101,7 @@ class Search(Choosing):
         except Broken as error:
             if isinstance(error, NotTheSame) and self.harness.recording and self.harness.recording.merges:
                 raise
-            if isinstance(error, Elsewhere | LooksAfterAll):
+            if isinstance(error, Elsewhere | LooksAfterAll | ClockDecides):
                 raise
             result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:
@@ -114,6 +118,9 @@ class Search(Choosing):
             result.exhausted = result.settled = False
             result.cause, result.remedy = "; ".join(gone_around), GATE_IT
             result.decided.clear()
+        result.virtual_clocks = {
+            server.name: server.virtual_by for server in self.harness.servers.values() if server.timed
+        }
         return result
 
     def _single_deviations(self, until: float) -> None:

@@ -75,23 +75,6 @@ def test_what_has_no_gate_is_named(explore: Explore, deposit: Any) -> None:
     assert "no gate for psycopg" in result.cause
 
 
-def by_a_lease_in_a_row(own: bank.Bank, amount: int) -> str:
-    own.sql.execute("UPDATE account SET version = 1 WHERE id = 2 AND now() - interval '5 s' > '2020-01-01'")
-    return bank.add(own, amount)
-
-
-def by_a_time_out_of_the_server(own: bank.Bank, amount: int) -> str:
-    own.sql.execute("SET lock_timeout = '2s'")
-    return bank.select_for_update(own, amount)
-
-
-@pytest.mark.parametrize("deposit", [by_a_lease_in_a_row, by_a_time_out_of_the_server])
-def test_a_statement_that_uses_postgresqls_clock_is_named(explore: Explore, deposit: Any) -> None:
-    result = explore(deposit)
-    assert not result.exhausted
-    assert "PostgreSQL's own clock decides" in result.cause
-
-
 @pytest.mark.parametrize("deposit", [by_raw_socket, by_libpq, by_a_thread_nobody_knows])
 def test_a_client_that_bypasses_the_gates_is_named(explore: Explore, deposit: Any) -> None:
     result = explore(deposit)

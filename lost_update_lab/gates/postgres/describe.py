@@ -15,6 +15,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
+from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import NAME
 from lost_update_lab.servers.postgres.transactions import CALL
 
@@ -22,15 +23,6 @@ _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
-
-_CLOCK = (
-    r"(?:(?:now|(?:clock|statement|transaction)_timestamp)\s*\(\s*\)|current_timestamp\b|localtimestamp\b)"
-)
-_BY_THE_CLOCK = re.compile(
-    rf"{_CLOCK}\s*(?:::\s*\w+\s*)?[-+<>]|[-+<>]=?\s*\(?\s*{_CLOCK}|\bbetween\s+{_CLOCK}"
-    r"|\bpg_sleep\w*\s*\(|\b(?:lock|statement|transaction|idle_in_transaction_session|idle_session)_timeout\b",
-    re.IGNORECASE,
-)
 _ROWS = (
     ExecStatus.TUPLES_OK,
     ExecStatus.SINGLE_TUPLE,
@@ -45,38 +37,49 @@ NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
 NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
 
-def beyond(name: str, values: Mapping[str, Any]) -> Broken | None:
-    """The reason why the explorer cannot vouch for this command; None if it can. `values`: of its generator."""
-    if "copy" in name or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
-        return Broken(f"{NO_GATE} ({name.strip('_')})", BY_EXECUTE)
-    query = values.get("query", "")
-    text = query.decode() if isinstance(query, bytes) else str(query)
-    found = _by_the_clock(text)
+def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
+    """The reason why the explorer cannot vouch for this command; None if it can. `kind`, `values`: of its generator.
+    `timed`: the server's clock is virtual."""
+    if "copy" in kind or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
+        return Broken(f"{NO_GATE} ({kind.strip('_')})", BY_EXECUTE)
+    text = text_of(values)
+    found = clock_words.beyond(text)
+    if not found and kind != driver.EXECUTE and by_the_clock(text, timed):
+        found = (
+            "its clock is asked"  # by a generator of the program's own, which cannot be given another text
+        )
     return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK) if found else None
 
 
-@lru_cache(maxsize=1 << 12)
-def _by_the_clock(text: str) -> str:
-    found = _BY_THE_CLOCK.search(text)
-    return found[0].strip() if found else ""
+def by_the_clock(text: str, timed: bool) -> bool:
+    """Does the server's clock count in this command? Once it has decided something, each time that is written does."""
+    return clock_words.asks(text) if timed else clock_words.decides(text)
 
 
-def describe(name: str, values: Mapping[str, Any], idle: bool) -> Op:
+def text_of(values: Mapping[str, Any]) -> str:
+    query = values.get("query", "")
+    if isinstance(query, psycopg.sql.Composable):
+        return query.as_string()
+    return query.decode() if isinstance(query, bytes) else str(query)
+
+
+def describe(name: str, values: Mapping[str, Any], idle: bool, timed: bool = False) -> Op:
     if name == driver.COMMIT:
         return Op(NAME, "COMMIT", b"COMMIT")
     if name == driver.ROLLBACK:
         return Op(NAME, "ROLLBACK", b"ROLLBACK")
     if name in (driver.ENTER, driver.EXIT):  # `with connection.transaction()`
         return _transaction(values, idle, entering=name == driver.ENTER)
-    query, params = values.get("query", name.strip("_").removesuffix("_gen")), values.get("params")
-    text = query.decode() if isinstance(query, bytes) else str(query)
+    text = text_of(values) if "query" in values else name.strip("_").removesuffix("_gen")
+    params = values.get("params")
     shown = text if params is None else f"{text} ← {_shown(params)}"
-    return Op(NAME, shown, repr((text, params)).encode(), *_kind_of(text))
+    return Op(NAME, shown, repr((text, params)).encode(), *_kind_of(text), by_the_clock(text, timed))
 
 
 @lru_cache(maxsize=1 << 12)
 def _kind_of(text: str) -> tuple[bool, bool]:
     """Is the command local, and does it only read (Op)?"""
+    text = clock_words.without_clock(text)
     several = bool(_SEVERAL.search(text))  # statements: the first word says nothing about the others
     local = bool(_LOCAL.match(text)) and not several
     return local, local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import Any
 
 import psycopg
@@ -11,12 +12,23 @@ from psycopg.pq import TransactionStatus
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres.connections import connect
-from lost_update_lab.gates.postgres.describe import beyond, describe, how_to_send, sending
+from lost_update_lab.gates.postgres.describe import (
+    beyond,
+    by_the_clock,
+    describe,
+    how_to_send,
+    sending,
+    text_of,
+)
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.effects import NOBODY
+from lost_update_lab.model.errors import ClockDecides
 from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
+from lost_update_lab.servers.postgres import limits
+from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 
 
@@ -37,29 +49,46 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     if place.run.ending:
         return _unwind(place.task, server, connection, gen, name)
     given = driver.given_to(gen)
-    if error := beyond(name, given):
+    kind = driver.kind_of(gen, given)
+    if error := beyond(kind, given, server.timed) or _begins_to_ask(server, given):
         place.run.error = error
+        gen.close()
         raise psycopg.NotSupportedError(str(error))
     try:
-        return _live(
-            place, connection, gen, driver.kind_of(gen, given), given, status == TransactionStatus.IDLE
-        )
+        return _live(place, server, connection, gen, kind, given)
     except Halt:  # no thread may leave its session inside a transaction
         server.end_sessions([connection])
         gen.close()
         raise
 
 
+def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
+    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one."""
+    if server.timed or not by_the_clock(text_of(given), timed=False):
+        return None
+    server.becomes_timed()
+    return ClockDecides("PostgreSQL")
+
+
 def _live(
-    place: Here, connection: psycopg.Connection[Any], gen: Any, kind: str, given: dict[str, Any], idle: bool
+    place: Here,
+    server: PostgresServer,
+    connection: psycopg.Connection[Any],
+    gen: Any,
+    kind: str,
+    given: dict[str, Any],
 ) -> Any:
     """A thread executes a command. `kind`: the name of psycopg's generator; `given`: its arguments."""
-    run, task = place.run, place.task
+    run, task, idle = place.run, place.task, connection.pgconn.transaction_status == TransactionStatus.IDLE
     known: Any = connection
     known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
     source = given.get("self")
-    op = describe(kind, given, idle)
+    op = describe(kind, given, idle, server.timed)
+    seconds = sleeps(text_of(given), given.get("params"))
+    if op.timed or seconds is not None:
+        server.shadow()
+        gen, given = driver.asked_anew(gen, given, virtual(text_of(given)))
     if kind in (driver.EXECUTE, driver.STATEMENT) and idle and not connection.autocommit:
         text = driver.begin_command(connection)
         begins = SqlCommand(
@@ -68,6 +97,8 @@ def _live(
         begins.begins, begins.send = True, sending(text)
         run.arrives(task, begins)
         run.live(task, begin(run, task, connection, begins.op, driver.begin(connection)))
+    if seconds is not None:
+        gen, given = _sleep(place, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
@@ -76,6 +107,18 @@ def _live(
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
+
+
+def _sleep(
+    place: Here, connection: psycopg.Connection[Any], gen: Any, given: dict[str, Any], seconds: float
+) -> tuple[Any, dict[str, Any]]:
+    """The session sleeps in virtual time, with all that it holds. What it is asked then takes no time, or says that it
+    took too long."""
+    most = limits.now(connection).statement / 1000 or inf
+    place.run.wait(place.task, NOBODY, min(seconds, most), f"sleep in PostgreSQL {seconds:g} s")
+    if seconds < most:
+        return gen, given
+    return driver.asked_anew(gen, {**given, "params": None}, "SELECT explorer.takes_too_long()")
 
 
 def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple[int, int]:

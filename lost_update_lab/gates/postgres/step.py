@@ -6,6 +6,7 @@ import select
 from collections.abc import Callable, Generator, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -23,6 +24,8 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
+from lost_update_lab.servers.postgres import limits
+from lost_update_lab.servers.postgres.limits import NONE, Limits
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
 from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
@@ -100,11 +103,14 @@ def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Gener
     results.append((yield from gen))
 
 
-def begin(world: World, task: Task, connection: psycopg.Connection[Any], op: Op, gen: Any) -> Standing:
+def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own."""
+    server = world.servers[NAME]
+    assert isinstance(server, PostgresServer)
     yield from pending.standing(world, task, op)
     _ask(world, connection, op, begins=True)
     driver.wait(connection, gen)
+    server.clock.has_answered(connection.explorer_who, inside=True)
     _learn(world, connection, op, b"", "")
     pending.tell(world, task, op, "")
     pending.hear(world, task, b"")
@@ -128,16 +134,20 @@ def execute(
         status = connection.pgconn.transaction_status
         _meets(task, connection.explorer_who, op, server, status, all_counts)
     _ask(world, connection, op, tells=result is not None)
+    if op.timed and not connection.closed:
+        server.tell_time(connection)
+    lifted = limits.lift(connection, op)
     try:
-        answer = yield from _drive(world, task, server, connection, op, gen)
+        answer = yield from _drive(world, task, server, connection, op, gen, lifted)
     except psycopg.Error as raised:
+        limits.put_back(connection, lifted)
         touched = _after(task, server, connection, op)
-        error = psycopg.errors.DeadlockDetected("deadlock detected") if task.victim else raised
-        task.victim = False
+        error = _as_it_would_be(task, raised)
         shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
         _learn(world, connection, op, b"", shown, type(error).__name__, touched)
         _tell(world, task, op, b"", shown, type(error).__name__)
         raise error from None
+    limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
     reply, shown = reply_of(result() if result else None)
     _learn(world, connection, op, reply, shown, touched=touched)
@@ -150,8 +160,20 @@ def execute(
     return answer
 
 
+def _as_it_would_be(task: Task, raised: psycopg.Error) -> psycopg.Error:
+    """The scheduler has cancelled the command: to break a deadlock, or as its time was over."""
+    error, canceled = raised, isinstance(raised, psycopg.errors.QueryCanceled)
+    if task.victim:
+        error = psycopg.errors.DeadlockDetected("deadlock detected")
+    elif task.late and canceled:
+        error = limits.error(task.late)
+    task.victim, task.late = False, ""
+    return error
+
+
 def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
     task.history.add(op.identity, error.encode() if error else reply)
+    task.timed |= op.timed
     pending.tell(world, task, op, shown)
     pending.hear(world, task, ("error", shown) if error else reply)
 
@@ -167,7 +189,7 @@ def _meets(
     if (all_counts and status != TransactionStatus.IDLE) or lasts(op.text):
         task.history.add(server.contents())
     elif not op.reads and status != TransactionStatus.IDLE:
-        task.history.meets(who, server.contents(), op.identity)
+        task.history.meets(who, server.contents(), server.clock.asked(op, who).identity)
 
 
 def _lose(world: World, task: Task, who: Who) -> None:
@@ -181,6 +203,8 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     """Returns whether others may see something new."""
     if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
         task.history.is_out(connection.explorer_who)
+    inside = not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
+    server.clock.has_answered(connection.explorer_who, inside)
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, writes=not op.reads, calls=calls(op))
     touched = not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE
@@ -190,10 +214,18 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
 
 
 def _drive(
-    world: World, task: Task, server: PostgresServer, connection: Any, op: Op, gen: Generator[Any, Any, Any]
+    world: World,
+    task: Task,
+    server: PostgresServer,
+    connection: Any,
+    op: Op,
+    gen: Generator[Any, Any, Any],
+    lifted: Limits,
 ) -> Standing:
     """Run psycopg's own generator. When no reply comes, the server is asked whether the command is blocked.
-    If no other session is inside a transaction, or holds a lock, nothing could block it."""
+    If no other session is inside a transaction, or holds a lock, nothing could block it. `lifted`: how long it may
+    wait, or take, in virtual time."""
+    sent = world.now
     socket = connection.pgconn.socket
     poller = select.poll()
     others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
@@ -209,17 +241,27 @@ def _drive(
                 ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
                 wants = gen.send(ready)
                 patience = patience and NEWS_WITHIN_MS
-            elif task.victim or not server.is_blocked(connection):
+            elif task.victim or task.late or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
                 task.session = connection
-                _note_waits(world, connection, op)
+                _note_waits(world, connection, op, lifted)
                 task.history.meets(connection.explorer_who, server.contents())
-                yield from pending.blocked(world, task)
+                seconds, limit = lifted.left(world.now - sent)
+                task.expire = partial(_too_late, world, task, server, limit)
+                yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
                 _note_goes_on(world, connection, op)
     except StopIteration as done:
         return done.value
+
+
+def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:
+    """Its time to wait is over."""
+    task.late, server.way.known = limit, False
+    server.cancel(task.session.info.backend_pid)
+    server.ask_again()
+    world.wake(task, world.now)
 
 
 # -- what is known from then on ---------------------------------------------------------------------------------------
@@ -230,6 +272,7 @@ def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: boo
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
     connection.explorer_asked, connection.explorer_found = None, b""
+    server.clock.sends(connection.explorer_who)
     if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
         server.answers.close()
     if world.learns:
@@ -237,11 +280,14 @@ def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: boo
         _question(server, connection, op, *how)
 
 
-def _note_waits(world: World, connection: Any, op: Op) -> None:
+def _note_waits(world: World, connection: Any, op: Op, lifted: Limits) -> None:
     server, asked = world.servers[NAME], connection.explorer_asked
     assert isinstance(server, PostgresServer)
     if world.learns:
-        server.way.waits(server.everything(), connection.explorer_who, op)
+        server.way.waits(
+            server.everything(), connection.explorer_who, server.clock.asked(op, connection.explorer_who)
+        )
+        server.way.known = server.way.known and lifted == NONE  # only the scheduler knows when that wait ends
         if asked and server.way.known and not server.answers.closed:
             server.answers.known[asked] = None
 
@@ -254,11 +300,12 @@ def _note_goes_on(world: World, connection: Any, op: Op) -> None:
 
 
 def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
-    connection.explorer_found = server.everything()
+    connection.explorer_found, who = server.everything(), connection.explorer_who
+    connection.explorer_timed = server.clock.asked(op, who)
     connection.explorer_asked = server.way.question(
         connection.explorer_found,
-        connection.explorer_who,
-        op,
+        who,
+        connection.explorer_timed,
         connection.explorer_isolation,
         server.answers.strict,
         server.answers.counts(op),
@@ -288,10 +335,16 @@ def _learn(
         connection.closed,
     )
     told = reply or error.encode()
-    counts = server.answers.counts(op)
+    counts, asked_op = server.answers.counts(op), connection.explorer_timed
     server.way.went(
-        connection.explorer_found, connection.explorer_who, op, told, bool(error), session.inside, counts
+        connection.explorer_found,
+        connection.explorer_who,
+        asked_op,
+        told,
+        bool(error),
+        session.inside,
+        counts,
     )
     if asked and not server.answers.closed:
-        held = server.contents(), server.everything()
+        held = server.committed(), server.everything()
         server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)

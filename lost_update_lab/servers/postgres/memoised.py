@@ -13,6 +13,8 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.postgres.clock import Clock
+from lost_update_lab.servers.postgres.deadlines import Ends
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, changes_nothing, draws_number
 
 
@@ -55,6 +57,8 @@ class Answers:
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
+        #: everything that was committed → the times in its rows that may be yet to come
+        self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number
         self.counting: Collection[str] | None = None
         self._counts: dict[str, bool] = {}
@@ -80,16 +84,31 @@ class Answers:
 class MemoisedPostgres(MemoisedServer):
     """`contents`: those of the opening state."""
 
-    def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes) -> None:
+    def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes, clock: Clock) -> None:
         super().__init__(contents, {}, everything)
-        self.name, self.answers = name, answers
+        self.name, self.answers, self.clock, self.timed = name, answers, clock.copy(), clock.decides
         self.way = Way()
         self._settled: bytes | None = None  # the place at which the free sessions were last asked for
 
     def copy(self) -> MemoisedPostgres:
         twin = super().copy()
-        twin.way = self.way.copy()
+        twin.way, twin.clock = self.way.copy(), self.clock.copy()
         return twin
+
+    def contents(self) -> bytes:
+        return self.clock.over() + self.seen
+
+    def leases(self) -> Mapping[str, int]:
+        return self.clock.leases()
+
+    def advance(self, now: int) -> list[str]:
+        return self.clock.advance(now)
+
+    def jump(self, ahead: int) -> str:
+        return ", ".join(self.clock.jump(ahead)) or "nothing"
+
+    def hidden(self) -> bytes:
+        return self.clock.hidden()
 
     def session(self, who: Who) -> Session:
         found: Session = self.sessions.get(who, Session())
@@ -106,6 +125,9 @@ class MemoisedPostgres(MemoisedServer):
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
         how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
+        if not before.waits:
+            self.clock.sends(who)
+        op = self.clock.asked(op, who)
         counts, strict = self.answers.counts(op), self.answers.strict
         asked = self.way.question(self.everything, who, op, before.isolation, strict, counts, *how)
         if asked is None or asked not in self.answers.known:
@@ -116,11 +138,13 @@ class MemoisedPostgres(MemoisedServer):
             self.way.waits(self.everything, who, op)
             return None
         self.sessions[who] = answer.session
+        self.clock.has_answered(who, answer.session.status != TransactionStatus.IDLE)
         told, failed = answer.reply or answer.error.encode(), bool(answer.error)
         self.way.went(self.everything, who, op, told, failed, answer.session.inside, counts)
         self.changed |= not op.reads
         if not changes_nothing(op):
             self.seen, self.everything = answer.contents, answer.everything
+            self.clock.look(self.answers.ends.get(self.everything, ()))
         if answer.touched:
             self.touched()
         return answer
@@ -153,6 +177,7 @@ class MemoisedPostgres(MemoisedServer):
             self.sessions[who] = session._replace(
                 status=TransactionStatus.IDLE, calls=False, holds=False, waits=False
             )
+            self.clock.has_answered(who, inside=False)
             self.way.ended(self.everything, who)
 
     def cut(self, who: Who) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 import psycopg
@@ -14,14 +14,20 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.postgres import deadlines, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
+from lost_update_lab.servers.postgres.clock import Clock
+from lost_update_lab.servers.postgres.deadlines import Ends
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
+from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
 from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
 
 NAME = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
+#: one version of the contents: the part that makes a state, all of them, and the times that may be yet to come
+Look = tuple[bytes, bytes, Ends]
 
 
 class PostgresServer(Plain):
@@ -30,6 +36,7 @@ class PostgresServer(Plain):
 
     name = NAME
     lags = False
+    virtual_by = "shadowed functions"
 
     def __init__(self, url: str, contents_sql: LiteralString, besides: bool = False) -> None:
         self._columns = -1 if besides else None
@@ -38,8 +45,11 @@ class PostgresServer(Plain):
         questions |= {b"relations": RELATIONS, b"functions": FUNCTIONS, b"counting": COUNTING}
         for name, query in questions.items():
             self.admin.pgconn.prepare(name, query.encode())
-        self._seen: dict[int, tuple[bytes, bytes]] = {}
+        self._seen: dict[int, Look] = {}
         self.version, self._proving = 0, False
+        #: some command asks for its clock, which is virtual from then on
+        self.timed = self._shadowed = self._has_times = False
+        self.clock = Clock(decides=False)
         self._bypass = BypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
@@ -61,7 +71,8 @@ class PostgresServer(Plain):
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
-        self.way = Way()
+        self.way, self.clock = Way(), Clock(self.timed)
+        self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
 
@@ -76,21 +87,79 @@ class PostgresServer(Plain):
         self._ask = True
 
     def contents(self) -> bytes:
+        return self.clock.over() + self.committed()
+
+    def committed(self) -> bytes:
+        """The contents, whatever the time is."""
         return self._look()[0]
 
     def everything(self) -> bytes:
-        """The contents, including what makes no state."""
+        """The same, including what makes no state."""
         return self._look()[1]
 
     traces = everything
 
-    def _look(self) -> tuple[bytes, bytes]:
+    def _look(self) -> Look:
         """Look once for each version."""
         if self.version not in self._seen:
             rows = self.ask(b"contents")
             contents = repr([row[: self._columns] for row in rows]).encode()
-            self._seen[self.version] = contents, repr(rows).encode() if self._columns else contents
-        return self._seen[self.version]
+            everything = repr(rows).encode() if self._columns else contents
+            ends = deadlines.ends(self.ask(b"deadlines")) if self._has_times else ()
+            self._seen[self.version] = contents, everything, ends
+            self.answers.ends[everything] = ends
+        found = self._seen[self.version]
+        if self.timed:
+            self.clock.look(found[2])
+        return found
+
+    # -- its clock ----------------------------------------------------------------------------------------------
+
+    def shadow(self) -> None:
+        """Make the functions that answer in place of its clock."""
+        if not self._shadowed:
+            self._proved()
+            done = self.admin.pgconn.exec_(SHADOWS.encode())  # by libpq itself, which passes no gate
+            if done.error_message:
+                raise RuntimeError(f"a virtual clock: {done.error_message.decode()}")
+            self.admin.pgconn.prepare(b"clock", SET_CLOCK)
+            self._shadowed = True
+
+    def becomes_timed(self) -> None:
+        """From the next run on its clock is virtual. What it has answered so far does not count."""
+        self.shadow()
+        self.timed, self.answers = True, Answers()
+        self.admin.pgconn.prepare(b"columns", deadlines.COLUMNS)
+        if query := deadlines.query(self.ask(b"columns")):
+            self.admin.pgconn.prepare(b"deadlines", query)
+            self._has_times = True
+        self._seen.clear()
+
+    def tell_time(self, connection: Any) -> None:
+        """Tell a session when its transaction and its command began."""
+        connection.pgconn.exec_(told(*self.clock.told(connection.explorer_who)))
+
+    def _set_clock(self) -> None:
+        if self.timed:
+            self.ask(b"clock", b"%d" % self.clock.shows)
+
+    def leases(self) -> Mapping[str, int]:
+        if self.timed:
+            self._look()
+        return self.clock.leases()
+
+    def advance(self, now: int) -> list[str]:
+        gone = self.clock.advance(now)
+        self._set_clock()
+        return gone
+
+    def jump(self, ahead: int) -> str:
+        gone = self.clock.jump(ahead)
+        self._set_clock()
+        return ", ".join(gone) or "nothing"
+
+    def hidden(self) -> bytes:
+        return self.clock.hidden()
 
     def writes_unseen(self, text: str) -> bool:
         """Might this command, which writes, change what the contents do not show?"""
@@ -98,7 +167,8 @@ class PostgresServer(Plain):
 
     def memoised(self) -> MemoisedPostgres:
         """The memoised server, as this server is now: no session is inside a transaction."""
-        return MemoisedPostgres(self.name, self.answers, *self._look())
+        contents, everything, _ = self._look()
+        return MemoisedPostgres(self.name, self.answers, contents, everything, self.clock)
 
     # -- which session is blocked: asked of the server, never guessed from the SQL -------------------------------
 
@@ -148,6 +218,8 @@ class PostgresServer(Plain):
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
             connection.explorer_calls = connection.explorer_holds = False
+            if self.timed:
+                self.clock.has_answered(connection.explorer_who, inside=False)
             if self.learns:
                 self.way.ended(self.everything(), connection.explorer_who)
         self._ask = True
@@ -186,6 +258,7 @@ class PostgresServer(Plain):
                 raise RuntimeError(f"session {connection.info.backend_pid} is left inside a transaction")
             connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
             connection.explorer_isolation = None
+            limits.reset(connection)
             driver.forget_blocks(connection)
         self._proved()
         self._proving = True

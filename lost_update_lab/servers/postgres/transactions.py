@@ -11,6 +11,7 @@ from psycopg import IsolationLevel
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.servers.postgres.clock_words import without_clock
 
 USUAL = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction
@@ -135,7 +136,7 @@ def lasts(text: str) -> bool:
 
 def draws_number(text: str, counting: Collection[str]) -> bool:
     """Does this writing command draw a number from a sequence, as inserts into the tables `counting` do?"""
-    statement = text.partition(" ← ")[0]
+    statement = without_clock(text.partition(" ← ")[0])
     if insert := _INSERT.match(statement):
         return insert[1].lower() in counting or bool(CALL.search(insert[2]))
     return bool(CALL.search(statement)) or not _UNCOUNTED.match(statement)

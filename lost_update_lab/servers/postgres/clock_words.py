@@ -1,0 +1,131 @@
+"""Where a command asks for PostgreSQL's clock, and the same command with the functions that answer in its stead.
+
+    the worker sends      UPDATE lock SET owner = 'B' WHERE deadline < now()
+    the server is asked   UPDATE lock SET owner = 'B' WHERE deadline < explorer.now()
+
+Only words of SQL are replaced: no string, quoted name or comment. The functions are those of shadows.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+#: SQL's own words, which are called without brackets; in each, the type to which a precision belongs
+_TYPES = {
+    "current_timestamp": "timestamptz",
+    "localtimestamp": "timestamp",
+    "current_time": "timetz",
+    "localtime": "time",
+    "current_date": "date",
+}
+_QUOTED = (
+    r"[eE]'(?:\\.|''|[^'\\])*'|'(?:''|[^'])*'|\"(?:\"\"|[^\"])*\"|--[^\n]*|/\*.*?\*/"
+    r"|\$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?P=tag)\$|\$\$.*?\$\$"
+)
+_FUNCTION = (
+    r"(?:pg_catalog\s*\.\s*)?(?P<function>now|(?:clock|statement|transaction)_timestamp|pg_sleep)(?=\s*\()"
+)
+_WORD = rf"(?P<word>{'|'.join(_TYPES)})\b(?P<precision>\s*\(\s*\d\s*\))?"
+_ASKS = re.compile(rf"{_QUOTED}|(?<![\w.])(?:{_FUNCTION}|{_WORD})", re.IGNORECASE | re.DOTALL)
+
+#: before, and after, a time that is only written down
+_BEFORE, _AFTER = (
+    re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
+    re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
+)
+_CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|SET|SELECT|VALUES)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE)\b", re.IGNORECASE)
+#: the clause in which a time decides, or is told
+_DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
+
+#: sleeps, and nothing else: the seconds as a number, or as a parameter
+_SLEEP = re.compile(
+    r"\s*SELECT\s+(?:pg_catalog\.)?pg_sleep\s*\(\s*(?:(?P<number>[\d.]+)|%s|%\((?P<name>\w+)\)s|\$1)"
+    r"(?:\s*::\s*[\w ]+)?\s*\)(?:\s+AS\s+\"?\w+\"?)?\s*;?\s*$",
+    re.IGNORECASE,
+)
+#: what only the server's own clock can do
+_BEYOND = re.compile(
+    r"\bpg_sleep_(?:for|until)\s*\(|\b(?:transaction|idle_in_transaction_session|idle_session)_timeout\b"
+    r"|'(?:now|today|tomorrow|yesterday)'\s*::",
+    re.IGNORECASE,
+)
+_LIMITS = re.compile(r"\b(?:lock|statement)_timeout\b|\b(?:RESET|DISCARD)\s+ALL\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1 << 12)
+def asks(text: str) -> bool:
+    """Does it ask for the clock?"""
+    return any(_is_clock(found) for found in _ASKS.finditer(text))
+
+
+@lru_cache(maxsize=1 << 12)
+def decides(text: str) -> bool:
+    """Is the clock compared with something, reckoned with, or told to the client? If not, it is only written down."""
+    found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
+    writes = bool(_WRITES.search(text))
+    return any(not (writes and _is_stamp(text, *each.span())) for each in found)
+
+
+def _is_stamp(text: str, begin: int, end: int) -> bool:
+    """Stands the time alone where a value is written?"""
+    clauses = _CLAUSE.findall(text, 0, begin)
+    alone = bool(_BEFORE.search(text[:begin]) and _AFTER.match(text, end))
+    return alone and bool(clauses) and clauses[-1].upper() not in _DECIDES
+
+
+@lru_cache(maxsize=1 << 12)
+def virtual(text: str) -> str:
+    """The same command, asked of the explorer's clock."""
+    return _ASKS.sub(_shadow, text)
+
+
+@lru_cache(maxsize=1 << 12)
+def without_clock(text: str) -> str:
+    """The same command without these words: what else does it call?"""
+    return _ASKS.sub(lambda found: "" if _is_clock(found) else found[0], text)
+
+
+def _is_clock(found: re.Match[str]) -> bool:
+    return bool(found["word"] or (found["function"] and found["function"].lower() != "pg_sleep"))
+
+
+def _shadow(found: re.Match[str]) -> str:
+    if found["function"]:
+        return f"explorer.{found['function'].lower()}"
+    if not found["word"]:
+        return found[0]
+    word = found["word"].lower()
+    rounded = f"::{_TYPES[word]}{found['precision'].strip()}" if found["precision"] else ""
+    return f'explorer."{word}"(){rounded}'
+
+
+def beyond(text: str) -> str:
+    """What in this command goes by the server's own clock, and by no other. "": nothing."""
+    found = _BEYOND.search(text)
+    if not found and not _SLEEP.match(text):
+        found = next(
+            (each for each in _ASKS.finditer(text) if (each["function"] or "").lower() == "pg_sleep"), None
+        )
+    return found[0].strip() if found else ""
+
+
+def sleeps(text: str, params: Any) -> float | None:
+    """For how many seconds the command sleeps, if it does nothing else."""
+    found = _SLEEP.match(text)
+    if not found:
+        return None
+    if found["number"]:
+        return float(found["number"])
+    if isinstance(params, Mapping):
+        return float(params[found["name"]])
+    return float(params[0]) if isinstance(params, Sequence) else None
+
+
+@lru_cache(maxsize=1 << 12)
+def limits(text: str) -> bool:
+    """Does it speak of how long commands may wait, or take?"""
+    return bool(_LIMITS.search(text))

@@ -1,0 +1,40 @@
+"""Leases in rows under the public API: PostgreSQL's clock is virtual there too, and the result says how."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result
+
+Trial = Callable[..., Result]
+TAKE = "UPDATE till SET owner = %s, deadline = now() + interval '10 s' WHERE deadline < now() RETURNING owner"
+
+
+def a_till() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        db.execute("CREATE TABLE till (name text PRIMARY KEY, owner text, deadline timestamptz, money int)")
+        db.execute("INSERT INTO till VALUES ('one', NULL, 'epoch', 0)")
+
+
+def pay(work: float) -> None:
+    """Takes the lease, and puts in what it has counted and one more."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        while not db.execute(TAKE, ["me"]).fetchone():
+            time.sleep(5)
+        money = db.execute("SELECT money FROM till").fetchone()
+        assert money
+        time.sleep(work)
+        db.execute("UPDATE till SET money = %s", [money[0] + 1])
+        db.execute("UPDATE till SET deadline = now() WHERE owner = 'me'")
+
+
+@pytest.mark.parametrize(("work", "verdict"), [(9, "kept"), (11, "violated")])
+def test_a_lease_holds_as_long_as_it_says(trial: Trial, work: float, verdict: str) -> None:
+    result = trial([(pay, work)] * 2, setup=a_till)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+    assert "the clock of postgres is virtual: shadowed functions answer in its place" in result.notes
