@@ -11,9 +11,11 @@ import pytest
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import EPOCH, Fault
+from lost_update_lab.model.errors import IN_THE_COMMAND
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.poll_calibration import calibrate_polls
+from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres import clock_words, limits
 from lost_update_lab.servers.postgres.clock import Clock
 from tests.lost_update_lab import bank as bank_of
@@ -232,6 +234,33 @@ def test_what_only_its_own_clock_can_do_is_named(explore: Explore, command: str)
     result = explore(deposit)
     assert not result.exhausted
     assert "PostgreSQL's own clock decides" in result.cause
+
+
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        ("FUNCTION is_free() RETURNS bool LANGUAGE sql RETURN now() > 'epoch'", "SELECT is_free()"),
+        (
+            "FUNCTION is_free() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN now() > 'epoch'; END $$",
+            "SELECT is_free()",
+        ),
+        ("VIEW free AS SELECT id FROM account WHERE deadline < now()", "SELECT * FROM free"),
+    ],
+)
+def test_a_clock_that_no_gate_sees_is_named(harness: Callable[..., Harness], made: str, command: str) -> None:
+    def deposit(bank: Bank, amount: int) -> str:
+        bank.sql.execute(command)
+        return add(bank, amount)
+
+    opened = harness(deposit)
+    bank = opened.system
+    assert isinstance(bank, Bank)
+    bank.admin.execute(f"CREATE {made}")
+    try:
+        result = Search(opened).explore()
+    finally:
+        bank.admin.execute("DROP VIEW IF EXISTS free; DROP FUNCTION IF EXISTS is_free()")
+    assert (result.exhausted, result.remedy) == (False, IN_THE_COMMAND)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
+    NO_CLOCK,
     beyond,
     by_the_clock,
     describe,
@@ -23,7 +24,7 @@ from lost_update_lab.gates.postgres.describe import (
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
-from lost_update_lab.model.errors import ClockDecides
+from lost_update_lab.model.errors import IN_THE_COMMAND, Broken, ClockDecides
 from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
@@ -50,7 +51,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         return _unwind(place.task, server, connection, gen, name)
     given = driver.given_to(gen)
     kind = driver.kind_of(gen, given)
-    if error := beyond(kind, given, server.timed) or _begins_to_ask(server, given):
+    if error := beyond(kind, given, server.timed) or _inside(server, given) or _begins_to_ask(server, given):
         place.run.error = error
         gen.close()
         raise psycopg.NotSupportedError(str(error))
@@ -60,6 +61,13 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         server.end_sessions([connection])
         gen.close()
         raise
+
+
+def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
+    """Does the command use something in which the server's own clock decides, where no gate sees it?"""
+    text = text_of(given)
+    found = server.clock_inside(text, by_the_clock(text, server.timed))
+    return Broken(f"{NO_CLOCK} (inside of {found}, in {text[:80]})", IN_THE_COMMAND) if found else None
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:

@@ -72,6 +72,8 @@ def decides(text: str) -> bool:
 
 def _is_stamp(text: str, begin: int, end: int) -> bool:
     """Stands the time alone where a value is written?"""
+    if text[:begin].rstrip().endswith(":="):  # a variable of PL/pgSQL
+        return True
     clauses = _CLAUSE.findall(text, 0, begin)
     alone = bool(_BEFORE.search(text[:begin]) and _AFTER.match(text, end))
     return alone and bool(clauses) and clauses[-1].upper() not in _DECIDES

@@ -22,7 +22,7 @@ from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, 
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
-from lost_update_lab.servers.postgres.unseen import COUNTING, FUNCTIONS, RELATIONS, Hidden
+from lost_update_lab.servers.postgres.unseen import COUNTING, DEFAULTS, FUNCTIONS, RELATIONS, SOURCES, Hidden
 
 NAME = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
@@ -42,6 +42,7 @@ class PostgresServer(Plain):
         self._columns = -1 if besides else None
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
+        questions |= {b"sources": SOURCES, b"defaults": DEFAULTS}
         questions |= {b"relations": RELATIONS, b"functions": FUNCTIONS, b"counting": COUNTING}
         for name, query in questions.items():
             self.admin.pgconn.prepare(name, query.encode())
@@ -112,6 +113,10 @@ class PostgresServer(Plain):
         if self.timed:
             self.clock.look(found[2])
         return found
+
+    def clock_inside(self, text: str, timed: bool) -> str:
+        """A function, a view or a column in this command that goes by the server's own clock. "": none."""
+        return self._hidden.clock_in(text, timed)
 
     # -- its clock ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
+
+from lost_update_lab.servers.postgres.clock_words import asks, decides
 
 RELATIONS = (
     "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
@@ -21,6 +24,18 @@ COUNTING = (
     "OR pg_get_expr(d.adbin, d.adrelid) LIKE '%(%' "
     "OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)"
 )
+#: what may ask for the clock where no gate sees it: functions and views, with their texts
+SOURCES = (
+    "SELECT proname, coalesce(pg_get_function_sqlbody(p.oid), prosrc) FROM pg_proc p "
+    "JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname !~ '^(pg_|explorer|information_schema)' "
+    "UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname !~ '^(pg_|information_schema)'"
+)
+#: columns with a default, and the default
+DEFAULTS = (
+    "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef "
+    "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
+    "JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^(pg_|explorer)'"
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -32,6 +47,7 @@ class Hidden:
         self.ask, self.shown = ask, _words(shown)
         self._names: set[str] | None = None
         self._written: dict[str, bool] = {}
+        self._clocks: dict[tuple[str, bool], str] = {}
 
     def named_in(self, text: str) -> bool:
         """Does this command, without its values, name any of it?"""
@@ -39,6 +55,29 @@ class Hidden:
         if statement not in self._written:
             self._written[statement] = not self.names.isdisjoint(_words(statement))
         return self._written[statement]
+
+    def clock_in(self, text: str, timed: bool) -> str:
+        """What this command names that asks the server's own clock where no gate sees it. "": nothing. `timed`: a time
+        counts in this command, so one that a DEFAULT has written would too."""
+        statement = text.partition(" ← ")[0]
+        if (statement, timed) not in self._clocks:
+            words = _words(statement)
+            found = sorted(self._asking & words) + sorted(self._stamped & words if timed else ())
+            self._clocks[statement, timed] = found[0] if found else ""
+        return self._clocks[statement, timed]
+
+    @cached_property
+    def _asking(self) -> set[str]:
+        """Functions and views in which the clock decides."""
+        return {name for name, text in self._texts(b"sources") if decides(text)}
+
+    @cached_property
+    def _stamped(self) -> set[str]:
+        """Columns that a DEFAULT fills by the clock."""
+        return {name for name, text in self._texts(b"defaults") if asks(text)}
+
+    def _texts(self, question: bytes) -> list[tuple[str, str]]:
+        return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]
 
     @property
     def names(self) -> set[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lost_update_lab import Result
+from lost_update_lab import Mistake, Result
 
 Trial = Callable[..., Result]
 TAKE = "UPDATE till SET owner = %s, deadline = now() + interval '10 s' WHERE deadline < now() RETURNING owner"
@@ -38,3 +38,20 @@ def test_a_lease_holds_as_long_as_it_says(trial: Trial, work: float, verdict: st
     result = trial([(pay, work)] * 2, setup=a_till)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
     assert "the clock of postgres is virtual: shadowed functions answer in its place" in result.notes
+
+
+def a_coupon() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        db.execute("CREATE TABLE coupon (code text, taken timestamptz DEFAULT now())")
+
+
+def take_a_coupon() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        db.execute("DELETE FROM coupon WHERE taken < now() - interval '10 s'")
+        db.execute("INSERT INTO coupon VALUES ('XMAS')")
+
+
+def test_a_default_goes_by_another_clock(trial: Trial) -> None:
+    """It would write the real time, and a comparison with the virtual one would say nothing."""
+    with pytest.raises(Mistake, match="inside of taken"):
+        trial([take_a_coupon] * 2, setup=a_coupon)
