@@ -50,6 +50,13 @@ class Field:
         return gravest(decided) or gravest(words)
 
     @property
+    def again(self) -> str:
+        """The variant to inject to see it: the first with the gravest word that was found; "": none could touch it."""
+        done = {each.variant: Word(each.word) for each in self.done if each.word != Word.NOT_RUN}
+        worst = gravest(done.values())
+        return next((variant for variant, word in done.items() if word is worst), "")
+
+    @property
     def letter(self) -> str:
         return "–" if self.word is None else LETTERS[str(self.word)].upper()
 

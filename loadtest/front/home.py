@@ -20,6 +20,7 @@ from loadtest.front.filters import Filters
 from loadtest.report.pages.kinds import GROUPS
 from loadtest.report.strategy_page import textbook
 from loadtest.verdict.words import LETTERS, SAYS
+from locks.hazards import Hazard
 
 #: picked at first: it keeps, and everybody can write it
 USUAL = "select-for-update"
@@ -87,14 +88,22 @@ def strategy(request: HttpRequest, slug: str) -> HttpResponse:
     row = evidence.rows().get(slug)
     if row is None:
         raise Http404(f"no strategy {slug}")
-    fields = [_evidence_on(row.fields[hazard], about) for hazard, about in evidence.hazards()]
+    without = row.fields[Hazard.CONTENTION].schedule
+    fields = [_evidence_on(row.fields[hazard], about, without) for hazard, about in evidence.hazards()]
     page = {"row": row, "fields": fields, "textbook": textbook(STRATEGIES[slug])}
     return render(request, "front/strategy.html", page)
 
 
-def _evidence_on(field: evidence.Field, about: str) -> dict[str, Any]:
+def _evidence_on(field: evidence.Field, about: str, without: Any) -> dict[str, Any]:
+    """`without`: the smallest schedule that breaks the strategy without any fault. Under a fault it breaks it too."""
     told = field.schedule["told"] if field.schedule else ()
-    return {"field": field, "about": about, "told": [documents.in_line(each) for each in told]}
+    breaks = field.word is not None and field.word.is_breach and not field.schedule
+    return {
+        "field": field,
+        "about": about,
+        "told": [documents.in_line(each) for each in told],
+        "without": without if breaks else None,
+    }
 
 
 def _row(asked: str | None) -> models.Trial | None:

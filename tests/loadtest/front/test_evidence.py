@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from django.test import Client
 
 from ledger.strategies import STRATEGIES
 from loadtest.front import advice, evidence
@@ -58,6 +59,19 @@ def test_every_schedule_has_sentences() -> None:
     schedules = [f.schedule for row in evidence.rows().values() for f in row.fields.values() if f.schedule]
     assert len(schedules) > 100
     assert all(each["told"] and each["id"] for each in schedules)
+
+
+def test_a_lost_field_leads_to_a_schedule_or_to_a_command_that_shows_it() -> None:
+    client = Client(headers={"host": "localhost"})
+    fields = evidence.rows()["no-lock"].fields
+    page = client.get("/strategies/no-lock/").content.decode()
+    without = [field for field in fields.values() if field.word is Word.LOST and not field.schedule]
+    assert len(without) > 3
+    assert page.count("needs no fault: lost in") == len(without)
+    assert client.get("/strategies/fenced/").content.decode().count("needs no fault") == 0
+    assert fields[Hazard.CLOCK_JUMP].again == "clock-jump-client"  # the first variants could not touch it
+    assert f"--hazard {fields[Hazard.CLOCK_JUMP].again}" in page
+    assert fields[Hazard.EVICTION].again == ""
 
 
 def test_the_filters_choose_and_what_is_no_choice_chooses_nothing() -> None:
