@@ -33,7 +33,7 @@ LONGEST = (
     "loadtest/trials/test_workloads_on_trial.py",
     "loadtest/bench/test_bench_locks.py",
     "loadtest/bench/test_bench_sql.py",
-    "browser/test_access.py",
+    "browser",
     "loadtest/servers/test_embedded.py",
     "test_deployment.py",
     "loadtest/bench/test_bench_cases.py",
@@ -43,7 +43,6 @@ LONGEST = (
     "locks/test_fair_lock_queue.py",
     "locks/test_fair_lock_cluster.py",
     "lost_update_lab/embedded/test_owner_dies.py",
-    "browser/test_import_flow.py",
     "loadtest/faults/test_lost_reply.py",
     "loadtest/explorer/test_literature.py",
     "loadtest/swarm/test_locustfile.py",
@@ -56,7 +55,19 @@ LONGEST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+    items.sort(key=lambda item: rank.get(item.path, rank.get(item.path.parent, len(rank))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, hand out tests/browser as if it were one file: it has one server and one browser."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FolderScheduling(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if "/browser/" in nodeid else str(super()._split_scope(nodeid))
+
+    return FolderScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -25,11 +25,14 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     actions = None
+    filter_horizontal = ()  # two lists side by side do not fit, and their search field has no label
+    readonly_fields = ("last_login", "date_joined")
 
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
     actions = None
+    filter_horizontal = ()
 
 
 @admin.register(queue.ProcrastinateJob)

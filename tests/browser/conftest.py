@@ -1,7 +1,9 @@
-"""A real browser on the real server: Debian's chromium, gunicorn."""
+"""A real browser on the real server: Debian's chromium, gunicorn. One of each for all tests of this folder, which run
+in one process (tests/conftest.py)."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -10,13 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, expect, sync_playwright
 
 from loadtest.servers.webserver import WebServer
 
-#: accessibility problems of the page that runs it
+#: accessibility problems of the page that runs it, contrast included
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
+#: axe-core without contrast, which takes most of its time and which audit.js measures. Of a long table or list it sees
+#: the first rows: one template makes all of them
+AXE = """axe.run(
+  {exclude: [["tbody tr:nth-child(n+12)"], ["#result_list tbody:nth-of-type(n+12)"]]},
+  {resultTypes: ["violations"], rules: {"color-contrast": {enabled: false}}},
+).then((found) => found.violations.map((each) => `${each.id}: ${each.nodes[0].html.slice(0, 200)}`))"""
+PHONE, DARK_PHONE, WIDE, DARK_WIDE = (390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
@@ -29,19 +39,31 @@ FLAGS = [
 PASSWORD = "correct horse battery staple"  # pragma: allowlist secret
 
 
-@pytest.fixture(scope="module")  # playwright's loop in this thread forbids Django's ORM as long as it lives
+@contextmanager
+def database(blocker: Any) -> Iterator[None]:
+    """Allow the database. Django sees playwright's event loop in this thread and would refuse, but nothing runs in that
+    loop meanwhile."""
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    try:
+        with blocker.unblock():
+            yield
+    finally:
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="package")
 def lab(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[str, str]]:
     """The running lab: (address, name of a superuser)."""
     if CHROMIUM is None:
         pytest.skip("no chromium: apt-get install chromium")
     name = f"browser-{uuid.uuid4()}"
-    with django_db_blocker.unblock():
+    with database(django_db_blocker):
         User.objects.create_superuser(name, password=PASSWORD)
     with WebServer(workers=2, threads=8) as web:
         yield web.url, name
 
 
-@pytest.fixture(scope="module")  # playwright's loop in this thread forbids Django's ORM as long as it lives
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium: apt-get install chromium")
@@ -51,7 +73,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cookies(lab: tuple[str, str], chromium: Browser) -> StorageState:
     """Cookies of a user logged in by the form. Made once: each login costs seconds."""
     address, name = lab
@@ -69,6 +91,20 @@ def page(lab: tuple[str, str], chromium: Browser, cookies: StorageState) -> Iter
     """An empty page of a logged-in user."""
     with watched(chromium, lab[0], storage_state=cookies) as tab:
         yield tab
+
+
+def problems(tab: Page, *screens: tuple[int, str]) -> list[str]:
+    """Return what audit.js and axe-core find on the open page, on each of the `screens` (width, colour scheme). It
+    is not loaded again for each."""
+    found = []
+    tab.evaluate(AXE_SCRIPT)
+    for width, scheme in screens:
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        theme = "html.dark, html:not([x-data])" if scheme == "dark" else "html:not(.dark)"
+        expect(tab.locator(theme)).to_be_attached()  # the admin's theme is a class that a script sets
+        found += [f"{width} {scheme}: {each}" for each in [*tab.evaluate(AUDIT), *tab.evaluate(AXE)]]
+    return found
 
 
 @contextmanager

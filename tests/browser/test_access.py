@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,54 +13,67 @@ from ledger.books import open_book, post
 from ledger.models import Account, Book
 from ledger.posting import Line, Posting
 from loadtest.models import Result, Trial
-from tests.browser.conftest import AUDIT, watched
+from tests.browser.conftest import (
+    AUDIT,
+    DARK_PHONE,
+    DARK_WIDE,
+    PHONE,
+    WIDE,
+    database,
+    problems,
+    watched,
+)
+from tests.site.conftest import one_row_of_each
+from tests.site.rows import ROWS
+from tests.site.visitor import address
 
 LOCK = f"my_package.with_modules:{'a_lock_with_a_long_name_' * 8}"[:200]
-OTHERS = [
-    f"ledger/{each}/" for each in ("importrun", "book", "account", "entry", "importline", "importrun/add")
-]
-OTHERS += [
-    f"loadtest/{each}/"
-    for each in ("trial", "result", "trial/compare", "trial/swarm", "trial/strategies", "trial/explore")
-]
-OTHERS += [
-    "loadtest/trial/strategies/setnx/",
-    "auth/user/",
-    "auth/user/add/",
-    "auth/group/",
-    "password_change/",
-]
-OTHERS += ["loadtest/trial/trust/", "ledger/book/?q=nothing-is-called-so"]
-OTHERS += ["procrastinate/procrastinatejob/", "nothing/"]
 NAMES = ["W" * 200, "<b>bold</b><img src=x onerror=alert(1)>", "حساب البيع بالتجزئة", ""]
+#: addresses of the admin that are no page of their own: files, parts of pages, redirects, and what nothing links to
+NO_PAGE = re.compile(
+    r"\.csv$|\.<str:kind>$|/progress/$|/results/$|/history/$|/delete/$|login|logout|jsi18n|autocomplete|search"
+)
 
 
-@pytest.fixture(scope="module", autouse=True)  # before playwright's loop
+@pytest.fixture(scope="module", autouse=True)
 def pages(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, str]]:
     """name → address of a page that shows awkward rows."""
-    with django_db_blocker.unblock():
+    with database(django_db_blocker):
         books = [open_book("no-lock", [("N" * 40, 100, None)], name=name) for name in NAMES]
         more = [open_book("no-lock", [("A", 100, None)]).pk for _ in range(100)]  # than one page of the list
         post(books[0], Posting("k", (Line("N" * 40, 1),)))
         Account.objects.filter(book=books[0]).update(head=None)  # as if it had been overwritten
         done = Trial.objects.create(command="compare", workload="deposits", store="postgres")
         data = {"worst_account": "N" * 40, "cause": "because " * 30, "verdict": "lost"}
+        data |= {"ops_per_s": 12.3, "lost_amount": 10**12, "latency_ms": {}, "under": {"pause": "lost"}}
         of_lock = Result.objects.create(trial=done, strategy=LOCK, verdict="lost", data=data)
         running = Trial.objects.create(command="import", workload="imports", store="postgres")
         Result.objects.create(trial=running, strategy="no-lock", verdict="lost", data=data)
-    losses = f"ledger/book/{books[0].pk}/accounts/{'N' * 40}/losses/"
     yield {
-        "start": "",
         "book": f"ledger/book/{books[0].pk}/change/",
         "untouched book": f"ledger/book/{books[1].pk}/change/",
-        "losses": losses,
+        "losses": f"ledger/book/{books[0].pk}/accounts/{'N' * 40}/losses/",
         "trial": f"loadtest/trial/{done.pk}/change/",
         "running": f"loadtest/trial/{running.pk}/change/",
         "result": f"loadtest/result/{of_lock.pk}/change/",
-        **{path: path for path in OTHERS},
+        "compared": f"loadtest/trial/compared/{done.pk}/{running.pk}/",
+        "nothing found": "ledger/book/?q=nothing-is-called-so",
+        "no page": "nothing/",
     }
-    with django_db_blocker.unblock():
+    with database(django_db_blocker):
         Book.objects.filter(pk__in=more).delete()
+
+
+@pytest.fixture(scope="module")
+def every_page(pages: dict[str, str], django_db_blocker: Any) -> list[str]:
+    """The addresses of all pages of the admin, with one row of each model."""
+    with database(django_db_blocker):
+        rows = one_row_of_each()
+        return [
+            address(route, rows)
+            for route, (get, _) in ROWS.items()
+            if route.startswith("admin/") and get[1] == 200 and not NO_PAGE.search(route)
+        ]
 
 
 @pytest.fixture
@@ -69,23 +83,26 @@ def phone(lab: tuple[str, str], chromium: Browser, cookies: StorageState) -> Ite
         yield tab
 
 
-def stumbles(page: Page, pages: dict[str, str]) -> list[str]:
+def problems_of(page: Page, addresses: dict[str, str], *screens: tuple[int, str]) -> list[str]:
     found = []
-    for name, path in pages.items():
-        page.goto(f"/admin/{path}", wait_until="networkidle" if name != "running" else "load")
-        found += [f"{name}: {each}" for each in page.evaluate(AUDIT)]
+    for name, path in addresses.items():
+        page.goto(path)
+        expect(page.locator("#content[tabindex], body.alone")).to_be_attached()  # shell.js has done its work
+        found += [f"{name}: {each}" for each in problems(page, *screens)]
     page.complaints[:] = [each for each in page.complaints if "404" not in each]  # type: ignore[attr-defined]
     return found
 
 
-def test_accessible_on_a_phone(phone: Page, pages: dict[str, str]) -> None:
-    assert not stumbles(phone, pages)
+def test_awkward_rows_are_accessible(page: Page, pages: dict[str, str]) -> None:
+    addresses = {name: f"/admin/{path}" for name, path in pages.items()}
+    assert not problems_of(page, addresses, PHONE, DARK_WIDE)
 
 
-@pytest.mark.deep
-def test_accessible_on_a_wide_screen_in_dark_mode(page: Page, pages: dict[str, str]) -> None:
-    page.emulate_media(color_scheme="dark")
-    assert not stumbles(page, pages)
+def test_every_page_is_accessible(page: Page, every_page: list[str]) -> None:
+    """Every other page on a phone in the dark and on a wide screen by day; the rest the other way round."""
+    assert len(every_page) > 40
+    for odd, screens in enumerate(((DARK_PHONE, WIDE), (PHONE, DARK_WIDE))):
+        assert not problems_of(page, {each: each for each in every_page[odd::2]}, *screens)
 
 
 def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -> None:

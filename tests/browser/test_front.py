@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from loadtest.models import Trial
-from tests.browser.conftest import AUDIT, watched
+from tests.browser.conftest import DARK_PHONE, WIDE, database, problems, watched
 
-SCREENS = {"phone in the dark": (390, "dark"), "wide": (1280, "light")}
 ADDRESSES = (
     "/",
     "/?f_withstands=crash-pause&work=slow&store=postgres&callers=many&survive=failover",
@@ -22,9 +20,9 @@ ADDRESSES = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)  # before playwright's loop
+@pytest.fixture(scope="module", autouse=True)
 def nobody_else(django_db_setup: None, django_db_blocker: Any) -> None:
-    with django_db_blocker.unblock():
+    with database(django_db_blocker):
         Trial.objects.filter(command="experiment").delete()
 
 
@@ -35,19 +33,11 @@ def visitor(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
         yield tab
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_page_is_accessible(visitor: Page, screen: str) -> None:
-    width, scheme = SCREENS[screen]
-    visitor.set_viewport_size({"width": width, "height": 844})
-    visitor.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def test_the_page_is_accessible(visitor: Page) -> None:
     found = []
     for address in ADDRESSES:
         visitor.goto(address)
-        found += [f"{address}: {each}" for each in visitor.evaluate(AUDIT)]
-        result = Axe().run(visitor)
-        found += [
-            f"{address}: {each['id']}: {each['nodes'][0]['html']}" for each in result.response["violations"]
-        ]
+        found += [f"{address}: {each}" for each in problems(visitor, DARK_PHONE, WIDE)]
     assert found == []
 
 

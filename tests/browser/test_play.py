@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from loadtest.report import playable
-from tests.browser.conftest import AUDIT, watched
+from tests.browser.conftest import DARK_PHONE, WIDE, problems, watched
 
 
 @pytest.fixture
@@ -86,15 +85,10 @@ def test_the_last_level_cannot_be_broken(page: Page) -> None:
     expect(page.locator("#hint")).to_contain_text("All 1,314 orders were tried")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
-def test_the_page_is_accessible(page: Page, width: int, scheme: str) -> None:
-    page.set_viewport_size({"width": width, "height": 844})
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def test_the_page_is_accessible(page: Page) -> None:
     page.get_by_role("button", name="Show me how it loses").click()
     expect(page.locator("#end .word")).to_have_text("lost")
-    found = page.evaluate(AUDIT)
-    found += [each["id"] + each["nodes"][0]["html"] for each in Axe().run(page).response["violations"]]
-    assert found == []
+    assert problems(page, DARK_PHONE, WIDE) == []
 
 
 def test_the_reports_file_asks_nobody_and_plays(chromium: Browser, tmp_path: Path) -> None:

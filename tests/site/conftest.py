@@ -27,7 +27,12 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture
 def rows_of(committed_db: None) -> dict[str, object]:
-    """One row of each model: model → primary key."""
+    """The same as a fixture."""
+    return one_row_of_each()
+
+
+def one_row_of_each() -> dict[str, object]:
+    """Create one row of each model. Return model → primary key."""
     book = open_book("no-lock", [("A1", 100, None)], values={"think": [0, 0]})
     post(book, Posting("k", (Line("A1", 1),)))
     run = start_import(

@@ -4,7 +4,7 @@
 (() => {
   const MOUSE_ONLY = "[x-on\\:click]:not(a[href], button, input, [role=button], #changelist-filter-close)";
   const ICON = ".material-symbols-outlined";
-  const NAMES = { close: "Close the navigation", visibility: "Show the password", search: "Search", lock_open_right: "Start" };
+  const NAMES = { close: "Close the navigation", visibility: "Show the password", search: "Search", more_vert: "More", lock_open_right: "Start" };
   const MENU = "nav[x-on\\:click\\.outside], #changelist-filter, #nav-sidebar";
   const STOPS = "a[href], button, input:not([type=hidden]), [role=button]";
   let opener = null; // of the menu that was opened by keyboard last
@@ -26,6 +26,8 @@
     part.querySelector("#main")?.setAttribute("role", "main");
     part.querySelector("#content")?.setAttribute("tabindex", "-1");
     part.querySelector("#result_list")?.setAttribute("aria-label", document.title.split("|")[0].trim());
+    for (const region of part.querySelectorAll(".simplebar-content-wrapper"))
+      region.setAttribute("aria-label", region.closest("#nav-sidebar") ? "Navigation, scrollable" : "List, scrollable");
     const nav = part.querySelector("#nav-sidebar-inner");
     nav?.setAttribute("aria-label", "Pages of the lab");
     for (const link of nav?.querySelectorAll("a.active") ?? []) link.setAttribute("aria-current", "page");
@@ -61,6 +63,10 @@
     if (!control || (control.matches("button") && event.key === " ")) return; // which the browser makes a click
     event.preventDefault();
     enter(control);
+  });
+  // unfold looks at the system's colour scheme only when a page is loaded
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+    if ((localStorage.getItem("adminTheme") ?? '"auto"') === '"auto"') document.documentElement.classList.toggle("dark", event.matches);
   });
   document.addEventListener("alpine:initialized", () => complete(document));
   document.addEventListener("htmx:load", (event) => complete(event.detail.elt));

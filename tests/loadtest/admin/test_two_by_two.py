@@ -28,7 +28,7 @@ def both() -> list[Trial]:
 
 
 def ticked(rows: list[int]) -> dict[str, object]:
-    return {"action": "compare_two", "index": "0", "_selected_action": rows}
+    return {"action": ["", "compare_two"], "index": "1", "_selected_action": rows}
 
 
 def test_two_ticked_trials_are_shown_side_by_side(both):
@@ -82,7 +82,7 @@ def test_two_results_are_shown_with_all_figures(both):
 
 
 def test_nothing_can_be_deleted_from_the_list(both):
-    rows = {**ticked([both[0].pk]), "action": "delete_selected", "post": "yes"}
+    rows = {**ticked([both[0].pk]), "action": "delete_selected", "index": "0", "post": "yes"}
     root = user("loadtest.view_trial", "loadtest.delete_trial", "loadtest.change_trial")
     root.post(TRIALS, rows)
     assert Trial.objects.filter(pk=both[0].pk).exists()
