@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
-from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.admin.readonly import ReadOnlyAdmin, amount
 from ledger.chart import BAD, GOOD, PLAIN, Line, over_time
 from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
@@ -31,6 +31,11 @@ SHOWN = 200
 DRAWN = 200_000
 #: what reconcile found → the word that has its colour
 WORDS = {"nothing lost": "kept", "nothing posted": ""}
+
+
+OPENING, BALANCE, FLOOR, AMOUNT, BEFORE, AFTER = (
+    amount(field) for field in ("opening", "balance", "floor", "amount", "balance_before", "balance_after")
+)
 
 
 def title_of(strategy: str) -> str:
@@ -140,13 +145,13 @@ def _drawn(book: Book) -> str:
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
-    list_display = ("number", "name", "book", "opening", "balance", "version")
+    list_display = ("number", "name", "book", OPENING, BALANCE, "version")
     list_select_related = ("book",)
     search_fields = ("number", "name")
     ordering = ("-pk",)
     paginator = InfinitePaginator
-    fields = ("number", "name", "book", "opening", "balance", "floor", "version", "head", "losses")
-    readonly_fields = ("losses",)
+    fields = ("number", "name", "book", OPENING, BALANCE, FLOOR, "version", "head", "losses")
+    readonly_fields = (OPENING, BALANCE, FLOOR, "losses")
 
     @admin.display(description="who overwrote whom")
     def losses(self, account: Account) -> str:
@@ -157,7 +162,8 @@ class AccountAdmin(ReadOnlyAdmin):
 @admin.register(Entry)
 class EntryAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
-    list_display = ("written_at", "account", "amount", "balance_before", "balance_after", "worker", "key")
+    list_display = ("written_at", "account", AMOUNT, BEFORE, AFTER, "worker", "key")
+    readonly_fields = (AMOUNT, BEFORE, AFTER)
     list_select_related = ("account",)
     search_fields = ("key__exact", "worker")
     ordering = ("-seq",)
@@ -165,7 +171,7 @@ class EntryAdmin(ReadOnlyAdmin):
     fields = (
         ("id", "parent"),
         ("book", "account"),
-        ("amount", "balance_before", "balance_after"),
+        (AMOUNT, BEFORE, AFTER),
         ("key", "fingerprint"),
         ("worker", "seq"),
         ("read_at", "written_at"),

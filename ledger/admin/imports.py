@@ -17,7 +17,7 @@ from unfold.paginator import InfinitePaginator
 
 from ledger.admin.books import SHOWN, title_of
 from ledger.admin.import_form import ImportForm
-from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.admin.readonly import ReadOnlyAdmin, amount
 from ledger.imports.operations import books_with_imports
 from ledger.imports.preview import failed_lines, preview
 from ledger.imports.progress import problem_lines, progress
@@ -27,6 +27,7 @@ from ledger.imports.upload import open_book_for, start_import
 from ledger.models import Book, ImportLine, ImportRun
 
 PROBLEMS_SHOWN = 50
+AMOUNT = amount("amount")
 
 
 @admin.register(ImportRun)
@@ -189,7 +190,8 @@ class ImportRunAdmin(ReadOnlyAdmin):
 @admin.register(ImportLine)
 class ImportLineAdmin(ReadOnlyAdmin):
     first_step = ("Import files", "ledger_importrun_add")
-    list_display = ("batch", "number", "seller", "account", "amount", "reference", "state", "problem")
+    list_display = ("batch", "number", "seller", "account", AMOUNT, "reference", "state", "problem")
+    readonly_fields = (AMOUNT,)
     list_filter = ("state", "batch__kind")
     list_select_related = ("batch",)
     search_fields = ("reference", "account", "seller")
@@ -198,7 +200,7 @@ class ImportLineAdmin(ReadOnlyAdmin):
     fields = (
         ("batch", "number"),
         ("seller", "reference"),
-        ("account", "amount"),
+        ("account", AMOUNT),
         ("state", "attempts"),
         "problem",
         ("key", "entry"),

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from django.contrib import admin
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
+
+
+def amount(field: str) -> Callable[[Any], str]:
+    """Return a column that shows the amount `field` with separators, and its unit in the heading."""
+
+    @admin.display(description=f"{field.replace('_', ' ')}, minor units", ordering=field)
+    def column(row: Any) -> str:
+        value = getattr(row, field)
+        return "–" if value is None else f"{value:,}"
+
+    return column
 
 
 class ReadOnlyAdmin(ModelAdmin):

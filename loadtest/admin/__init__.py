@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
 from ledger.admin.readonly import ReadOnlyAdmin
 from ledger.strategies import known
@@ -33,7 +33,11 @@ class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, 
 
     @admin.display
     def verdicts(self, trial: Trial) -> str:
-        return ", ".join(str(result) for result in trial.results.all()) or "–"
+        told = [(each.strategy, each.verdict, each.verdict) for each in trial.results.all()]
+        return (
+            format_html_join(" ", '<span class="whole">{} <span class="word {}">{}</span></span>', told)
+            or "–"
+        )
 
 
 @admin.register(Result)

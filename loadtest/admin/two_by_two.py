@@ -40,6 +40,7 @@ class TwoByTwo:
     admin_site: Any
     opts: Any
     actions: Any = ("compare_two",)
+    list_before_template = "loadtest/parts/two_by_two.html"
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

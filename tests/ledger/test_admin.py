@@ -229,3 +229,15 @@ def test_a_store_that_the_strategy_cannot_use_is_reported_at_the_field() -> None
     named = re.search(r'<select name="store"[^>]*aria-describedby="(\w+)"', opened)
     assert named
     assert f'id="{named[1]}"' in opened
+
+
+@pytest.mark.parametrize("page", ["account", "entry"])
+def test_an_amount_has_separators_and_its_unit(page):
+    book = open_book("no-lock", [("A1", 1_234_567, None)])
+    post(book, Posting("k", (Line("A1", 7_654_321),)))
+    rows = {"account": Account.objects.get(book=book), "entry": Entry.objects.get(book=book)}
+    root = user(f"ledger.view_{page}")
+    for address in (f"/admin/ledger/{page}/", f"/admin/ledger/{page}/{rows[page].pk}/change/"):
+        told = root.get(address).content.decode()
+        assert "1,234,567" in told
+        assert "minor units" in told
