@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from loadtest.report import playable
-from tests.browser.conftest import DARK_PHONE, WIDE, problems, watched
+from tests.browser.conftest import AUDIT, DARK_PHONE, WIDE, problems, watched
 
 
 @pytest.fixture
