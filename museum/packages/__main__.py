@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,8 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error("--version is that of one package: name it by --package")
     with ThreadPoolExecutor(2) as two:
         running = [two.submit(tried, name, module, given.version) for name, module in modules.items()]
-        console = Console(stderr=True)
-        results = [each.result() for each in track(running, "packages", console=console, transient=True)]
+        for each in track(running, "packages", console=Console(stderr=True), transient=True):
+            each.exception()  # waits; an error is reported below, once the bar is gone
+    try:
+        results = [each.result() for each in running]
+    except (RuntimeError, subprocess.CalledProcessError) as failed:
+        print(failed, file=sys.stderr)
+        return 1
     Console().print(table(results))
     if not given.package:
         data.write_packages(results)
