@@ -1,5 +1,6 @@
 """Fixtures with real servers. servers_plugin.py starts those of the session itself."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -68,6 +69,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "browser" if "/browser/" in nodeid else str(super()._split_scope(nodeid))
 
     return FolderScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_finish() -> None:
+    """What the collection made lives as long as the session. The garbage collector need not walk over it again, nor
+    each search that looks for connections: 13 % of the CPU time of the engine's tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

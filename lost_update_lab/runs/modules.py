@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -82,9 +83,18 @@ def _is_left_out(value: Any, module: str) -> bool:
         return True
     if isinstance(value, type | FunctionType):
         return value.__module__ != module
-    return any(
-        f"{each.__module__}.".startswith(f"{name}.") for each in type(value).__mro__ for name in _CLIENTS
-    )
+    return _is_a_clients(type(value))
+
+
+@lru_cache(maxsize=10_000)  # a project has few classes and many values: half of the look's time
+def _is_a_clients(kind: type[Any]) -> bool:
+    return any(f"{each.__module__}.".startswith(f"{name}.") for each in kind.__mro__ for name in _CLIENTS)
+
+
+@lru_cache(maxsize=10_000)
+def _slots(kind: type[Any]) -> list[str]:
+    slots = (name for each in kind.__mro__ for name in getattr(each, "__slots__", ()))
+    return [name for name in slots if isinstance(name, str)]
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
@@ -106,10 +116,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield from (
             (f".{name}", each) for name, each in list(vars(value).items()) if not name.startswith("__")
         )
-    slots = (name for each in type(value).__mro__ for name in getattr(each, "__slots__", ()))
-    yield from (
-        (f".{name}", getattr(value, name)) for name in slots if isinstance(name, str) and hasattr(value, name)
-    )
+    yield from ((f".{name}", getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name))
 
 
 def _is_filled(cell: Any) -> bool:

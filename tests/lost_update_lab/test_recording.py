@@ -85,6 +85,7 @@ def ends(result: SearchResult) -> tuple[Any, ...]:
     return set(result.counts), result.finals, result.exhausted
 
 
+@pytest.mark.deep
 def test_a_renewal_that_looks_at_once_has_the_same_ends(explore: Explore) -> None:
     """Its first turn has no wait before it, so the recording and the memory take fewer of its moments for one: they
     pass through more states. The referee, which takes none for one, finds the same words and the same final states."""

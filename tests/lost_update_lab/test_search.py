@@ -157,7 +157,14 @@ def quiet(own: bank.Bank) -> Any:
     return lock
 
 
-@pytest.mark.parametrize("kind", [None, Fault.CRASH, Fault.LOST_REPLY])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        pytest.param(Fault.CRASH, marks=pytest.mark.deep),
+        pytest.param(Fault.LOST_REPLY, marks=pytest.mark.deep),
+    ],
+)
 def test_a_question_without_a_reply_is_explored_too(
     explore: Explore, kind: Fault | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

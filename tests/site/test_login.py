@@ -12,8 +12,14 @@ from django.test import Client
 from ledger.config.proxies import networks
 from tests.site.page_rules import breaches
 
-pytestmark = pytest.mark.usefixtures("committed_db", "quiet")
+pytestmark = pytest.mark.usefixtures("committed_db", "quiet", "quick_hasher")
 PASSWORD = "correct horse battery staple"  # pragma: allowlist secret
+
+
+@pytest.fixture
+def quick_hasher(settings) -> None:
+    """Passwords are checked some twenty times here, and what is tested is how often."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def login(client: Client, name: str, password: str, **where: str) -> Any:

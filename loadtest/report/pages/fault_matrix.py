@@ -8,6 +8,7 @@ claim contradicts its evidence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from ledger.addresses import BASE_DIR
@@ -72,12 +73,17 @@ def claimed_now(strategy: str, hazard: str) -> bool:
 
 
 def legend() -> Iterator[str]:
-    yield (
+    meanings = (
         f"{CLAIMED} kept, as claimed · k kept, not claimed · L lost · C created · S stalled · R refused ·"
         f" ? inconclusive · `·` cannot be touched · {MISSING} {measured.NOT_MEASURED} · `!` contradicts the claim."
-        " The columns:\n"
+        " The columns:"
     )
-    yield ", ".join(f"{number} {slug}" for number, slug in enumerate(HAZARDS, 1))
+    yield from (*_lines(meanings), "")
+    yield from _lines(", ".join(f"{number} {slug}" for number, slug in enumerate(HAZARDS, 1)))
+
+
+def _lines(text: str) -> list[str]:
+    return wrap(text, 100, break_on_hyphens=False)
 
 
 def matrix(words: Words) -> Iterator[str]:
@@ -91,11 +97,11 @@ def matrix(words: Words) -> Iterator[str]:
 def summary(words: Words) -> Iterator[str]:
     """Yield for each hazard how many of each kind survived it, of those it touches. Strategies that always lose are
     left out."""
-    sound = [each for each in STRATEGIES if claims(find(each).withstands)]
+    sound = {each: group_of(each) for each in STRATEGIES if claims(find(each).withstands)}
     yield "| hazard | " + " | ".join(GROUPS) + " |"
     yield "|---|" + "---|" * len(GROUPS)
     for hazard in HAZARDS:
-        kinds = ([words.get(f"{s} {hazard}") for s in sound if group_of(s) == group] for group in GROUPS)
+        kinds = ([words.get(f"{s} {hazard}") for s, of in sound.items() if of == group] for group in GROUPS)
         yield f"| {hazard} | " + " | ".join(map(counted, kinds)) + " |"
 
 
