@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import SimpleNamespace
+
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from loadtest.background.runner import Runner, steps, stop
 from loadtest.models import Result, Trial
@@ -82,3 +87,25 @@ def test_one_that_is_stopped_while_a_step_runs_ends_after_it(row: Trial) -> None
 
     assert Stopped().advance(row.pk)
     assert (Stopped().waiting(), found(row)) == ([], [("setnx", "kept")])
+
+
+def test_requests_of_older_versions_are_brought_over_and_end() -> None:
+    """They listed their finished steps, or counted their results."""
+    about = {
+        "workload": "deposits",
+        "store": "postgres",
+        "strategies": ["no-lock", "token"],
+        "started_by": None,
+    }
+    listed = records.begin("explore", **about, done=["no-lock"], at="token")
+    counted = records.begin("swarm", **about, at=1)
+    command_line = records.begin("faults", workload="deposits", store="postgres", strategies=["token"])
+    Result.objects.create(trial=counted, strategy="no-lock", verdict="lost")
+    migration = import_module("loadtest.migrations.0004_steps_are_counted")
+    migration.count_steps(apps, SimpleNamespace(connection=connection))
+    for old in (listed, counted, command_line):
+        old.refresh_from_db()
+    assert (listed.options["done"], listed.options["at"], bool(listed.ended)) == (1, None, True)
+    assert (counted.options["done"], bool(counted.ended)) == (1, True)
+    assert ("done" in command_line.options, command_line.ended) == (False, None)
+    records.close(command_line)
