@@ -202,10 +202,11 @@ def test_all_strategies_of_a_store_are_explored_there() -> None:
 
 @pytest.mark.whole_command
 def test_the_strategies_on_mariadb(tmp_path: Path) -> None:
-    """Both settings of innodb_snapshot_isolation, and the row lock: its waiters give up while a holder is paused."""
+    """Both settings of innodb_snapshot_isolation; the row lock, whose waiters give up while a holder is paused; a lock
+    in Valkey, whose waiters wait for no row."""
     if reason := mariadb.available():
         pytest.skip(reason)
-    names = ["repeatable-read-innodb", "repeatable-read-innodb-snapshot", "select-for-update"]
+    names = ["repeatable-read-innodb", "repeatable-read-innodb-snapshot", "select-for-update", "setnx"]
     named = [word for name in names for word in ("--strategy", name)]
     done = explore(*named, "--store", "mariadb", "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -218,9 +219,11 @@ def test_the_strategies_on_mariadb(tmp_path: Path) -> None:
         "repeatable-read-innodb": "lost",
         "repeatable-read-innodb-snapshot": "kept",
         "select-for-update": "kept",
+        "setnx": "kept",
     }
     assert results["select-for-update"]["under"]["crash-holding"] == "kept"
     assert results["select-for-update"]["under"]["pause"] == "refused"
+    assert results["setnx"]["under"]["pause"] == "kept"
     example = results["repeatable-read-innodb"]["counterexample"]
     again = explore("--replay", example["id"])
     assert (again.returncode, again.stdout.split()[-1]) == (0, "lost")
