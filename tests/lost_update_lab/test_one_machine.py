@@ -93,7 +93,7 @@ def looked_for(bank: Bank) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("lock", "quiet", "crash"),
     [
-        (of_a_library, UNBROKEN, UNBROKEN),
+        pytest.param(of_a_library, UNBROKEN, UNBROKEN, marks=pytest.mark.deep),
         (of_the_kernel, UNBROKEN, UNBROKEN),
         (of_posix, UNBROKEN, UNBROKEN),
         (of_a_name, UNBROKEN, "stalled"),
@@ -106,6 +106,12 @@ def test_a_lock_on_a_file_is_judged_as_on_one_machine(
     result = explore(lock)
     assert (result.cause, result.exhausted) == ("", True)
     assert (result.under(None), result.under(Fault.CRASH)) == (quiet, crash)
+
+
+def test_a_library_that_locks_files_is_not_accused(explore: On) -> None:
+    """It came out as `lost` without any fault. With faults its search is long: no step on a file is recorded."""
+    result = explore(of_a_library, faults=0)
+    assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
 
 
 def test_a_lock_that_a_dead_process_kept_would_be_a_stall(
