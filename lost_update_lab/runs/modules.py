@@ -83,7 +83,7 @@ def _is_left_out(value: Any, module: str) -> bool:
         return True
     if isinstance(value, type | FunctionType):
         return value.__module__ != module
-    return _is_a_clients(type(value))
+    return _is_a_clients(type(value))  # type: ignore[arg-type]  # mypy: a class is not Hashable
 
 
 @lru_cache(maxsize=10_000)  # a project has few classes and many values: half of the look's time
@@ -116,7 +116,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield from (
             (f".{name}", each) for name, each in list(vars(value).items()) if not name.startswith("__")
         )
-    yield from ((f".{name}", getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name))
+    yield from ((f".{name}", getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name))  # type: ignore[arg-type]
 
 
 def _is_filled(cell: Any) -> bool:
