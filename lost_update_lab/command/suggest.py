@@ -17,7 +17,7 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
 from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
-from lost_update_lab.suggest.writing import can_be_written, name_of, source
+from lost_update_lab.suggest.writing import name_of, source, why_not
 
 #: pytest's exit codes of a run that has a result
 RAN = (0, 1)
@@ -41,7 +41,7 @@ def suggest(given: argparse.Namespace) -> int:
     if not found:
         told = f"{len(commands)} commands were recorded" if commands else "the tests sent no command"
         raise Mistake(f"{told}, and no two operations touch the same rows or keys with one writing")
-    able = [pair for pair in found if can_be_written(pair)]
+    able = [pair for pair in found if not why_not(pair)]
     django = any(each.django for each in commands)
     results = _confirmed(able, django, target) if given.confirm else {}
     kept = [pair for pair in able if not given.confirm or _broken(results.get(name_of(pair), {}))]
@@ -98,7 +98,7 @@ def _tell(
 
 
 def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
-    cannot = "" if can_be_written(pair) else "its arguments are no literals: write this scenario by hand"
+    cannot = f"write this scenario by hand: {reason}" if (reason := why_not(pair)) else ""
     return {
         "pair": pair.title,
         "danger": pair.danger,

@@ -61,6 +61,11 @@ class Operation:
         return self.commands[0].call
 
     @property
+    def why_not(self) -> str:
+        """Why there is no `call`. "": there is one."""
+        return "" if self.call is not None else f"{self.title}: {self.commands[0].why}"
+
+    @property
     def test(self) -> str:
         return self.commands[0].test
 

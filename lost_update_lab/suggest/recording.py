@@ -5,21 +5,18 @@ An operation is the function that a test calls: the outermost of the user's fram
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 from dataclasses import asdict, dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.suggest.literals import CannotBeWritten, call_of, written
 from lost_update_lab.telling.lines import is_own, own_line
 
 #: commands that a Redis connection sends about itself
@@ -28,9 +25,9 @@ _HANDSHAKE = frozenset({"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "INFO"})
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`operation`: `module:function`; "": the test itself. `call`: how it was called, as Python; None: that cannot be
-    written down. `values`: those of an SQL command, or the words of a Redis command, as Python; None: likewise. `line`:
-    `file:number` of the user's code."""
+    """`operation`: `module:function`; "": the test itself. `call`: how it was called, as Python (literals.py); None: it
+    cannot be written down. `values`: those of an SQL command, or the words of a Redis command, as Python; None:
+    likewise. `line`: `file:number` of the user's code."""
 
     test: str
     server: str
@@ -40,6 +37,8 @@ class Command:
     operation: str = ""
     number: int = 0
     call: str | None = None
+    #: why there is no `call`
+    why: str = ""
     #: the test runs in Django's test database
     django: bool = False
 
@@ -55,6 +54,8 @@ class Recorder:
     #: that of the operation that sent the last command; it is held no longer than that
     _frame: FrameType | None = None
     _calls: int = 0
+    #: number of a call → how it was called when it sent its first command; or why that cannot be written down
+    _calls_of: dict[int, tuple[str | None, str]] = field(default_factory=dict)
 
     def install(self, patches: Patches) -> None:
         execute, many = psycopg.Cursor.execute, psycopg.Cursor.executemany
@@ -99,13 +100,15 @@ class Recorder:
     def _add(self, server: str, text: str, values: str | None) -> None:
         if not self.test:
             return
-        name, number, call = "", 0, None
+        name, number, call, why = "", 0, None, ""
         if frame := _operation(sys._getframe(2)):
             name = f"{frame.f_globals.get('__name__', '')}:{frame.f_code.co_qualname}"
-            number, call = self._number(frame), _call(frame)
-        line = own_line()
-        where = str(line or "")
-        self.commands.append(Command(self.test, server, text, values, where, name, number, call, self.django))
+            number = self._number(frame)
+            call, why = self._calls_of[number] = self._calls_of.get(number) or _call(frame)
+        where = str(own_line() or "")
+        self.commands.append(
+            Command(self.test, server, text, values, where, name, number, call, why, self.django)
+        )
 
     def _number(self, frame: FrameType) -> int:
         """The number of this call in the session."""
@@ -144,29 +147,11 @@ def is_test(file: str) -> bool:
     return name.startswith("test_") or name.endswith("_test") or name in ("conftest", "tests")
 
 
-def _call(frame: FrameType) -> str | None:
-    """How the function was called. None: it is not a function of a module, or a value cannot be written down."""
-    code = frame.f_code
-    if "." in code.co_qualname or code.co_flags & 0x0C:  # a method, a nested function, *args, **keywords
-        return None
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    told = [(name, written(frame.f_locals.get(name))) for name in names]
-    return None if any(value is None for _, value in told) else ", ".join(f"{name}={v}" for name, v in told)
-
-
-def written(value: Any) -> str | None:
-    """The value as Python source. None: it has none."""
-    if isinstance(value, Decimal | datetime | date | UUID):
-        return repr(value)
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return repr(int(value) if isinstance(value, int) else str(value))
-    if (meta := getattr(value, "_meta", None)) is not None and hasattr(value, "pk"):  # a row of Django's
-        return f"apps.get_model({meta.label!r}).objects.get(pk={value.pk!r})"
-    if isinstance(value, list | tuple):
-        parts = [written(each) for each in value]
-        inside = ", ".join(part for part in parts if part is not None)
-        return f"[{inside}]" if None not in parts else None
+def _call(frame: FrameType) -> tuple[str | None, str]:
+    """How the function was called; or None, and why that cannot be written down."""
     try:
-        return repr(value) if ast.literal_eval(repr(value)) == value else None
-    except (ValueError, SyntaxError):
-        return None
+        return call_of(frame), ""
+    except CannotBeWritten as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001  (a property of the user's may raise anything, and their test goes on)
+        return None, f"an argument cannot be looked at: {type(error).__name__}: {error}"

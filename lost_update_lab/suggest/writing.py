@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from lost_update_lab.suggest.literals import NAME
 from lost_update_lab.suggest.pairs import Operation, Pair
 from lost_update_lab.suggest.recording import Command
 
@@ -17,6 +18,7 @@ _STANDARD = (
     "import os",
     "from decimal import Decimal  # noqa: F401",
     "from uuid import UUID  # noqa: F401",
+    "from zoneinfo import ZoneInfo  # noqa: F401",
 )
 HEAD = '''"""Written by `lost-update-lab suggest`: pairs of operations that touch the same rows or keys."""
 
@@ -40,32 +42,66 @@ def sent(*commands):
                 pass  # it is there already
 '''
 
+#: what stands in a call → a function that the file needs for it
+HELPERS = {
+    "call(": '''
+def call(operation, /, **given):
+    """As its caller does it: what it was given is committed, and closed."""
+    result = operation(**given)
+    for each in given.values():
+        if hasattr(each, "commit"):
+            each.commit()
+            each.close()
+    return result
+''',
+    "creator=connect": '''
+def connect():
+    """A connection of SQLAlchemy's to the explorer's server."""
+    return psycopg.connect(os.environ["DATABASE_URL"])
+''',
+    "request(": """
+def request(method, path, body, content_type, user=None):
+    from django.contrib.auth.models import AnonymousUser
+    from django.test import RequestFactory
 
-def can_be_written(pair: Pair) -> bool:
-    """Are its arguments, and what was sent before, literals?"""
-    return all(
-        each.call is not None and ":" in each.name and all(c.values is not None for c in _changes(each))
-        for each in (pair.first, pair.second)
-    )
+    made = RequestFactory().generic(method, path, body, content_type)
+    made.user = user or AnonymousUser()
+    return made
+""",
+}
+
+
+def why_not(pair: Pair) -> str:
+    """Why no scenario can be written for it. "": one can."""
+    for each in (pair.first, pair.second):
+        if each.why_not:
+            return each.why_not
+        if any(command.values is None for command in _changes(each)):
+            return f"{each.title}: what {each.test} had sent before holds a value that cannot be written down"
+    return ""
 
 
 def name_of(pair: Pair) -> str:
-    names = [each.name.partition(":")[2] for each in (pair.first, pair.second)]
+    names = [each.title.replace(".", "_") for each in (pair.first, pair.second)]
     return f"test_{names[0]}_beside_{names[1] if names[0] != names[1] else 'itself'}"
 
 
 def source(pairs: Iterable[Pair], django: bool) -> str:
     """The source of the file. `django`: the tests run in Django's test database."""
     pairs = list(pairs)
-    modules = sorted({each.name.partition(":")[0] for pair in pairs for each in (pair.first, pair.second)})
+    calls = [str(each.call) for pair in pairs for each in (pair.first, pair.second)]
+    calls += [str(each.values) for pair in pairs for each in _together(pair)]
+    modules = sorted({module for call in calls for module, _ in NAME.findall(call)})
     lines = [*_STANDARD, "", "import psycopg", *["import pytest"] * django, "import redis"]
     lines += ["from django.apps import apps  # noqa: F401"] * django
     lines += ["", *(f"import {each}" for each in modules)]
-    return "\n\n".join([HEAD.format(imports="\n".join(lines)), *(_test(pair, django) for pair in pairs)])
+    helpers = [text for name, text in HELPERS.items() if any(f"{name}" in call for call in calls)]
+    text = [HEAD.format(imports="\n".join(lines)), *helpers, *(_test(pair, django) for pair in pairs)]
+    return NAME.sub(r"\1.\2", "\n\n".join(text))
 
 
 def _test(pair: Pair, django: bool) -> str:
-    names = [each.name.partition(":")[2] for each in (pair.first, pair.second)]
+    names = [each.title for each in (pair.first, pair.second)]
     if names[0] == names[1]:
         names = [f"{names[0]} 1", f"{names[1]} 2"]
     made = ["@pytest.mark.django_db(transaction=True)"] * django
@@ -83,8 +119,7 @@ def _test(pair: Pair, django: bool) -> str:
             made.append(f"            ({text!r}, {each.values}),")
         made += ["        )", "    )"]
     for name, operation in zip(names, (pair.first, pair.second), strict=True):
-        call = operation.name.replace(":", ".")
-        made.append(f"    race.worker({name!r}, lambda: {call}({operation.call}))")
+        made.append(f"    race.worker({name!r}, lambda: {operation.call})")
     return "\n".join([*made, "    race.explore(crashes=1)", ""])
 
 
