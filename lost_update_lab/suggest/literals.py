@@ -175,8 +175,9 @@ def _arguments(frame: FrameType, names: list[str]) -> Iterator[str]:
     if session:
         yield f"{session}=(session := {_client(given.pop(session))})"
     for name, value in given.items():
-        if session and hasattr(type(value), "__mapper__"):
-            if not (key := value._sa_instance_state.identity):
+        state: Any = getattr(value, "_sa_instance_state", None)
+        if session and state is not None:
+            if not (key := state.identity):
                 raise CannotBeWritten(f"its argument {name!r} is a row that is not stored yet")
             yield f"{name}=session.get({_named(type(value))}, {source(key)})"
         else:
