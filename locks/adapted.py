@@ -19,9 +19,9 @@ class Adapted(Lock):
     def _adapt(self, make: Callable[[], Any]) -> None:
         """`make` returns the library's lock."""
         self._make = make
-        self._adapt_anew()
+        self._adapt_again()
 
-    def _adapt_anew(self) -> None:
+    def _adapt_again(self) -> None:
         self._by_process = {os.getpid(): self._make()}
 
     @property

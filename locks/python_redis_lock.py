@@ -101,7 +101,7 @@ class PythonRedisLock(Adapted):
                 yield
         except redis_lock.NotAcquired as error:
             self._holder = None
-            self._adapt_anew()  # the loss may have killed its renewal; then every later acquire would raise
+            self._adapt_again()  # the loss may have killed its renewal; then every later acquire would raise
             raise (LockLost if held else LockNotHeld)(f"{self.name}: {error}") from error
         except (redis_lock.AlreadyAcquired, redis_lock.TimeoutTooLarge) as error:
             raise LockError(f"{self.name}: {error}") from error

@@ -113,7 +113,7 @@ class ReentrantMendedLock(Lock):
             with suppress(RedisError):
                 self.release_script(self.redis, [self.name], [holding.owner, 0])
 
-    def _start_anew(self, holding: _Holding) -> None:
+    def _start_again(self, holding: _Holding) -> None:
         asked = time.monotonic()
         with typed_errors(self.name):
             renewed = self.renew_script(self.redis, [self.name], [holding.owner, self.lease])
@@ -123,7 +123,7 @@ class ReentrantMendedLock(Lock):
 
     def extend(self) -> None:
         """Raises LockNotHeld if this thread holds nothing, LockLost if the lease had already ended."""
-        self._start_anew(self._mine("extend"))
+        self._start_again(self._mine("extend"))
 
     def release(self) -> None:
         """Leave once. Raises LockNotHeld if this thread holds nothing, LockLost if its lease had already ended."""
@@ -176,7 +176,7 @@ def _renew(lock: ref[ReentrantMendedLock], holding: _Holding, until: float) -> N
             mine._holdings.pop(holding.thread, None)
             return
         try:
-            mine._start_anew(holding)
+            mine._start_again(holding)
         except LockLost:
             return
         except LockError:  # the server cannot be reached now; `held` ends with the lease

@@ -87,7 +87,7 @@ class ReplicatedLock(TokenLock):
         self._granted(token, until)
         return True
 
-    def _start_anew(self, token: bytes) -> bool:
+    def _start_again(self, token: bytes) -> bool:
         """As in TokenLock. Raises LockUnavailable if the replicas did not confirm: a server that takes over then has
         the old lease, and so does `held`."""
         with one_session(self.redis) as connection:

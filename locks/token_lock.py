@@ -92,12 +92,12 @@ class TokenLock(OneHolding):
         """Raises LockNotHeld if this object holds nothing, LockLost if the lease had already ended."""
         token, asked = self._mine("extend"), time.monotonic()
         with typed_errors(self.name):
-            extended = self._start_anew(token)
+            extended = self._start_again(token)
         if not extended:
             self.token = None
             raise LockLost(f"{self.name}: the lease ended before the extension; stop writing")
         self._valid_until = asked + self.lease / 1000
 
-    def _start_anew(self, token: bytes) -> bool:
+    def _start_again(self, token: bytes) -> bool:
         """Restart the lease. False: it had already ended."""
         return bool(self.extend_script(self.redis, [self.name], [token, self.lease]))

@@ -74,7 +74,7 @@ class WatchdogMendedLock(TokenLock):
             asked = time.monotonic()
             try:
                 with typed_errors(self.name):
-                    extended = self._start_anew(token)
+                    extended = self._start_again(token)
             except LockUnavailable:
                 continue  # the server may be back before the lease is over
             if not extended or self.token is not token:

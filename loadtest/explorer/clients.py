@@ -46,7 +46,7 @@ class OwnClients:
     def begin(self) -> None:
         """Each run's workers are new processes."""
         RenewalServiceLock._services.clear()
-        client.start_anew()
+        client.start_again()
         OwnRows.forget()
 
     def begin_worker(self, index: int) -> None: ...

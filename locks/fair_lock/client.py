@@ -50,7 +50,7 @@ class FairLockClient:
         else:
             wire.disconnect()
 
-    def start_anew(self) -> None:
+    def start_again(self) -> None:
         """Reset in a forked child: it shares its parent's sockets, and holds none of its parent's locks."""
         self.idle.clear()
         self.questions.cache_clear()
@@ -75,12 +75,12 @@ def client_for(redis: Redis | RedisCluster, key: str, *, moved: bool = False) ->
     return found if found is not None else _clients.setdefault(pool, FairLockClient(pool))
 
 
-def start_anew() -> None:
+def start_again() -> None:
     """Reset every client, as in a process that has just started."""
     global _generation  # noqa: PLW0603
     _generation += 1
     for client in list(_clients.values()):
-        client.start_anew()
+        client.start_again()
 
 
-os.register_at_fork(after_in_child=start_anew)
+os.register_at_fork(after_in_child=start_again)

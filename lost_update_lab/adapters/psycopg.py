@@ -64,7 +64,7 @@ def given_to(generator: Any) -> dict[str, Any]:
     return dict(generator.gi_frame.f_locals) if generator.gi_frame else {}
 
 
-def asked_anew(generator: Any, given: Mapping[str, Any], query: str) -> tuple[Any, dict[str, Any]]:
+def asked_again(generator: Any, given: Mapping[str, Any], query: str) -> tuple[Any, dict[str, Any]]:
     """The generator of a cursor that has not begun, with another text; and its arguments."""
     generator.close()
     keywords = {name: given.get(name) for name in ("params", "prepare", "binary")}

@@ -86,7 +86,7 @@ def look(connection: Any) -> None:
         connection._result = result
 
 
-def begin_anew(connection: Any) -> None:
+def begin_again(connection: Any) -> None:
     """Make the session forget its variables, its temporary tables, its transaction and its locks."""
     send(connection, _RESET, "")
     connection._read_ok_packet()

@@ -130,7 +130,7 @@ class Recording:
             behind = history.base, worker.chance.draws, task.guesses, task.op.identity
             task.node = self.waits.setdefault((worker.index, task.number, *behind), task.node)
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Forget what cold clients did: a client that connects, or greets its server, does not do so again. A node that
         no later run passes before the search would keep it."""
         self.roots.clear()

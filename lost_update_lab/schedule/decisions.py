@@ -24,7 +24,7 @@ def next_task(world: World) -> Task | None:
             raise world.error
         if world.stuck:
             return None
-        virtual_clock.look_who_is_free(world)
+        virtual_clock.notice_unblocked(world)
         for task in world.tasks:
             if task.state is State.RUN:
                 return task

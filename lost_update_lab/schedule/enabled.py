@@ -25,7 +25,7 @@ def transitions(world: World) -> list[Transition]:
     if until is not None:
         if not late(world, until):
             found.append(Transition(Kind.TICK))
-        elif Fault.PAUSE in world.bounds.kinds and (lag := whom_to_pause(world, until)):
+        elif Fault.PAUSE in world.bounds.kinds and (lag := workers_to_pause(world, until)):
             world.applicable.add(Fault.PAUSE)
             if faults.used(world) + len(lag) <= world.bounds.faults:
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
@@ -43,9 +43,9 @@ def late(world: World, until: int) -> list[str]:
     return sorted(names)
 
 
-def whom_to_pause(world: World, until: int) -> list[str]:
-    """The workers that have to stand still so that time can move on, at first to `until`. Their own timers stand still
-    with them, so the next timer may be later, and other workers too late for it. Empty if no timer is left then: no
+def workers_to_pause(world: World, until: int) -> list[str]:
+    """The workers that must be paused so that time can move on, at first to `until`. Their own timers are paused with
+    them, so the next timer may be later, and other workers too late for it. Empty if no timer is left then: no
     time would pass."""
     still: list[Worker] = []
     try:

@@ -142,7 +142,7 @@ def abort(world: World, task: Task) -> None:
     world.deadlock = []
 
 
-def look_who_is_free(world: World) -> None:
+def notice_unblocked(world: World) -> None:
     """Ask the servers whose commands are no longer blocked. Wake pollers that have something new to see."""
     if world.waiting_line:
         for server in world.servers.values():

@@ -36,7 +36,7 @@ def _calibrated(harness: Harness) -> dict[bytes, int]:
     harness.looks = looks = harness.known_to_look
     for _ in range(2):  # clients are made, scripts are loaded: from now on every run is like the other
         if harness.recording:
-            harness.recording.begin_anew()
+            harness.recording.begin_again()
         harness.longest = max(harness.longest, harness.run(_quietest, {}).longest)
     if harness.recording:
         harness.recording.warm = True

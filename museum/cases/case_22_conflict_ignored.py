@@ -51,7 +51,7 @@ def two(operation):
     return [worker("Ann", operation, 10), worker("Bob", operation, 20)]
 
 
-def what_was_told(ann, bob):
+def what_was_acknowledged(ann, bob):
     told = [amount for result, amount in ((ann, 10), (bob, 20)) if result == "booked"]
     return Versioned.objects.get().balance >= 100 + sum(told)
 
@@ -59,7 +59,7 @@ def what_was_told(ann, bob):
 CASE = Case(
     source="MakePrisms/agicash#571; ad hoc transactions (Tang et al., SIGMOD 2022)",
     setup=one_account,
-    invariant=(what_was_told, "a deposit that was acknowledged is gone"),
+    invariant=(what_was_acknowledged, "a deposit that was acknowledged is gone"),
     broken=[Form(name="the row count is ignored", workers=two(book), verdict=VIOLATED)],
     mended=[Form(name="again on a conflict", workers=two(book_again_on_conflict), faults={"crashes": 1})],
     cure="retry the whole transaction",

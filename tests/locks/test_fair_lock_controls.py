@@ -20,10 +20,10 @@ def without(monkeypatch):
         broken = LuaScript(*usual.filenames, package=usual.package)
         broken.text = usual.text.replace(old, new)
         monkeypatch.setattr(questions, script, broken)
-        client.start_anew()  # nothing that was packed before is used
+        client.start_again()  # nothing that was packed before is used
 
     yield replace
-    client.start_anew()
+    client.start_again()
 
 
 def queue_up(actors, redis):

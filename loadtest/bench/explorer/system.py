@@ -47,7 +47,7 @@ class AccountSystem:
         return found
 
     def reset(self, changed: Collection[str]) -> None:
-        fair_lock_client.start_anew()  # each run's workers are new processes
+        fair_lock_client.start_again()  # each run's workers are new processes
         if "postgres" in changed:
             self.admin.execute(self.opening)
         if "redis" in changed:

@@ -96,7 +96,7 @@ def _live(
     seconds = sleeps(text_of(given), given.get("params"))
     if op.timed or seconds is not None:
         server.shadow()
-        gen, given = driver.asked_anew(gen, given, virtual(text_of(given)))
+        gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
     if kind in (driver.EXECUTE, driver.STATEMENT) and idle and not connection.autocommit:
         text = driver.begin_command(connection)
         begins = SqlCommand(
@@ -126,7 +126,7 @@ def _sleep(
     place.run.wait(place.task, NOBODY, min(seconds, most), f"sleep in PostgreSQL {seconds:g} s")
     if seconds < most:
         return gen, given
-    return driver.asked_anew(gen, {**given, "params": None}, "SELECT explorer.takes_too_long()")
+    return driver.asked_again(gen, {**given, "params": None}, "SELECT explorer.takes_too_long()")
 
 
 def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple[int, int]:
