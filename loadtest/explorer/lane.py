@@ -14,6 +14,9 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+#: what a lane says before its first answer: its servers are migrated, and a job's budget can begin
+READY = "ready"
+
 
 def main(pipe: Connection, environment: dict[str, str], path: list[str], core: int | None) -> None:
     """Explore the jobs that come through the pipe, until it closes."""
@@ -35,6 +38,10 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         call_command("migrate", database="mariadb", verbosity=0)
     measured_at = measured()
     keep_to(core, [os.getpid()])
+    try:
+        pipe.send(READY)
+    except OSError:  # the command has ended meanwhile
+        return
 
     while True:
         try:

@@ -40,6 +40,9 @@ NODES = 3
 ALIAS = "lanes"
 #: seconds beyond the budget before a lane is given up: as long as the budget, within these limits
 LEAST_MARGIN, MOST_MARGIN = 40.0, 120.0
+#: seconds for a lane's process to start and migrate its MariaDB. They are no part of the first job's budget: on a slow
+#: machine they took longer than that, and each lane was given up before it had begun
+STARTS_WITHIN = 600.0
 
 
 class Lanes:
@@ -78,6 +81,8 @@ class Lanes:
             soonest = min(each.until for each in busy.values())
             wait(list(busy), None if soonest == inf else max(0.0, soonest - monotonic()))
             for pipe, each in list(busy.items()):
+                if each.became_ready():
+                    continue
                 if pipe.poll() or monotonic() > each.until:
                     del busy[pipe]
                     assert each.job is not None
@@ -117,19 +122,37 @@ class _Lane:
         )
         self.process.start()
         theirs.close()
+        self.ready = False
 
     def begin(self, job: Job) -> None:
         self.job = job
-        self.until = monotonic() + job.budget + _margin(job.budget) if job.budget else inf
+        self.until = self._deadline() if self.ready else monotonic() + STARTS_WITHIN
         self.pipe.send(job)
+
+    def _deadline(self) -> float:
+        budget = self.job.budget if self.job else None
+        return monotonic() + budget + _margin(budget) if budget else inf
+
+    def became_ready(self) -> bool:
+        """Has the process just said that it is ready? The job's budget begins then."""
+        if self.ready or not self.pipe.poll():
+            return False
+        try:
+            self.ready = self.pipe.recv() == lane.READY
+        except (EOFError, OSError):
+            return False  # it has ended: `answer` says so
+        self.until = self._deadline()
+        return self.ready
 
     def answer(self) -> dict[str, Any]:
         """Return the process's answer. A process that died or is overdue is replaced."""
         if not self.pipe.poll():
+            late = _margin(self.job.budget or 0) if self.job else 0
+            told = f"no answer {late:g} s after its budget had ended"
+            told = told if self.ready else f"its process was not ready after {STARTS_WITHIN:g} s"
             self.end()
             self._start()
-            late = _margin(self.job.budget or 0) if self.job else 0
-            return {"error": f"no answer {late:g} s after its budget had ended", "environment": {}}
+            return {"error": told, "environment": {}}
         try:
             answer: dict[str, Any] = self.pipe.recv()
             if answer.pop("last", False):
