@@ -18,7 +18,7 @@ from django.db.models import Sum
 from django.http import HttpRequest
 
 
-class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]  # axes has no types
+class LoginLimits(AxesDatabaseHandler):
     """django-axes, which has one limit, with a second one."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
@@ -26,7 +26,8 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]  # axes has no typ
         failures: int = super().get_failures(request, credentials)
         if _of_address(request) < settings.LOGIN_ATTEMPTS_PER_ADDRESS:
             return failures
-        return max(failures, settings.AXES_FAILURE_LIMIT)
+        limit: int = settings.AXES_FAILURE_LIMIT
+        return max(failures, limit)
 
 
 def _of_address(request: HttpRequest) -> int:
