@@ -45,6 +45,7 @@ REASONS = {
     "it waits for a lock inside of this process": "",
     "workers stand for machines of their own, and a file is on one machine": "",
     "it forks another process": "IN_THIS_PROCESS",
+    "it starts another process by multiprocessing": "IN_THIS_PROCESS",
     "it starts a program": "IN_THIS_PROCESS",
     "it talks to …, and the explorer was given no server there": "THE_SERVERS",
 }
