@@ -93,16 +93,26 @@ def problems_of(page: Page, addresses: dict[str, str], *screens: tuple[int, str]
     return found
 
 
+@pytest.mark.deep
 def test_awkward_rows_are_accessible(page: Page, pages: dict[str, str]) -> None:
     addresses = {name: f"/admin/{path}" for name, path in pages.items()}
     assert not problems_of(page, addresses, PHONE, DARK_WIDE)
 
 
-def test_every_page_is_accessible(page: Page, every_page: list[str]) -> None:
-    """Every other page on a phone in the dark and on a wide screen by day; the rest the other way round."""
+@pytest.mark.parametrize(
+    "screens",
+    [
+        pytest.param((DARK_PHONE, PHONE), id="phone"),
+        pytest.param((WIDE, DARK_WIDE), id="wide", marks=pytest.mark.deep),
+    ],
+)
+def test_every_page_is_accessible(
+    page: Page, every_page: list[str], screens: tuple[tuple[int, str], ...]
+) -> None:
+    """Every other page in the dark, the rest by day."""
     assert len(every_page) > 40
-    for odd, screens in enumerate(((DARK_PHONE, WIDE), (PHONE, DARK_WIDE))):
-        assert not problems_of(page, {each: each for each in every_page[odd::2]}, *screens)
+    for odd, screen in enumerate(screens):
+        assert not problems_of(page, {each: each for each in every_page[odd::2]}, screen)
 
 
 def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -> None:

@@ -94,7 +94,7 @@ def searched(
     return Search(opened).explore()
 
 
-@pytest.mark.parametrize("lock", [counted, with_a_token])
+@pytest.mark.parametrize("lock", [counted, pytest.param(with_a_token, marks=pytest.mark.deep)])
 def test_plain_state_is_each_workers_own_and_new_in_each_schedule(
     lock: Callable[[Bank], Any], harness: Callable[..., Harness]
 ) -> None:
@@ -129,6 +129,7 @@ def test_state_of_a_module_is_reported_by_its_name(
     assert error.value.remedy == KEEPS_STATE
 
 
+@pytest.mark.deep
 def test_what_is_made_once_is_no_state(harness: Callable[..., Harness]) -> None:
     assert searched(harness, with_a_script).exhausted
 

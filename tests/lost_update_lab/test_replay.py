@@ -85,7 +85,7 @@ def test_a_loss_stays_a_loss_when_its_telling_fails(
     search.explore()
 
     def fails(*_: object) -> None:
-        raise Broken("it took another way")
+        raise Broken("it took another way", "none: the test has raised it")
 
     monkeypatch.setattr(shrinking, part, fails)
     (shown,) = counterexample.counterexamples(Job(strategy="no-lock"), played, search, Gloss("x")).values()

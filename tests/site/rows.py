@@ -98,7 +98,7 @@ ROWS: dict[str, tuple[May, May]] = {
     "experiments/<int:pk>/": ((EVERYBODY, 200), NO_METHOD),
     "strategies/<slug:slug>/": ((EVERYBODY, 200), NO_METHOD),
     "play": ((EVERYBODY, 200), NO_METHOD),
-    "play/<slug:slug>.json": ((EVERYBODY, 200), NO_METHOD),
+    "play/<slug:name>.json": ((EVERYBODY, 200), NO_METHOD),
     "docs/<path:name>": ((EVERYBODY, 200), NO_METHOD),
     # the API knows its token, and no session
     "api/": ((EVERYBODY, 404),) * 2,

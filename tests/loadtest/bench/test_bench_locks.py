@@ -178,6 +178,7 @@ def test_a_contender_that_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     assert "no room" in drawn.export_text()
 
 
+@pytest.mark.deep
 def test_a_third_party_lock_is_measured_beside_the_others():
     spec = "tests.loadtest.third_party:right"
     found = measure(replace(TINY, parts=frozenset({"uncontended", "contended"}), yours=(spec,)))

@@ -7,6 +7,8 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.db import connections
+from environ import Env
 
 from ledger.books import open_book
 from ledger.models import Account, Book
@@ -16,6 +18,7 @@ from loadtest.explorer.explore import patience
 from loadtest.explorer.lanes import Lanes
 from loadtest.findings.explored import HAZARD_OF, Explored
 from loadtest.findings.job import Job
+from loadtest.servers import Postgres
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
@@ -38,6 +41,18 @@ PUBLIC = {
 def lanes(django_db_setup: None, django_db_blocker: Any) -> Iterator[Lanes]:
     with django_db_blocker.unblock(), Lanes(1) as found:
         yield found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def empty_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A ledger in which nothing is posted yet: each schedule's look at the database reads all of it."""
+    with Postgres() as postgres, django_db_blocker.unblock():
+        connections.close_all()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in Env.db_url_config(postgres.url).items():
+                patch.setitem(connections["default"].settings_dict, name, value)
+            yield
+            connections.close_all()
 
 
 class Books:

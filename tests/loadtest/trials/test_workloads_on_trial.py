@@ -21,6 +21,7 @@ def verdicts(ledger: str, tmp_path: Path, workload: str, *strategies: str, **opt
     return {each["strategy"]: each for each in report["results"]}
 
 
+@pytest.mark.deep
 def test_stock(ledger: str, tmp_path: Path) -> None:
     """The article's 14 of 10 prizes: the same swarm, and the check outside of the decrement."""
     results = verdicts(ledger, tmp_path, "stock", "check-then-decrement", "atomic-update", option=["stock=3"])

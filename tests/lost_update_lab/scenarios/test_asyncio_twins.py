@@ -40,8 +40,12 @@ async def count_async(work: float) -> None:
 
 @pytest.mark.parametrize(
     ("work", "faults", "verdict"),
-    [(0, {"crashes": 1}, "kept"), (4, {}, "kept"), (6, {}, "violated"), (0, {"pauses": 1}, "violated")],
-    ids=["crash", "shorter than the lease", "longer than the lease", "pause"],
+    [
+        pytest.param(0, {"crashes": 1}, "kept", id="crash"),
+        pytest.param(4, {}, "kept", id="shorter than the lease", marks=pytest.mark.deep),
+        pytest.param(6, {}, "violated", id="longer than the lease"),
+        pytest.param(0, {"pauses": 1}, "violated", id="pause", marks=pytest.mark.deep),
+    ],
 )
 def test_the_lock_of_redis(trial: Trial, work: float, faults: dict[str, int], verdict: str) -> None:
     both = [trial([(each, work)] * 2, **faults) for each in (count, count_async)]
