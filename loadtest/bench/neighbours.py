@@ -38,10 +38,10 @@ class Neighbours:
 def neighbours() -> Iterator[Neighbours]:
     """Watch during the block. Processes that are started inside must end inside."""
     found, began = Neighbours(), time.monotonic()
-    busy, stolen, ours = *_machine(), _ours()
+    busy, stolen, ours = *of_machine(), _ours()
     yield found
     seconds = time.monotonic() - began
-    busy_now, stolen_now = _machine()
+    busy_now, stolen_now = of_machine()
     found.cpus = max(0.0, busy_now - busy - (_ours() - ours)) / seconds
     found.stolen = (stolen_now - stolen) / seconds / (os.cpu_count() or 1)
 
@@ -54,7 +54,7 @@ def before() -> str | None:
     return found.warning("before")
 
 
-def _machine() -> tuple[float, float]:
+def of_machine() -> tuple[float, float]:
     """Return the CPU seconds that all programs used, and those that the hypervisor took, if it reports them."""
     times = psutil.cpu_times()
     return times.user + times.system + times.nice, getattr(times, "steal", 0.0)

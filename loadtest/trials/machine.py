@@ -17,11 +17,16 @@ def machine(servers: dict[str, str]) -> dict[str, Any]:
     """Return `versions` (with those of the `servers`), `cores`, `machine` and `commit` (None outside a checkout)."""
     return {
         "versions": {"python": platform.python_version(), **_packages(), **servers},
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         "commit": _git("rev-parse", "HEAD"),
         "changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
     }
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _packages() -> dict[str, str]:

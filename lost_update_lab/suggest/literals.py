@@ -171,7 +171,7 @@ def _open(frame: FrameType) -> Iterator[str]:
 def _arguments(frame: FrameType, names: list[str]) -> Iterator[str]:
     """The session first: rows of SQLAlchemy are asked of it."""
     given = {name: frame.f_locals.get(name) for name in names}
-    session = next((name for name, value in given.items() if "Session»" in (_client(value) or "")), "")
+    session = next((name for name, value in given.items() if "Session»" in _client(value)), "")
     if session:
         yield f"{session}=(session := {_client(given.pop(session))})"
     for name, value in given.items():

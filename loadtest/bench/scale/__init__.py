@@ -24,13 +24,13 @@ from ledger.reconcile_stored import books_of
 from loadtest import workloads
 from loadtest.bench.measured import Measured, Row, failed, spread
 from loadtest.bench.neighbours import before
-from loadtest.bench.scale.limits import KINDS, Processor, cores_of, limit_of
+from loadtest.bench.scale.limits import KINDS, Processor, limit_of
 from loadtest.servers.background import BackgroundWorker
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.run import Swarm
 from loadtest.trials.case import Case
 from loadtest.trials.case import run as trial
-from loadtest.trials.machine import machine
+from loadtest.trials.machine import cores, machine
 from loadtest.workloads.imports import Imports
 
 STRATEGY = "select-for-update"
@@ -144,7 +144,7 @@ def importing(count: int, lines: int) -> Row:
 def _point(rate: float, used: dict[str, float], processes: dict[str, int], right: bool) -> Row:
     return {
         "per_s": round(rate, 1),
-        "cores": {kind: round(cores, 2) for kind, cores in used.items()},
-        "limit": limit_of(used, processes, cores_of()),
+        "cores": {kind: round(each, 2) for kind, each in used.items()},
+        "limit": limit_of(used, processes, cores()),
         "right": right,
     }

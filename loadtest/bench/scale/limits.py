@@ -6,7 +6,6 @@ use less and the machine's cores are not all busy, they wait: for locks, the dis
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import defaultdict
@@ -15,6 +14,8 @@ from typing import Self
 
 import psutil
 from django.db import connection
+
+from loadtest.bench.neighbours import of_machine
 
 #: kind of process → the words of its command line
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -76,8 +77,7 @@ class Processor:
         found: dict[str, float] = defaultdict(float)
         for (kind, _), spent in self._spent.items():
             found[kind] += spent
-        machine = psutil.cpu_times()
-        return {**found, "all": machine.user + machine.system + machine.nice}
+        return {**found, "all": of_machine()[0]}
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
         found = [(_kind(process), process) for process in psutil.Process().children(recursive=True)]
@@ -111,11 +111,6 @@ def _postmaster() -> psutil.Process | None:
         return backend.parent() if "postgres" in backend.name() else None
     except psutil.Error:
         return None
-
-
-def cores_of() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit_of(used: Mapping[str, float], processes: Mapping[str, int], cores: int) -> str:

@@ -7,18 +7,16 @@ from itertools import product
 from typing import Any
 
 import pytest
-from django.db import connections
-from environ import Env
 
 from ledger.books import open_book
 from ledger.models import Account, Book
 from ledger.posting import Busy, Line, Posting, Refused
 from ledger.strategies import find
+from loadtest.bench.strategies.databases import fresh_databases
 from loadtest.explorer.explore import patience
 from loadtest.explorer.lanes import Lanes
 from loadtest.findings.explored import HAZARD_OF, Explored
 from loadtest.findings.job import Job
-from loadtest.servers import Postgres
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
@@ -46,13 +44,8 @@ def lanes(django_db_setup: None, django_db_blocker: Any) -> Iterator[Lanes]:
 @pytest.fixture(scope="module", autouse=True)
 def empty_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """A ledger in which nothing is posted yet: each schedule's look at the database reads all of it."""
-    with Postgres() as postgres, django_db_blocker.unblock():
-        connections.close_all()
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in Env.db_url_config(postgres.url).items():
-                patch.setitem(connections["default"].settings_dict, name, value)
-            yield
-            connections.close_all()
+    with django_db_blocker.unblock(), fresh_databases(pytest.fail) as turn, turn():
+        yield
 
 
 class Books:
