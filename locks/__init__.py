@@ -1,7 +1,7 @@
 """Every lock that the field's articles teach, the correct ones and the broken ones. One file for each lock.
 
-A lock is any callable that takes a name and returns a context manager. By keyword it asks for what it needs (`redis`,
-`sql`, `zookeeper`) and for the settings that it understands (`lease`, `poll`, … in seconds).
+A lock is any callable that takes a name and returns a context manager, of asyncio too. By keyword it asks for what it
+needs (`redis`, `sql`, `zookeeper`) and for the settings that it understands (`lease`, `poll`, … in seconds).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from locks.base import Lock
 from locks.errors import LockError, LockLost, LockNotHeld, LockTimeout, LockUnavailable, LockUnsupported
+from locks.of_asyncio import clients, for_threads, is_of_asyncio
 
 __all__ = [
     "LOCKS",
@@ -113,11 +114,14 @@ def _callable(found: Any, spec: str) -> LockFactory:
 
 
 def build(factory: LockFactory, name: str, /, **offered: Any) -> AbstractContextManager[Any]:
-    """Call `factory(name, …)` with those `offered` resources and settings that its signature names."""
+    """Call `factory(name, …)` with those `offered` resources and settings that its signature names. A lock of asyncio
+    gets clients of asyncio, and comes as its callers, who are threads, can enter it."""
     parameters = inspect.signature(factory).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         wanted = offered
     else:
         keywords = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
         wanted = {key: value for key, value in offered.items() if key in keywords}
-    return factory(name, **wanted)
+    if is_of_asyncio(factory):
+        wanted = clients(wanted)
+    return for_threads(factory(name, **wanted))  # type: ignore[no-any-return]

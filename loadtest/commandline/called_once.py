@@ -32,6 +32,7 @@ from locks import LockFactory, build
 #: what a lock may ask for by keyword (ledger/resources.py)
 OFFERED = ("redis", "redis_nodes", "cache", "sql", "zookeeper")
 NOWHERE = "/nonexistent/no-server"
+AS_ASYNC = "Write it as an `@asynccontextmanager`, or without `async`: it returns an object with `__aenter__`"
 #: seconds: a lock that still waits then has asked a server, which is enough
 WITHIN = 3.0
 
@@ -91,6 +92,9 @@ def _what_is_wrong(factory: LockFactory, contacts: list[str]) -> str:
     if not (hasattr(lock, "__enter__") and hasattr(lock, "__exit__")):
         if contacts:
             return ""
+        if inspect.iscoroutine(lock):
+            lock.close()
+            return f"is no lock: calling it gives a coroutine, not a lock. {AS_ASYNC}"
         return f"is no lock: it returned {lock!r:.60}, which is no context manager (it has no __enter__ and __exit__)"
     lock.__enter__()
     lock.__exit__(None, None, None)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
+from redis import asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from lost_update_lab.command.explore import again, bounds_of, found
 from lost_update_lab.model.bounds import Fault
@@ -21,6 +25,9 @@ from lost_update_lab.subject.scenario import HANDED_IN, Mistake
 OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
 #: its table, in whatever database it is given: no other table has this name
 TABLE = "lost_update_lab_account"
+READ = f"SELECT balance FROM {TABLE} WHERE id = 1"  # noqa: S608
+WRITE = f"UPDATE {TABLE} SET balance = %s WHERE id = 1"  # noqa: S608
+ENTERED = ("__enter__", "__exit__"), ("__aenter__", "__aexit__")
 #: how the ids of its schedules begin
 PREFIX = "trust:"
 #: seconds for the whole trial
@@ -47,7 +54,7 @@ def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
     """Two deposits on one account, each read, computed and written under the lock."""
     race.setup(_open)
     for name, amount in AMOUNTS.items():
-        race.worker(name, _deposit(lock, wants), amount)
+        race.worker(name, _deposit(race.name, lock, wants), amount)
     race.invariant(_kept, "money is lost: a deposit that was acknowledged is not on the account")
 
 
@@ -57,15 +64,58 @@ def _open() -> None:
         connection.execute(f"INSERT INTO {TABLE} VALUES (1, %s)", [OPENING])  # noqa: S608
 
 
-def _deposit(lock: Any, wants: tuple[str, ...]) -> Any:
-    def deposit(amount: int, sql: Any, redis: Any) -> int:
-        clients = {"sql": sql, "redis": redis}
-        with _held(lock("account:1", **{name: clients[name] for name in wants})):
-            balance = sql.execute(f"SELECT balance FROM {TABLE} WHERE id = 1").fetchone()[0]  # noqa: S608
-            sql.execute(f"UPDATE {TABLE} SET balance = %s WHERE id = 1", [balance + amount])  # noqa: S608
+def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
+    def deposit(amount: int, sql: Any, redis: Any) -> Any:
+        if _is_of_asyncio(lock):
+            return _deposited(partial(_made, name, lock, wants), amount)
+        held = _made(name, lock, wants, {"sql": sql, "redis": redis})
+        if not hasattr(held, "__enter__"):
+            return _deposited(lambda clients: held, amount)
+        with _held(held):
+            balance = sql.execute(READ).fetchone()[0]
+            sql.execute(WRITE, [balance + amount])
         return amount
 
     return deposit
+
+
+async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int) -> int:
+    """The same under a lock of asyncio. `make`: returns the lock, given clients of asyncio."""
+    keys = asyncio.Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0))
+    connecting = psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True)
+    async with keys, await connecting as sql, _held_async(make({"sql": sql, "redis": keys})):
+        row = await (await sql.execute(READ)).fetchone()
+        assert row
+        await sql.execute(WRITE, [row[0] + amount])
+    return amount
+
+
+def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]) -> Any:
+    """Raises Mistake if it makes no lock."""
+    held = lock("account:1", **{each: clients[each] for each in wants})
+    if not _can_be_held(held):
+        if inspect.iscoroutine(held):
+            held.close()
+        raise Mistake(
+            f"{name} is no lock: it returned {held!r:.60}, which is no context manager, also not of asyncio"
+        )
+    return held
+
+
+def _can_be_held(made: Any) -> bool:
+    """By `with`, by `async with`, or by coroutines `acquire` and `release`."""
+    if any(hasattr(made, enter) and hasattr(made, leave) for enter, leave in ENTERED):
+        return True
+    return all(inspect.iscoroutinefunction(getattr(made, each, None)) for each in ("acquire", "release"))
+
+
+def _is_of_asyncio(lock: Any) -> bool:
+    """Does its definition show it? Any other callable is given synchronous clients, whatever it returns."""
+    while isinstance(lock, partial):
+        lock = lock.func
+    if isinstance(lock, type):
+        return hasattr(lock, "__aenter__") and not hasattr(lock, "__enter__")
+    return inspect.isasyncgenfunction(inspect.unwrap(lock))
 
 
 @contextmanager
@@ -80,6 +130,24 @@ def _held(lock: Any) -> Iterator[None]:
         return
     with suppress(Exception):  # whatever the library's error is called
         lock.__exit__(None, None, None)
+
+
+@asynccontextmanager
+async def _held_async(lock: Any) -> AsyncIterator[None]:
+    await (lock.__aenter__() if hasattr(lock, "__aenter__") else lock.acquire())
+    leave = lock.__aexit__ if hasattr(lock, "__aexit__") else partial(_released, lock)
+    try:
+        yield
+    except BaseException as error:
+        if not await leave(type(error), error, error.__traceback__):
+            raise
+        return
+    with suppress(Exception):
+        await leave(None, None, None)
+
+
+async def _released(lock: Any, *error: object) -> None:
+    await lock.release()
 
 
 def _kept(ann: object, bob: object) -> bool:

@@ -80,6 +80,8 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         endings = [each.observed.endings[index] for each in found]
         errors = [ending.error for ending in endings]
         if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
+            if isinstance(error, Mistake):
+                raise error
             raise Mistake(
                 f"{name} fails in every order, also when nobody else is there: {_told(error)}. Mend that first: as it "
                 "is, nothing of it is tried"

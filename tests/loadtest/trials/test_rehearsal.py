@@ -20,7 +20,7 @@ HERE = "tests.loadtest.third_party"
 BROKEN = {
     f"{HERE}:raising": r"raises at once: RuntimeError: boom in acquire",
     f"{HERE}:other_arguments": r"asks for `key`, which the lab does not offer",
-    f"{HERE}:of_asyncio": r"is no lock: it returned",
+    f"{HERE}:a_coroutine": r"is no lock: calling it gives a coroutine",
     f"{HERE}:leaving": r"raises at once: SystemExit: 0",
     f"{HERE}:WithoutExit": r"is no lock: it returned",
     f"{HERE}:raising_later": r"cannot be taken(?=(?s:.*)returns a context manager).*RuntimeError: boom in acquire",

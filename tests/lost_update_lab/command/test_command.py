@@ -61,6 +61,15 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
         ("get_then_set", 1, {"contention": "violated"}),
         ("advisory", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         ("leased", 1, {"contention": "kept", "crash": "kept", "pause": "violated", "lost-reply": "kept"}),
+        pytest.param("get_then_set_asyncio", 1, {"contention": "violated"}, marks=pytest.mark.deep),
+        ("advisory_asyncio", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
+        pytest.param("two_coroutines", 1, {"contention": "violated"}, marks=pytest.mark.deep),
+        pytest.param(
+            "leased_asyncio",
+            1,
+            {"contention": "kept", "crash": "kept", "pause": "violated", "lost-reply": "kept"},
+            marks=pytest.mark.deep,
+        ),
     ],
 )
 def test_trust(lock: str, code: int, hazards: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +95,11 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
     ("arguments", "told"),
     [
         (["trust", f"{HERE}:no_lock"], "is no lock: a lock takes a name and gives a context manager"),
+        (
+            ["trust", f"{HERE}:no_lock_either"],
+            f"{HERE}:no_lock_either is no lock: it returned 42, which is no",
+        ),
+        (["trust", f"{HERE}:a_coroutine"], "is no lock: it returned <coroutine object a_coroutine at"),
         (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
         (["explore", "nothing"], "names nothing: write module:name"),
         (["explore", f"{HERE}:HERE"], "is not found"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+
+from redis.asyncio import Redis
 
 from lost_update_lab.scenarios.race import Race
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
@@ -45,3 +49,50 @@ def leased(name: str, *, redis: Any) -> Any:
 
 
 def no_lock(redis: Any) -> None: ...
+
+
+class GetThenSetAsyncio:
+    """No context manager: two coroutines."""
+
+    def __init__(self, name: str, redis: Any) -> None:
+        self.name, self.redis = name, redis
+
+    async def acquire(self) -> None:
+        while await self.redis.get(self.name):
+            await asyncio.sleep(1)
+        await self.redis.set(self.name, 1)
+
+    async def release(self) -> None:
+        await self.redis.delete(self.name)
+
+
+@asynccontextmanager
+async def get_then_set_asyncio(name: str, *, redis: Any) -> AsyncIterator[None]:
+    lock = GetThenSetAsyncio(name, redis)
+    await lock.acquire()
+    yield
+    await lock.release()
+
+
+@asynccontextmanager
+async def advisory_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
+    await sql.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
+    yield
+    await sql.execute("SELECT pg_advisory_unlock(hashtext(%s))", [name])
+
+
+def leased_asyncio(name: str) -> Any:
+    """A plain function with a client of its own."""
+    return Redis.from_url(os.environ["REDIS_URL"]).lock(name, timeout=5, sleep=1)
+
+
+def two_coroutines(name: str) -> Any:
+    return GetThenSetAsyncio(name, Redis.from_url(os.environ["REDIS_URL"]))
+
+
+def no_lock_either(name: str) -> int:
+    return 42
+
+
+async def a_coroutine(name: str) -> Any:
+    return asyncio.Lock()

@@ -1,0 +1,71 @@
+"""A lock of asyncio on trial (`--lock`): the same verdicts as its synchronous twin."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+
+from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
+from locks.of_asyncio import clients
+
+
+def of_redis(name: str, redis: Any) -> Any:
+    return redis.lock(name, timeout=5, sleep=1)
+
+
+@asynccontextmanager
+async def of_redis_asyncio(name: str, redis: Any) -> AsyncIterator[None]:
+    async with redis.lock(name, timeout=5, sleep=1):
+        yield
+
+
+@contextmanager
+def get_then_set(name: str, redis: Any) -> Iterator[None]:
+    while redis.get(name):
+        time.sleep(1)
+    redis.set(name, 1)
+    yield
+    redis.delete(name)
+
+
+class GetThenSet:
+    """No context manager: two coroutines."""
+
+    def __init__(self, name: str, redis: Any) -> None:
+        self.name, self.redis = name, redis
+
+    async def acquire(self) -> None:
+        while await self.redis.get(self.name):
+            await asyncio.sleep(1)
+        await self.redis.set(self.name, 1)
+
+    async def release(self) -> None:
+        await self.redis.delete(self.name)
+
+
+def get_then_set_asyncio(name: str, redis: Any) -> GetThenSet:
+    """A plain function may return a lock of asyncio, with a client of its own."""
+    return GetThenSet(name, clients({"redis": redis})["redis"])
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("committed_db")
+def test_it_comes_out_as_its_twin() -> None:
+    pairs = [("of_redis", "of_redis_asyncio"), ("get_then_set", "get_then_set_asyncio")]
+    jobs = [Job(strategy=f"{__name__}:{lock}") for pair in pairs for lock in pair]
+    with Lanes(1) as lanes:
+        found = {job.strategy.partition(":")[2]: answer for job, answer in lanes.explore(jobs)}
+    for pair in pairs:
+        results = [found[name].get("result") for name in pair]
+        assert all(results), found
+        one, other = [
+            (each.exhausted, {hazard: word for hazard, (word, _) in each.came_to.items()}) for each in results
+        ]
+        assert one == other
+        assert one[0]
