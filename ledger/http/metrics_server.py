@@ -1,4 +1,8 @@
-"""`/metrics` of a process that serves nothing else: a background worker with METRICS_LISTEN=host:port."""
+"""`/metrics` of a process that serves nothing else: a background worker with METRICS_LISTEN=host:port.
+
+GET /metrics        as the web server's: ledger/http/metrics_page.py
+GET /health/live    200 as long as the process runs: a container's health check
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.wsgi import WSGIRequest
 
 from ledger.http.metrics_page import PATH, metrics_page
+
+LIVE = "/health/live"
 
 
 def listen_if_worker() -> None:
@@ -29,9 +35,12 @@ def listen_if_worker() -> None:
 
 
 def _application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    if environ["PATH_INFO"] == LIVE:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"ok\n"]
     if environ["PATH_INFO"] != PATH:
         start_response("404 Not Found", [("Content-Type", "text/plain")])
-        return [b"only /metrics is here\n"]
+        return [f"only {PATH} and {LIVE} are here\n".encode()]
     answer = metrics_page(WSGIRequest(environ))
     start_response(f"{answer.status_code} {answer.reason_phrase}", list(answer.items()))
     return [answer.content]
