@@ -2,6 +2,7 @@
 
     explore() ÷ the engine's own harness      the same case, both with recording and reduction, in turns
     explore() ÷ frontrun                      the same case; frontrun executes each schedule, the engine composes some
+    beside 200 tables with 200,000 rows       the same case, ÷ without these tables, which no schedule touches
     a Django service, 2 workers, 1 crash      examples/django_wallet, seconds
     from an empty environment to a verdict    pip install "lost-update-lab[servers]" of the own wheel, seconds
 
@@ -38,6 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: large enough that the search weighs more than its beginning
 COMPARED = ("no lock, three workers", "no lock, three deposits each")
 ROUNDS, QUICK, PEER_SECONDS = 5, 1, 12.0
+TABLES, ROWS = 200, 1000
 #: of the environment, what would decide which servers are used
 OWN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_ADDOPTS", "PYTHONPATH")
 
@@ -69,6 +71,19 @@ def through_the_harness(case: Case, database: str, redis: str) -> float:
     with harness_for(case, database, redis, FULL) as harness:
         found = Search(harness).explore()
     return found.schedules / found.seconds
+
+
+def fill(database: str) -> None:
+    """Tables of others, with their rows."""
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as sql:
+        for number in range(TABLES):
+            sql.execute(f"CREATE TABLE other_{number} (id bigserial PRIMARY KEY, name text, amount numeric)")
+            sql.execute(
+                f"INSERT INTO other_{number} (name, amount) "  # noqa: S608  (names of its own)
+                f"SELECT 'customer ' || n, n FROM generate_series(1, {ROWS}) n"
+            )
 
 
 def django_service() -> float:
@@ -131,20 +146,25 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def goals(quick: bool) -> Iterator[Row]:
-    of_engine, of_peer, reason = list[float](), list[float](), "--quick"
-    with Postgres(settings=SETTINGS) as postgres, Valkey() as valkey:
+    of_engine, of_peer, beside, reason = list[float](), list[float](), list[float](), "--quick"
+    own = Postgres(settings=SETTINGS), Postgres(settings=SETTINGS), Valkey()
+    with own[0] as postgres, own[1] as full, own[2] as valkey:
+        fill(full.url)
         for case in (CASES[name] for name in COMPARED):
             apis = []
             for _ in range(QUICK if quick else ROUNDS):
                 engine = through_the_harness(case, postgres.url, valkey.url)
                 apis.append(through_the_api(case, postgres.url, valkey.url))
                 of_engine.append(apis[-1] / engine)
+                beside.append(through_the_api(case, full.url, valkey.url) / apis[-1])
             row = {} if quick else peer.measure(case, PEER_SECONDS, True, postgres.url, valkey.url)
             if theirs := float(row.get("schedules_per_s", 0)):
                 of_peer += [api / theirs for api in apis]
             reason = str(row.get("reason", reason))
     yield at_least("schedules/s, explore() ÷ the engine's own harness", 0.9, spread(of_engine))
     yield at_least(f"schedules/s, explore() ÷ {peer.PEER}", 10, spread(of_peer) if of_peer else None, reason)
+    of_rows = f"schedules/s, beside {TABLES} tables with {TABLES * ROWS:,} rows ÷ without"
+    yield at_least(of_rows, 0.5, spread(beside))
     yield at_most("seconds, a Django transfer, 2 workers, 1 crash", 10, django_service())
     seconds = None if quick else installed()
     yield at_most("seconds, from pip install to the first verdict", 60, seconds, "--quick")

@@ -147,7 +147,12 @@ def harness_of(
     values = {"think": [job.work / 1000, job.work / 1000], **patience(strategy, job.workers), **given}
     system = LedgerSystem(job, turns, values, urls)
     servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [
-        PostgresServer(os.environ["DATABASE_URL"], contents_sql(system.postgres), besides=True)
+        PostgresServer(
+            os.environ["DATABASE_URL"],
+            contents_sql(system.postgres),
+            besides=True,
+            counted=system.postgres.names,
+        )
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     servers += [Files()] if job.one_machine else []

@@ -30,7 +30,10 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
     if here() is None:
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
-        return await driver.wait_async(connection, gen, *args, **keywords)
+        writes = gate.may_write(gen)
+        found = await driver.wait_async(connection, gen, *args, **keywords)
+        gate.published(connection, writes)
+        return found
     AtATime.look()
     return gate.wait(connection, gen)
 

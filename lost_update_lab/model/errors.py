@@ -22,6 +22,9 @@ WHAT_ELSE = (
     "nothing, it is a fault of the explorer: please report it, with the strategy"
 )
 ITS_OWN_THREADS = "let the worker start the threads that send for it, after its operation has begun"
+IT_COUNTS = (
+    "leave track_counts on, as it is by default: by its counts the explorer knows which tables to look at"
+)
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

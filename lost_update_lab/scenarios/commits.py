@@ -72,8 +72,8 @@ class ObservedPostgres(PostgresServer):
         self._broken = b""
         super().begin(*args, **keywords)  # type: ignore[arg-type]
 
-    def touched(self) -> None:
-        super().touched()
+    def touched(self, by: Any = None) -> None:
+        super().touched(by)
         if self.reader and not self._broken:
             self._look()
 

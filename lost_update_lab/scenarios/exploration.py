@@ -28,7 +28,8 @@ from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.snapshot.postgres import Names, PostgresSnapshot
+from lost_update_lab.snapshot.functions import Names
+from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.subject.operations import BREACHES, Framework, Operations
 from lost_update_lab.subject.outcome import comparable
@@ -97,7 +98,9 @@ class Opened:
 
     def _servers(self, stack: ExitStack, reader: Reader | None) -> Iterator[Server]:
         sql = self.postgres.contents_sql(self.left_out)
-        postgres = ObservedPostgres(self.addresses.database, sql, besides=bool(self.left_out))
+        postgres = ObservedPostgres(
+            self.addresses.database, sql, besides=bool(self.left_out), counted=self.postgres.names
+        )
         postgres.reader = reader
         stack.callback(postgres.close)
         yield postgres

@@ -212,7 +212,7 @@ def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Ite
         yield
     finally:
         before.drop_newer()
-        before.restore()
+        before.restore_all()
         before.close()
         if keys:
             keys.restore()

@@ -1,40 +1,33 @@
 """A PostgreSQL database after a setup: what makes its contents, and how a schedule's changes are undone.
 
-Whatever the schema is, one function in the server compares each table with its opening state by a sum over its rows.
-It rewrites only the tables that a schedule has changed, and sets each sequence back to its number. Triggers and foreign
-keys are disabled meanwhile. The sums are 64-bit hashes of the rows' texts: equal rows give equal sums in any order.
+Whatever the schema is, one function in the server compares each table that may have been written (written.py) with its
+opening state. It rewrites only the tables that a schedule has changed, and sets each sequence back to its number.
+Triggers and foreign keys are disabled meanwhile. After the first schedule, and again after 16 times as many, every
+table is compared, so that a change which no counter shows does not go unnoticed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
+from lost_update_lab.model.errors import IT_COUNTS, Broken
+from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
+from lost_update_lab.snapshot.functions import Kept, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
-
-#: (table, column)
-Names = Collection[tuple[str, str]]
 
 
 class CannotBeRestored(RuntimeError):
     """The database holds something that no snapshot can restore. The message says what."""
-
-
-def _sum(table: Table, left_out: Names = ()) -> sql.Composed:
-    names = [each.name for each in table.columns if (table.title, each.name) not in left_out]
-    row = sql.SQL(", ").join(map(sql.Identifier, names))
-    text = sql.SQL(
-        "(SELECT coalesce(sum(hashtextextended(ROW({})::text, 0)), 0) || '/' || count(*) FROM ONLY {})"
-    )
-    return text.format(row, table.quoted)
 
 
 class PostgresSnapshot:
@@ -49,7 +42,7 @@ class PostgresSnapshot:
     ) -> None:
         self.connection, self.schema = connection, schema
         there = look(connection)
-        tables = tuple(each for each in there.tables if only is None or each.title in only)
+        tables = tuple(each for each in there.tables if each.columns and (only is None or each.title in only))
         self.catalogue: Catalogue = replace(there, tables=tables)
         if found := self.catalogue.out_of_reach:
             raise CannotBeRestored(
@@ -57,93 +50,111 @@ class PostgresSnapshot:
                 "Explore in a database without it"
             )
         self._runs = 0
-        self._opening: list[str] = []
-        self._parts: dict[int, sql.Composed] = {}
+        self._kept: list[Kept] = []
+        self._looks: dict[tuple[str, ...], str] = {}
         self._take()
 
     @property
     def tables(self) -> tuple[Table, ...]:
         return self.catalogue.tables
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the tables that the contents show."""
+        return [table.name for table in self.tables]
+
     def contents_sql(self, left_out: Names = ()) -> str:
         """One query for all tables, which returns one row: a text that makes a state and, if columns are `left_out`, a
         second text of the tables that have them, whole."""
         partly = {title for title, _ in left_out}
-        looks = [self._sums(self.tables, left_out)]
+        looks = [self._look(self._kept, left_out)]
         if left_out:
-            looks.append(self._sums(table for table in self.tables if table.title in partly))
-        parts = [sql.SQL("concat_ws(',', {})").format(sums) for sums in looks]
-        return sql.SQL("SELECT {}").format(sql.SQL(", ").join(parts)).as_string(self.connection)
+            looks.append(self._look([each for each in self._kept if each.table.title in partly]))
+        return f"SELECT {', '.join(looks)} FROM {self.schema}.written() AS w"  # noqa: S608  (names of our own)
 
-    @staticmethod
-    def _sums(tables: Iterable[Table], left_out: Names = ()) -> sql.Composed:
-        sums: list[sql.Composable] = [_sum(table, left_out) for table in tables]
-        return sql.SQL(", ").join(sums or [sql.SQL("''")])
+    def _look(self, tables: Sequence[Kept], left_out: Names = ()) -> str:
+        """The call of a function that looks at these tables, which is made if it does not exist."""
+        key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)))
+        if key not in self._looks:
+            name = f"look_{len(self._looks)}"
+            partly = {title for title, _ in left_out}
+            kept = [
+                replace(each, opening=self._sum(each, left_out)) if each.table.title in partly else each
+                for each in tables
+            ]
+            self.connection.execute(functions.looking(sql.Identifier(self.schema, name), kept, left_out))
+            self._looks[key] = f"{self.schema}.{name}(w)"
+        return self._looks[key]
 
     def _take(self) -> None:
         run = self.connection.execute
-        run(
-            sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(
-                sql.Identifier(self.schema)
-            )
-        )
-        for number, table in enumerate(self.tables):
-            kept = sql.Identifier(self.schema, f"opening_{number}")
-            names = [each.name for each in table.columns if not each.generated]
-            columns = sql.SQL(", ").join(map(sql.Identifier, names))
-            run(
-                sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}").format(
-                    kept, columns, table.quoted
-                )
-            )
-            row = run(sql.SQL("SELECT {}").format(_sum(table))).fetchone()
-            assert row
-            self._opening.append(row[0])
-            self._parts[table.oid] = _put_back(table, kept, columns, row[0])
+        schema = sql.Identifier(self.schema)
+        run(sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(schema))
+        for number, table in enumerate(self.tables, 1):
+            kept = Kept(number, table, sql.Identifier(self.schema, f"opening_{number}"), "")
+            columns = functions.columns_of(table)
+            copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
+            run(copy.format(kept.kept, columns, table.quoted))
+            self._kept.append(replace(kept, opening=self._sum(kept)))
+        run(written.make(self.schema, self.tables))
         self._define()
         run("SET session_replication_role = replica")
-        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore()".encode())
+        run("SET track_counts = off")  # what it restores is no change
+        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore($1)".encode())
+        self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
+
+    def _sum(self, kept: Kept, left_out: Names = ()) -> str:
+        """Of the opening rows."""
+        query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out))
+        row = self.connection.execute(query).fetchone()
+        assert row
+        return str(row[0])
 
     def _define(self) -> None:
         """Define the function that restores everything that still exists."""
         found = look(self.connection)
-        there, sequences = (
-            {table.oid for table in found.tables},
-            {each.quoted.as_string() for each in found.sequences},
+        there = {table.oid for table in found.tables}
+        sequences = {each.quoted.as_string() for each in found.sequences}
+        self.connection.execute(
+            functions.restoring(
+                self.schema,
+                [each for each in self._kept if each.table.oid in there],
+                [each for each in self.catalogue.sequences if each.quoted.as_string() in sequences],
+            )
         )
-        parts = [part for oid, part in self._parts.items() if oid in there]
-        parts += [
-            sql.SQL(
-                "SELECT last_value, is_called INTO lab_last, lab_called FROM {}; "
-                "IF lab_last <> {} OR lab_called <> {} THEN PERFORM setval({}::regclass, {}, {}); END IF;"
-            ).format(each.quoted, each.last, each.called, each.quoted.as_string(), each.last, each.called)
-            for each in self.catalogue.sequences
-            if each.quoted.as_string() in sequences
-        ]
-        declared = "#variable_conflict use_column\nDECLARE lab_last bigint; lab_called bool; BEGIN {} END"
-        body = sql.SQL(declared).format(sql.SQL(" ").join(parts))
-        create = sql.SQL("CREATE OR REPLACE FUNCTION {}() RETURNS void LANGUAGE plpgsql AS {}")
-        name = sql.Identifier(self.schema, "restore")
-        self.connection.execute(create.format(name, body.as_string(self.connection)))
 
     def restore(self) -> None:
-        """Restore every table and every sequence that has changed."""
-        done = self.connection.pgconn.exec_prepared(b"restore", ())
-        if done.error_message:
-            raise RuntimeError(f"restoring the opening state: {done.error_message.decode()}")
+        """Restore the tables that a schedule has written, and the sequences. Raises Broken: one was changed unseen."""
         self._runs += 1
+        if changed := self._restore(every=log(max(self._runs - 1, 1), 16).is_integer()):
+            raise Broken(
+                f"the table {changed} was changed, and PostgreSQL's counters do not show it", IT_COUNTS
+            )
         if self._runs % VACUUM_EVERY == 0:
             for table in self.tables:
                 self.connection.execute(sql.SQL("VACUUM {}").format(table.quoted))
 
+    def restore_all(self) -> None:
+        """The same, also where sessions wrote that were not told to publish their counts."""
+        self._restore(every=True)
+
+    def _restore(self, every: bool) -> str:
+        """Returns a table that differed and seemed not to be written."""
+        done = self.connection.pgconn.exec_prepared(b"restore", (b"t" if every else b"f",))
+        if done.status != ExecStatus.TUPLES_OK:
+            raise RuntimeError(f"restoring the opening state: {done.error_message.decode(errors='replace')}")
+        return (done.get_value(0, 0) or b"").decode()
+
     def changed(self) -> list[Table]:
         """The tables that differ from the opening state."""
-        query = sql.SQL("SELECT concat_ws(',', {})").format(self._sums(self.tables))
-        found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
-        sums = (found.get_value(0, 0) or b"").decode().split(",")
-        return [
-            table for table, now, was in zip(self.tables, sums, self._opening, strict=False) if now != was
-        ]
+        return list(self._changed())
+
+    def _changed(self) -> Iterator[Table]:
+        found = self.connection.pgconn.exec_prepared(b"changed", ())
+        if found.status != ExecStatus.TUPLES_OK:
+            raise RuntimeError(found.error_message.decode(errors="replace"))
+        for part in filter(None, (found.get_value(0, 0) or b"").decode().split(",")):
+            yield self.tables[int(part.partition(":")[0]) - 1]
 
     def rows(self, tables: Sequence[Table]) -> dict[Table, list[dict[str, Any]]]:
         """The rows that are committed now, read by libpq itself, which passes no gate. Values are those of JSON."""
@@ -169,7 +180,7 @@ class PostgresSnapshot:
 
     def opening(self, table: Table) -> list[dict[str, Any]]:
         """The rows that existed after the setup."""
-        kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table)}")
+        kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table) + 1}")
         query = sql.SQL("SELECT row_to_json(t)::text FROM {} t").format(kept)
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
 
@@ -193,9 +204,3 @@ class PostgresSnapshot:
         for name in (OWN[0], self.schema):
             self.connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
         self.connection.close()
-
-
-def _put_back(table: Table, kept: sql.Identifier, columns: sql.Composed, opening: str) -> sql.Composed:
-    return sql.SQL(
-        "IF {} <> {} THEN DELETE FROM ONLY {}; INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM {}; END IF;"
-    ).format(_sum(table), opening, table.quoted, table.quoted, columns, kept)

@@ -31,6 +31,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.postgres import limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.snapshot.written import publish
 
 
 def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
@@ -38,7 +39,10 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     if place is None:
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
-        return driver.wait(connection, gen, *args, **keywords)
+        writes = may_write(gen)
+        found = driver.wait(connection, gen, *args, **keywords)
+        published(connection, writes)
+        return found
     status = connection.pgconn.transaction_status
     name = gen.__name__
     if name in driver.SILENT or (
@@ -61,6 +65,21 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         server.end_sessions([connection])
         gen.close()
         raise
+
+
+def may_write(gen: Any) -> bool:
+    """A command that passes no gate, as an invariant's: may it change rows?"""
+    values = driver.given_to(gen)
+    return "query" in values and not describe(driver.EXECUTE, values, idle=False).reads
+
+
+def published(connection: Any, writes: bool) -> None:
+    """Such a command has ended. What its session has committed shall be restored, too."""
+    connection.explorer_unpublished = writes or getattr(connection, "explorer_unpublished", False)
+    idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+    if connection.explorer_unpublished and idle and not driver.in_pipeline(connection):
+        publish(connection.pgconn)
+        connection.explorer_unpublished = False
 
 
 def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:

@@ -209,7 +209,7 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     server.note(connection, writes=not op.reads, calls=calls(op))
     touched = not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE
     if touched:
-        server.touched()
+        server.touched(connection)
     return touched
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
@@ -23,6 +23,7 @@ from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres,
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
 from lost_update_lab.servers.postgres.unseen import COUNTING, DEFAULTS, FUNCTIONS, RELATIONS, SOURCES, Hidden
+from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 NAME = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
@@ -32,20 +33,25 @@ Look = tuple[bytes, bytes, Ends]
 
 class PostgresServer(Plain):
     """`contents_sql`: one query whose rows are all that the system keeps there. `besides`: its last column can be read
-    but makes no state, such as times of day."""
+    but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
+    those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
     name = NAME
     lags = False
     virtual_by = "shadowed functions"
 
-    def __init__(self, url: str, contents_sql: LiteralString, besides: bool = False) -> None:
-        self._columns = -1 if besides else None
+    def __init__(
+        self, url: str, contents_sql: str, besides: bool = False, counted: Collection[str] = ()
+    ) -> None:
+        self._columns, self._counted = -1 if besides else None, bool(counted)
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
         questions |= {b"sources": SOURCES, b"defaults": DEFAULTS}
         questions |= {b"relations": RELATIONS, b"functions": FUNCTIONS, b"counting": COUNTING}
+        questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
         for name, query in questions.items():
-            self.admin.pgconn.prepare(name, query.encode())
+            if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
+                raise RuntimeError(message.decode(errors="replace"))
         self._seen: dict[int, Look] = {}
         self.version, self._proving = 0, False
         #: some command asks for its clock, which is virtual from then on
@@ -57,7 +63,7 @@ class PostgresServer(Plain):
         self._line = Line(self.admin, self._blockers_of)
         self.learns = False
         self.answers, self.way = Answers(), Way()
-        self._hidden = Hidden(self.ask, contents_sql)
+        self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared query, with its rows as text."""
@@ -77,7 +83,10 @@ class PostgresServer(Plain):
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
 
-    def touched(self) -> None:
+    def touched(self, by: psycopg.Connection[Any] | None = None) -> None:
+        """`by`: the session that has committed. None: that of another client, of which no counts are known."""
+        if self._counted and not (by and publish(by.pgconn)):
+            self.ask(b"look_at_all")
         self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:

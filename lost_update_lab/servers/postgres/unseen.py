@@ -11,11 +11,11 @@ from lost_update_lab.servers.postgres.clock_words import asks, decides
 
 RELATIONS = (
     "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "
-    "WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
+    "WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^(pg_|explorer|information_schema)'"
 )
 FUNCTIONS = (
     "SELECT proname, prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "
-    "WHERE nspname NOT IN ('pg_catalog', 'information_schema')"
+    "WHERE nspname !~ '^(pg_|explorer|information_schema)'"
 )
 #: an insert into one of these draws a number from a sequence, or may do so through a trigger
 COUNTING = (

@@ -1,0 +1,117 @@
+"""The functions in the server that look at a database, and restore it. Each looks only at the tables that were written.
+
+A table's contents are known by a sum: of 64-bit hashes of its rows' texts, with their number. Equal rows give equal
+sums in any order. Columns that the server computes from others are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from lost_update_lab.snapshot import written
+from lost_update_lab.snapshot.catalogue import Sequence, Table
+
+#: (table, column)
+Names = Collection[tuple[str, str]]
+_SUM = sql.SQL(
+    "(SELECT coalesce(sum(hashtextextended(ROW({})::text, 0)), 0) || '/' || count(*) FROM ONLY {})"
+)
+_FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql AS {}")
+_BODY = sql.SQL(
+    "#variable_conflict use_column\nDECLARE lab_found text := ''; lab_now text; {} BEGIN {} RETURN lab_found; END"
+)
+_LOOK = sql.SQL(
+    "IF lab_written[{number}] THEN lab_now := {sum}; "
+    "IF lab_now <> {opening} THEN lab_found := lab_found || '{number}:' || lab_now || ','; END IF; END IF;"
+)
+#: with a table that was not written and differs all the same, its name is found
+_PUT_BACK = sql.SQL(
+    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN {put_back} "
+    "IF NOT lab_written[{number}] THEN lab_found := {title}; END IF; END IF; END IF;"
+)
+_ALL = sql.SQL(
+    "DELETE FROM ONLY {table}; INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept};"
+)
+#: a sequence that was never used has no last value, and may have been set to begin elsewhere: it is read itself
+_SEQUENCES = sql.SQL(
+    "FOR lab_sequence IN SELECT * FROM (VALUES {was}) AS lab_was (name, last, called, id) "
+    "WHERE CASE WHEN called THEN pg_sequence_last_value(id) IS DISTINCT FROM last ELSE {moved} END "
+    "LOOP PERFORM setval(lab_sequence.name::regclass, lab_sequence.last, lab_sequence.called); END LOOP;"
+)
+_MOVED = sql.SQL("WHEN {} THEN (SELECT is_called OR last_value <> last FROM {})")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table, its number from 1, the table that keeps its opening rows, and the sum of these."""
+
+    number: int
+    table: Table
+    kept: sql.Identifier
+    opening: str
+
+    @property
+    def fields(self) -> dict[str, sql.Composable]:
+        return {
+            "number": sql.Literal(self.number),
+            "sum": sum_of(self.table, self.table.quoted),
+            "opening": sql.Literal(self.opening),
+            "title": sql.Literal(self.table.title),
+            "table": self.table.quoted,
+            "kept": self.kept,
+            "columns": columns_of(self.table),
+        }
+
+
+def columns_of(table: Table, left_out: Names = ()) -> sql.Composed:
+    """The columns that make its contents."""
+    names = [c.name for c in table.columns if not c.generated and (table.title, c.name) not in left_out]
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def sum_of(table: Table, where: sql.Identifier, left_out: Names = ()) -> sql.Composed:
+    """`where`: the table itself, or the one that keeps its opening rows."""
+    return _SUM.format(columns_of(table, left_out), where)
+
+
+def looking(name: sql.Identifier, tables: Iterable[Kept], left_out: Names = ()) -> sql.Composed:
+    """The function (written) → "number:sum," of each table that differs from its opening state. `opening` of each table
+    is its sum without the columns that are left out."""
+    parts = [
+        _LOOK.format(**{**each.fields, "sum": sum_of(each.table, each.table.quoted, left_out)})
+        for each in tables
+    ]
+    return _function(name, "lab_written bool[]", "", parts)
+
+
+def restoring(schema: str, tables: Iterable[Kept], sequences: Collection[Sequence]) -> sql.Composed:
+    """The function (every) → the title of a table that differed and was not written; "": there is none. It restores the
+    tables that were written, or compares and restores every table, and sets each sequence back to its number."""
+    parts: list[sql.Composable] = []
+    for each in tables:
+        parts.append(_PUT_BACK.format(**each.fields, put_back=_ALL.format(**each.fields)))
+    parts += [_set_back(sequences)] if sequences else []
+    parts += [written.forget(schema), sql.SQL(";")]
+    declared = f"lab_sequence record; lab_written bool[] := {schema}.written();"
+    return _function(sql.Identifier(schema, "restore"), "lab_every bool", declared, parts)
+
+
+def _set_back(sequences: Collection[Sequence]) -> sql.Composed:
+    was, moved = [], []
+    for each in sequences:
+        name = sql.Literal(each.quoted.as_string())
+        was.append(sql.SQL("({}, {}::bigint, {}, {}::regclass)").format(name, each.last, each.called, name))
+        if not each.called:
+            moved.append(_MOVED.format(name, each.quoted))
+    either = sql.SQL("CASE name {} END").format(sql.SQL(" ").join(moved)) if moved else sql.SQL("false")
+    return _SEQUENCES.format(was=sql.SQL(", ").join(was), moved=either)
+
+
+def _function(
+    name: sql.Identifier, takes: str, declared: str, parts: Iterable[sql.Composable]
+) -> sql.Composed:
+    body = _BODY.format(sql.SQL(declared), sql.SQL(" ").join(parts))
+    return _FUNCTION.format(name, sql.SQL(takes), sql.Literal(body.as_string()))
