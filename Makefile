@@ -68,17 +68,19 @@ bench: $(VENV)/base.stamp  ## measure locks and strategies against peers and the
 
 # Tests wait more than they compute: more worker processes than cores. Each has servers of its own.
 WORKERS ?= 5
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder -n
 
 .PHONY: test
 test: $(VENV)/dev.stamp  ## run the tests on real servers; the last lines name what test-deep runs
-	$(PY) -m pytest -m "not whole_command and not deep" $(SIDE_BY_SIDE) $(ARGS)
+	$(PY) -m pytest -m "not whole_command and not deep" $(SIDE_BY_SIDE) $(WORKERS) $(ARGS)
 
-# A whole command uses all cores, kills servers and measures, so these run in one session, after the others.
+# A whole command starts servers, a web server and a swarm of its own: two at a time, after the others.
+COMMAND_WORKERS ?= 2
+
 .PHONY: test-deep
 test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; SHORT=1 runs what CI runs
-	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(if $(SHORT),--short) $(ARGS)
-	$(PY) -m pytest -m whole_command $(ARGS)
+	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(WORKERS) $(if $(SHORT),--short) $(ARGS)
+	$(PY) -m pytest -m whole_command $(SIDE_BY_SIDE) $(COMMAND_WORKERS) $(ARGS)
 
 .PHONY: museum
 museum: $(VENV)/base.stamp  ## explore the museum's cases, broken and mended; write docs/museum.md: make museum ARGS="--case 01"

@@ -1,6 +1,6 @@
 """Two kinds of tests take long. `make test` leaves them to `make test-deep` and names each of them at its end.
 
-    whole_command    runs a command of the lab from beginning to end. It needs all cores: one session, one after another
+    whole_command    runs a command of the lab from beginning to end. It needs a whole core: two sessions side by side
     deep             a long search, measurement or tour, of which `make test` has a smaller one. Sessions side by side
 
 `make test-deep SHORT=1` is for CI: all whole commands, and of each deep test the first parameters. It names the rest.
