@@ -54,12 +54,33 @@ def state(root: str = "", first: Collection[str] = ()) -> Mapping[str, str]:
     return found
 
 
-def own_modules(root: str) -> Iterator[ModuleType]:
-    for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        below = not root or name == root or name.startswith(f"{root}.")
-        if below and isinstance(file, str) and is_own(file):
-            yield module
+class _Own:
+    """The user's modules below `root`, by name. They are looked for again after an import."""
+
+    def __init__(self, root: str) -> None:
+        self._root, self._loaded = root, list[ModuleType]()
+        self._own: list[ModuleType] = []
+
+    def now(self) -> list[ModuleType]:
+        loaded = list(sys.modules.values())
+        if loaded != self._loaded:
+            self._loaded, self._own = loaded, [*self._found()]
+        return self._own
+
+    def _found(self) -> Iterator[ModuleType]:
+        for name, module in sorted(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            below = not self._root or name == self._root or name.startswith(f"{self._root}.")
+            if below and isinstance(file, str) and is_own(file):
+                yield module
+
+
+_own = lru_cache(_Own)
+
+
+def own_modules(root: str) -> list[ModuleType]:
+    """Kept between two looks: to go through the thousands of loaded modules took 40 % of a search's CPU time."""
+    return _own(root).now()
 
 
 def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[int]) -> None:

@@ -4,11 +4,13 @@ those words, and never a verdict. One that is made once, while clients warm up, 
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -145,3 +147,15 @@ def test_a_closure_a_default_and_an_attribute_hold_state_too() -> None:
     holding.depth = 2  # type: ignore[attr-defined]
     name = f"{__name__}.made['it']"
     assert changed(before, modules.state(__name__)) == [f"{name} argument 0", f"{name}.depth"]
+
+
+def test_a_module_that_is_loaded_or_replaced_after_the_first_look_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of modules is kept between two looks."""
+    for count in ("1", "2"):
+        assert modules.state("late").get("late.tries") != count
+        late = ModuleType("late")
+        late.__file__, late.__dict__["tries"] = str(tmp_path / "late.py"), int(count)
+        monkeypatch.setitem(sys.modules, "late", late)
+        assert modules.state("late") == {"late.tries": count}
