@@ -9,6 +9,8 @@ import re
 UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 #: characters of no width, which make two names look alike
 NO_WIDTH = r"\u00ad\u180e\u200b-\u200d\u2060-\u2064\U000e0000-\U000e007f"
+#: of each book in which a load test warms up its callers
+WARM_UP = "warm-up"
 _NOT_IN_A_NAME = re.compile(rf"[{UNSEEN}{NO_WIDTH}]")
 
 

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
-from ledger.admin.readonly import ReadOnlyAdmin, amount
+from ledger.admin.readonly import ReadOnlyAdmin, WarmUps, amount
 from ledger.chart import BAD, GOOD, PLAIN, Line, over_time
 from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
@@ -46,11 +46,15 @@ def title_of(strategy: str) -> str:
         return strategy
 
 
+class OwnWarmUps(WarmUps):
+    book = ""
+
+
 @admin.register(Book)
 class BookAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("name_or_id", "strategy", "store", "found", "created")
-    list_filter = ("reconciliation__state", "strategy", "store")
+    list_filter = ("reconciliation__state", "strategy", "store", OwnWarmUps)
     list_select_related = ("reconciliation",)
     search_fields = ("name", "strategy")
 
@@ -65,7 +69,13 @@ class BookAdmin(ReadOnlyAdmin):
             return "not reconciled yet: its page does it"
         lost = f"{last.lost_amount:,} minor units " if last.lost_amount else ""
         word = WORDS.get(last.state, "lost")
-        return format_html('<span class="word {}">{}</span> {}at {}', word, last.state, lost, shown(last.at))
+        return format_html(
+            '<span class="cell"><span class="word {}">{}</span> {}at {}</span>',
+            word,
+            last.state,
+            lost,
+            shown(last.at),
+        )
 
     def get_urls(self) -> list[URLPattern]:
         losses = self.admin_site.admin_view(self.losses_view)
@@ -146,6 +156,7 @@ def _drawn(book: Book) -> str:
 class AccountAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("number", "name", "book", OPENING, BALANCE, "version")
+    list_filter = (WarmUps,)
     list_select_related = ("book",)
     search_fields = ("number", "name")
     ordering = ("-pk",)
@@ -163,6 +174,7 @@ class AccountAdmin(ReadOnlyAdmin):
 class EntryAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
     list_display = ("written_at", "account", AMOUNT, BEFORE, AFTER, "worker", "key")
+    list_filter = (WarmUps,)
     readonly_fields = (AMOUNT, BEFORE, AFTER)
     list_select_related = ("account",)
     search_fields = ("key__exact", "worker")

@@ -18,6 +18,7 @@ from ledger.imports.samples import sample_files
 from ledger.imports.upload import Upload
 from ledger.imports.ways import Way, fitting
 from ledger.models import Book
+from ledger.names import WARM_UP
 from ledger.posting import NotConfigured
 from ledger.stores import STORES, store_of
 from ledger.strategies import CARD, known
@@ -166,7 +167,7 @@ def _is_here(store: str) -> bool:
 
 def _books(asked: str) -> list[tuple[str, str]]:
     """Return the books to choose from: the recent ones, and the one that the link names."""
-    recent = list(Book.objects.all()[:RECENT_BOOKS])
+    recent = list(Book.objects.exclude(name=WARM_UP)[:RECENT_BOOKS])
     try:
         wanted = Book.objects.filter(pk=UUID(asked)) if asked else Book.objects.none()
     except ValueError:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
+
+from ledger.names import WARM_UP
 
 
 def amount(field: str) -> Callable[[Any], str]:
@@ -19,6 +22,25 @@ def amount(field: str) -> Callable[[Any], str]:
         return "–" if value is None else f"{value:,}"
 
     return column
+
+
+class WarmUps(admin.SimpleListFilter):
+    """The books in which a load test warms up its callers tell nothing: they are hidden until asked for. A subclass
+    names the way from its rows to their book."""
+
+    title = "warm-up books"
+    parameter_name = "warm_up"
+    book = "book__"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("shown", "Shown")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        hidden, *others = super().choices(changelist)
+        yield from ({**hidden, "display": "Hidden"}, *others)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset if self.value() == "shown" else queryset.exclude(**{f"{self.book}name": WARM_UP})
 
 
 class ReadOnlyAdmin(ModelAdmin):

@@ -128,11 +128,11 @@ def _overwritten(lost: EntryRow, by: EntryRow, directly: bool) -> str:
     wrote = f"{first} wrote {lost.balance_after:,} ({lost.amount:+,}) at {clock(lost.written_at)}"
     wrote_over = f"{second} wrote {by.balance_after:,} ({by.amount:+,}) {over} at {clock(by.written_at)}"
     if lost.parent == by.parent:
-        times = f"at {clock(lost.read_at)} and {clock(by.read_at)}"
+        times = f"at {clock(lost.read_at)} and {clock(by.read_at)} UTC"
         reads = f"{first} and {second} both read {lost.balance_before:,} ({times}). {wrote}."
     else:
         reads = (
-            f"{first} read {lost.balance_before:,} at {clock(lost.read_at)}. {wrote}. {second} had read "
+            f"{first} read {lost.balance_before:,} at {clock(lost.read_at)} UTC. {wrote}. {second} had read "
             f"{by.balance_before:,} at {clock(by.read_at)}, a balance without that entry."
         )
     return f"{reads} {wrote_over}: {abs(lost.amount):,} lost."
@@ -141,7 +141,7 @@ def _overwritten(lost: EntryRow, by: EntryRow, directly: bool) -> str:
 def _rewound(chain: Chain, lost: EntryRow, found: bool, node: Node) -> str:
     account = chain.account
     wrote = (
-        f"{lost.worker or 'a worker'} read {lost.balance_before:,} at {clock(lost.read_at)} and wrote "
+        f"{lost.worker or 'a worker'} read {lost.balance_before:,} at {clock(lost.read_at)} UTC and wrote "
         f"{lost.balance_after:,} ({lost.amount:+,}) at {clock(lost.written_at)}"
     )
     if not found and node is not None:

@@ -34,10 +34,10 @@ class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, 
     @admin.display
     def verdicts(self, trial: Trial) -> str:
         told = [(each.strategy, each.verdict, each.verdict) for each in trial.results.all()]
-        return (
-            format_html_join(" ", '<span class="whole">{} <span class="word {}">{}</span></span>', told)
-            or "–"
-        )
+        if not told:
+            return "–"
+        words = format_html_join(" ", '<span class="whole">{} <span class="word {}">{}</span></span>', told)
+        return format_html('<span class="cell">{}</span>', words)
 
 
 @admin.register(Result)

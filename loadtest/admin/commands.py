@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,18 +19,19 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminS
 from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.estimate import of_command
-from loadtest.admin.strategies_field import strategies_field
+from loadtest.admin.strategies_field import asked_for, strategies_field
 from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, Asked
 from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.sentences import about
 from loadtest.findings.brief import brief
+from loadtest.findings.gloss import plain
 from loadtest.front.documents import in_line
 from loadtest.models import Trial
 from loadtest.report import page as report
 from loadtest.trials import records
 from loadtest.workloads import EXPLORED
+from locks.hazards import Hazard
 
-#: the explorer's workers have one host, and processes that it has made up
-_WORKER = re.compile(r"\S+?:100\d{4}:([A-H])\b")
 #: command → its name on the screen, and what it does
 NAMES = {
     EXPLORE: (
@@ -47,7 +47,8 @@ NAMES = {
         "Puts a strategy through a load test, the explorer and the faults: one answer.",
     ),
 }
-MOST = {EXPLORE: 8, FAULTS: 6, TRUST: 2}
+#: command → the most strategies: of explore and faults the largest kind fits, of trust each takes minutes
+MOST = {EXPLORE: 40, FAULTS: 40, TRUST: 2}
 MOST_HAZARDS = 8
 #: strategies that are chosen at first
 FIRST = {EXPLORE: ["setnx", "token"], FAULTS: ["token"], TRUST: ["token"]}
@@ -78,6 +79,13 @@ class CommandForm(forms.Form):
         unused = {EXPLORE: ["hazards"], FAULTS: ["workload", "budget", "workers", "faults"]}
         for name in unused.get(command, ["workload", "workers", "faults"]):
             del self.fields[name]
+
+    def hazard_groups(self) -> list[tuple[str, list[Any]]]:
+        """Return what happens in each hazard, and the ticks of its variants."""
+        groups: dict[Hazard, list[Any]] = {}
+        for box in self["hazards"]:
+            groups.setdefault(HAZARDS[str(box.data["value"])].word, []).append(box)
+        return [(about(hazard), boxes) for hazard, boxes in groups.items()]
 
     def clean_strategies(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["strategies"]
@@ -126,7 +134,7 @@ class Commands:
         """Show the form; on POST store the request, which a background worker takes up."""
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
-        form = CommandForm(command, request.POST or None)
+        form = CommandForm(command, request.POST or None, initial=asked_for(request))
         if "estimate" in request.POST:
             shown = {"estimate": of_command(form, command)}
             return TemplateResponse(request, "loadtest/parts/estimate.html", shown)
@@ -182,7 +190,7 @@ def findings(trial: Trial) -> dict[str, Any]:
             block["words"].append({"hazard": data["hazard"], "word": result.verdict, "told": told})
             block["verdict"] = ""
             continue
-        block["why"] = _WORKER.sub(r"\1", data.get("cause") or data.get("reason") or "")
+        block["why"] = plain(data.get("cause") or data.get("reason") or "")
         words = data.get("under") or {
             each["hazard"]: each["word"] for each in data.get("rows", ()) if each["word"]
         }

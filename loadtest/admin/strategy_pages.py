@@ -10,10 +10,12 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from ledger.strategies import CARD, known
+from loadtest.admin.commands import NAMES
+from loadtest.background.commands import EXPLORE, FAULTS, TRUST
+from loadtest.findings.gloss import plain
 from loadtest.front import evidence
 from loadtest.front.filters import Filters
 from loadtest.models import Result
-from loadtest.report.pages.kinds import GROUPS
 from loadtest.report.strategy_page import claim, sentences, textbook
 
 RESULTS = 10
@@ -25,6 +27,22 @@ SORTS: dict[str, tuple[str, Callable[[evidence.Row], Any]]] = {
     "kept": ("kept under most hazards first", lambda row: -row.found.get("kept", 0)),
     "lost": ("lost under most hazards first", lambda row: -row.found.get("lost", 0)),
 }
+
+
+#: page of the admin → what its form starts
+STARTS = {
+    "admin:loadtest_trial_swarm": "Run a load test",
+    "admin:loadtest_trial_explore": NAMES[EXPLORE][0],
+    "admin:loadtest_trial_faults": NAMES[FAULTS][0],
+    "admin:loadtest_trial_trust": NAMES[TRUST][0],
+}
+
+
+def _with_reason(result: Result) -> Result:
+    """With `why`, in the words of a schedule if that is where it comes from."""
+    why = result.data.get("cause") or result.data.get("reason") or ""
+    result.why = plain(why) if result.trial.command == EXPLORE else why  # type: ignore[attr-defined]
+    return result
 
 
 class StrategyPages:
@@ -54,7 +72,6 @@ class StrategyPages:
             rows=rows,
             total=len(evidence.rows()),
             filters=filters,
-            kinds=GROUPS,
             sort=sort,
             sorts={name: label for name, (label, _) in SORTS.items()},
             installed=() if filters.some else [sentences(found) for found in others],
@@ -65,7 +82,7 @@ class StrategyPages:
         found = known().get(slug)
         if found is None:
             raise Http404(f"no strategy {slug}")
-        results = Result.objects.filter(strategy=slug).select_related("trial").order_by("-created")
+        shown = Result.objects.filter(strategy=slug).select_related("trial").order_by("-created")
         may = request.user.has_perm("loadtest.view_result")
         return self._page(
             request,
@@ -74,7 +91,9 @@ class StrategyPages:
             strategy=sentences(found),
             textbook=textbook(found),
             claim=claim(found),
-            results=results[:RESULTS] if may else (),
+            results=[_with_reason(each) for each in shown[:RESULTS]] if may else (),
+            measured=slug in evidence.rows(),
+            starts=STARTS,
         )
 
     def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> HttpResponse:

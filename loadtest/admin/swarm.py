@@ -20,7 +20,7 @@ from unfold.widgets import (
 from ledger.admin.import_form import number
 from ledger.strategies import CARD, CONTROL
 from loadtest.admin.estimate import of_swarm
-from loadtest.admin.strategies_field import strategies_field
+from loadtest.admin.strategies_field import asked_for, strategies_field
 from loadtest.background.swarms import SWARMS
 from loadtest.swarm.compare import Comparison
 from loadtest.workloads import WORKLOADS, Option
@@ -127,7 +127,7 @@ class Swarms:
         """Show the form; on POST store the comparison, which a background worker takes up."""
         if not request.user.has_perm("loadtest.add_trial"):
             raise PermissionDenied
-        form = SwarmForm(request.POST or None)
+        form = SwarmForm(request.POST or None, initial=asked_for(request))
         if "estimate" in request.POST:
             return TemplateResponse(request, "loadtest/parts/estimate.html", {"estimate": of_swarm(form)})
         if request.method == "POST" and form.is_valid():

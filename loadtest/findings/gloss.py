@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.commands import Step
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -14,6 +15,9 @@ _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
 #: the number of a thread in front of a shortened token: another one in each process
 _THREAD = re.compile(r"\b\d{12,}:(?=[0-9a-f]{4}…)")
 _WORKER = re.compile(r"\S+?:100\d{4}:([A-H])\b")
+_CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d\.\d{3})(?: UTC)?")
+_AT = re.compile(rf" \(at {_CLOCK.pattern} and {_CLOCK.pattern}\)| at {_CLOCK.pattern}")
+_DAY = 86_400
 _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
@@ -26,6 +30,21 @@ _ORDER = re.compile(r" ORDER BY [\w., ]+? ASC(?= FOR|$)")
 ERROR = re.compile(r"[A-Z]\w+: ")
 #: the columns worth showing, of those that the ORM always fetches
 _TOLD = ("balance", "version", "fence", "amount", "balance_before", "balance_after", "token", "owner")
+
+
+def plain(sentence: str) -> str:
+    """Return what was reconciled after a schedule in the words of the schedule: the workers by their letters, for host
+    and process are the same for all, and times as the scheduler's clock counts them from its start. If that clock
+    stood still, the sentence has no times: all of them would be equal."""
+    told = _WORKER.sub(r"\1", sentence)
+    if len(set(_CLOCK.findall(told))) < 2:
+        return _AT.sub("", told)
+    return _CLOCK.sub(lambda found: f"{_since_start(found):g} s", told)
+
+
+def _since_start(clock: re.Match[str]) -> float:
+    hours, minutes, seconds = (float(part) for part in clock.groups())
+    return round((hours * 3600 + minutes * 60 + seconds - EPOCH) % _DAY, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +70,7 @@ class Gloss:
         return {**state, "keys": keys, "rows": rows, "waiting": waiting}
 
     def sentence(self, text: str) -> str:
-        """Replace the clients' names by the workers' letters: host and process are the same for all."""
-        return _WORKER.sub(r"\1", self._name(text))
+        return plain(self._name(text))
 
     def of_command(self, command: str) -> str:
         return self.of(Step(0, "", "", "step", command, "", 0))[0]

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from django.utils.safestring import SafeString
+
 from ledger.strategies import CONTROL, STRATEGIES
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.sentences import about
+from loadtest.front.documents import in_line
 from loadtest.report.pages import counterexamples, fault_matrix, measured
 from loadtest.report.pages.kinds import group_of
 from loadtest.report.strategy_page import sentences
@@ -83,6 +86,14 @@ class Row:
     schedules: int = 0
     ended: str = ""
     own_words: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def guarantees(self) -> SafeString:
+        return in_line(str(self.own_words.get("guarantees", "")))
+
+    @property
+    def breaks_when(self) -> SafeString:
+        return in_line(str(self.own_words.get("breaks_when", "")))
 
     @property
     def found(self) -> dict[str, int]:

@@ -45,6 +45,10 @@ class Filters:
         return bool(self.kind or self.store or self.withstands or self.text)
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        return (*GROUPS, NOTHING)
+
+    @property
     def stores(self) -> tuple[str, ...]:
         return tuple(STORES)
 

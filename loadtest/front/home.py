@@ -17,7 +17,6 @@ from ledger.strategies import CARD, STRATEGIES
 from loadtest import models
 from loadtest.front import advice, documents, evidence, experiment
 from loadtest.front.filters import Filters
-from loadtest.report.pages.kinds import GROUPS
 from loadtest.report.strategy_page import textbook
 from loadtest.verdict.words import LETTERS, SAYS
 from locks.hazards import Hazard
@@ -38,7 +37,6 @@ def home(request: HttpRequest) -> HttpResponse:
         {
             **_picked(row, request.GET.get("problem", "")),
             "filters": filters,
-            "kinds": GROUPS,
             "matrix": _matrix(filters),
             "questions": [(each, request.GET.get(each.name)) for each in advice.QUESTIONS],
             "advice": advice.advised(request.GET.dict()),

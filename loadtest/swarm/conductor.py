@@ -18,6 +18,7 @@ from typing import Any
 
 import gevent
 
+from ledger.names import WARM_UP
 from loadtest.swarm.bank import Bank, BankError
 from loadtest.swarm.live import Live
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS, settings_of, workload_of
@@ -72,7 +73,7 @@ class Conductor:
         settings = settings_of(options)
         if openings is None:
             return self.bank.open_book(
-                strategy=options.strategy, name="warm-up", count=WARM_UP_ACCOUNTS, settings=settings
+                strategy=options.strategy, name=WARM_UP, count=WARM_UP_ACCOUNTS, settings=settings
             )
         accounts = [{"account": o.account, "opening": o.opening, "floor": o.floor} for o in openings]
         return self.bank.open_book(

@@ -18,6 +18,7 @@ from typing import Any
 from ledger.addresses import BASE_DIR
 from ledger.books import open_book
 from ledger.models import Book
+from ledger.names import WARM_UP
 from loadtest.commandline.arguments import as_text
 from loadtest.history import calls
 from loadtest.history.calls import History
@@ -81,7 +82,7 @@ class Swarm:
             book.strategy,
             ((f"A{number:04d}", 0, None) for number in range(1, WARM_UP_ACCOUNTS + 1)),
             store=book.store,
-            name="warm-up",
+            name=WARM_UP,
             values=book.settings,
             trusted=True,
         )

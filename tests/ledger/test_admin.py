@@ -19,6 +19,7 @@ from django.urls import reverse
 from ledger.books import open_book, post
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Account, Book, Entry, ImportRun
+from ledger.names import WARM_UP
 from ledger.posting import Line, Posting
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -241,3 +242,19 @@ def test_an_amount_has_separators_and_its_unit(page):
         told = root.get(address).content.decode()
         assert "1,234,567" in told
         assert "minor units" in told
+
+
+def test_warm_up_books_their_accounts_and_entries_are_hidden_until_asked_for() -> None:
+    book = open_book("no-lock", [("WARM", 100, None)], name=WARM_UP)
+    post(book, Posting(f"warm-{book.pk}", (Line("WARM", 1),)))
+    client = user("ledger.view_book", "ledger.view_account", "ledger.view_entry")
+    for page, text in (
+        ("book", str(book.pk)),
+        ("account", ">WARM<"),
+        ("entry", f"warm-{book.pk}"),
+    ):
+        hidden = client.get(f"/admin/ledger/{page}/").content.decode()
+        shown = client.get(f"/admin/ledger/{page}/?warm_up=shown").content.decode()
+        assert (text in hidden, text in shown) == (False, True), page
+        assert "warm_up=shown" in hidden
+    assert str(book.pk) not in importer().get("/admin/ledger/importrun/add/").content.decode()

@@ -43,7 +43,7 @@ def test_the_classic_lost_update_names_who_overwrote_whom():
     assert loss is not None
     assert (loss.entry, loss.overwritten_by, loss.branches) == (lost, by, 2)
     assert loss.sentence == (
-        "web-1:4711 and web-2:4712 both read 100 (at 09:00:00.000 and 09:00:00.000). "
+        "web-1:4711 and web-2:4712 both read 100 (at 09:00:00.000 and 09:00:00.000 UTC). "
         "web-1:4711 wrote 110 (+10) at 09:00:00.001. "
         "web-2:4712 wrote 120 (+20) over web-1:4711's 110 at 09:00:00.002: 10 lost."
     )

@@ -12,7 +12,7 @@ FENCED = "a lock, its number checked in the write"
 TABLE = "a lock that is a row"
 DATABASE = "the database decides"
 QUEUED = "Valkey keeps the balance, or is asked first"
-NOTHING = "nothing"
+NOTHING = "no protection"
 GROUPS = (VALKEY, ZOOKEEPER, ELSEWHERE, TABLE, FENCED, DATABASE, QUEUED)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
 
+from ledger.strategies import known
 from loadtest.background.commands import COMMAND_LINES, Asked, _asked, _results
 from loadtest.models import Result, Trial
+from loadtest.report.pages.kinds import GROUPS, NOTHING
 from tests.ledger.test_admin import user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -106,3 +109,19 @@ def test_a_command_that_leaves_no_file_has_failed() -> None:
     row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx",)))
     (result,) = _results(row, _asked(row), "setnx", {"reason": "it ended with 2: no room"})
     assert (result.verdict, result.data["reason"]) == ("not-run", "it ended with 2: no room")
+
+
+def test_the_strategies_are_grouped_by_kind_each_once_and_a_link_names_one() -> None:
+    page = user("loadtest.add_trial").get(f"{BASE}faults/?strategy=fenced").content.decode()
+    boxes = re.findall(r'<input[^>]*name="strategies"[^>]*>', page)
+    assert sorted(re.findall(r'value="([^"]+)"', " ".join(boxes))) == sorted(known())
+    assert [
+        re.findall(r'value="([^"]+)"', each) for each in boxes if " checked" in each.replace("checked:", "")
+    ] == [["fenced"]]
+    kinds = re.findall(r'<details class="kind" data-kind="([^"]*)"', page)
+    assert kinds[0] == ""  # the six to begin with
+    assert set(kinds[1:]) <= {*GROUPS, NOTHING}
+    assert len(kinds) > 6
+    assert "SIGSTOP of the holder" in page  # each hazard says what happens
+    odd = user("loadtest.add_trial").get(f"{BASE}faults/?strategy=os:system").content.decode()
+    assert "os:system" not in odd

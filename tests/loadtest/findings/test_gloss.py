@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.findings.gloss import Gloss
+from loadtest.findings.gloss import Gloss, plain
 from lost_update_lab.model.commands import Step
 
 BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"
@@ -43,3 +43,23 @@ def test_a_threads_number_is_left_out(thread: int) -> None:
     token = f"{thread}:e24c4d1a-7b1e-4c5d-9a3f-0123456789ab"
     step = Step(0, "", "redis", "failover", "the replica takes over", f"gone: {token}, 140414470493888", 0)
     assert "gone: …:e24c…, 140414470493888" in " ".join(Gloss(BOOK).of(step))
+
+
+@pytest.mark.parametrize(
+    ("reconciled", "told"),
+    [
+        (
+            "vm:1000001:A and vm:1000002:B both read 100 (at 17:46:40.000 and 17:46:40.000 UTC). "
+            "vm:1000001:A wrote 110 (+10) at 17:46:40.000.",
+            "A and B both read 100. A wrote 110 (+10).",
+        ),
+        (
+            "vm:1000001:A read 100 at 17:46:40.000 UTC and wrote 110 (+10) at 17:46:51.100",
+            "A read 100 at 0 s and wrote 110 (+10) at 11.1 s",
+        ),
+        ("web-1:4711 waits", "web-1:4711 waits"),
+    ],
+    ids=["it stood still", "time passed", "nothing to do"],
+)
+def test_times_are_those_of_the_schedule_and_left_out_when_they_are_equal(reconciled: str, told: str) -> None:
+    assert plain(reconciled) == told
