@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from lost_update_lab.snapshot import written
+from lost_update_lab.snapshot import large, written
 from lost_update_lab.snapshot.catalogue import Sequence, Table
+from lost_update_lab.snapshot.large import LARGE
 
 #: (table, column)
 Names = Collection[tuple[str, str]]
-_SUM = sql.SQL(
-    "(SELECT coalesce(sum(hashtextextended(ROW({})::text, 0)), 0) || '/' || count(*) FROM ONLY {})"
-)
-_FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql AS {}")
+_HASH = sql.SQL("hashtextextended(ROW({})::text, 0)")
+_SUM = sql.SQL("(SELECT coalesce(sum({}), 0) || '/' || count(*) FROM ONLY {})")
+_FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql {} AS {}")
 _BODY = sql.SQL(
-    "#variable_conflict use_column\nDECLARE lab_found text := ''; lab_now text; {} BEGIN {} RETURN lab_found; END"
+    "#variable_conflict use_column\nDECLARE lab_found text := ''; lab_now text; {}{} BEGIN {} RETURN lab_found; END"
 )
 _LOOK = sql.SQL(
     "IF lab_written[{number}] THEN lab_now := {sum}; "
@@ -29,7 +29,7 @@ _LOOK = sql.SQL(
 )
 #: with a table that was not written and differs all the same, its name is found
 _PUT_BACK = sql.SQL(
-    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN {put_back} "
+    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN {all} "
     "IF NOT lab_written[{number}] THEN lab_found := {title}; END IF; END IF; END IF;"
 )
 _ALL = sql.SQL(
@@ -46,24 +46,33 @@ _MOVED = sql.SQL("WHEN {} THEN (SELECT is_called OR last_value <> last FROM {})"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A table, its number from 1, the table that keeps its opening rows, and the sum of these."""
+    """A table, its number from 1, the table that keeps its opening rows, and the sum of these. `since`: large.py."""
 
     number: int
     table: Table
     kept: sql.Identifier
-    opening: str
+    since: int
+    opening: str = ""
 
     @property
-    def fields(self) -> dict[str, sql.Composable]:
-        return {
+    def is_large(self) -> bool:
+        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE
+
+    def fields(self, left_out: Names = ()) -> dict[str, sql.Composable]:
+        table, columns = self.table, columns_of(self.table, left_out)
+        found: dict[str, sql.Composable] = {
             "number": sql.Literal(self.number),
-            "sum": sum_of(self.table, self.table.quoted),
+            "sum": sum_of(table, table.quoted, left_out),
             "opening": sql.Literal(self.opening),
-            "title": sql.Literal(self.table.title),
-            "table": self.table.quoted,
+            "title": sql.Literal(table.title),
+            "table": table.quoted,
             "kept": self.kept,
-            "columns": columns_of(self.table),
+            "columns": columns_of(table),
+            "hash": _HASH.format(columns),
         }
+        return (
+            found | {"all": _ALL.format(**found)} | (large.fields(table.key, self.since) if table.key else {})
+        )
 
 
 def columns_of(table: Table, left_out: Names = ()) -> sql.Composed:
@@ -74,17 +83,14 @@ def columns_of(table: Table, left_out: Names = ()) -> sql.Composed:
 
 def sum_of(table: Table, where: sql.Identifier, left_out: Names = ()) -> sql.Composed:
     """`where`: the table itself, or the one that keeps its opening rows."""
-    return _SUM.format(columns_of(table, left_out), where)
+    return _SUM.format(_HASH.format(columns_of(table, left_out)), where)
 
 
 def looking(name: sql.Identifier, tables: Iterable[Kept], left_out: Names = ()) -> sql.Composed:
     """The function (written) → "number:sum," of each table that differs from its opening state. `opening` of each table
     is its sum without the columns that are left out."""
-    parts = [
-        _LOOK.format(**{**each.fields, "sum": sum_of(each.table, each.table.quoted, left_out)})
-        for each in tables
-    ]
-    return _function(name, "lab_written bool[]", "", parts)
+    parts = [(large.LOOK if each.is_large else _LOOK).format(**each.fields(left_out)) for each in tables]
+    return _function(name, "lab_written bool[]", "", parts, "STABLE")
 
 
 def restoring(schema: str, tables: Iterable[Kept], sequences: Collection[Sequence]) -> sql.Composed:
@@ -92,7 +98,7 @@ def restoring(schema: str, tables: Iterable[Kept], sequences: Collection[Sequenc
     tables that were written, or compares and restores every table, and sets each sequence back to its number."""
     parts: list[sql.Composable] = []
     for each in tables:
-        parts.append(_PUT_BACK.format(**each.fields, put_back=_ALL.format(**each.fields)))
+        parts.append((large.PUT_BACK if each.is_large else _PUT_BACK).format(**each.fields()))
     parts += [_set_back(sequences)] if sequences else []
     parts += [written.forget(schema), sql.SQL(";")]
     declared = f"lab_sequence record; lab_written bool[] := {schema}.written();"
@@ -111,7 +117,7 @@ def _set_back(sequences: Collection[Sequence]) -> sql.Composed:
 
 
 def _function(
-    name: sql.Identifier, takes: str, declared: str, parts: Iterable[sql.Composable]
+    name: sql.Identifier, takes: str, declared: str, parts: Iterable[sql.Composable], kind: str = "VOLATILE"
 ) -> sql.Composed:
-    body = _BODY.format(sql.SQL(declared), sql.SQL(" ").join(parts))
-    return _FUNCTION.format(name, sql.SQL(takes), sql.Literal(body.as_string()))
+    body = _BODY.format(sql.SQL(declared), sql.SQL(large.DECLARED), sql.SQL(" ").join(parts)).as_string()
+    return _FUNCTION.format(name, sql.SQL(takes), sql.SQL(kind), sql.Literal(body))

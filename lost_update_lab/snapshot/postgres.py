@@ -90,12 +90,17 @@ class PostgresSnapshot:
         run = self.connection.execute
         schema = sql.Identifier(self.schema)
         run(sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(schema))
+        row = run("SELECT pg_current_xact_id()::text::bigint % 4294967296").fetchone()
+        assert row
         for number, table in enumerate(self.tables, 1):
-            kept = Kept(number, table, sql.Identifier(self.schema, f"opening_{number}"), "")
+            kept = Kept(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
             columns = functions.columns_of(table)
             copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
             run(copy.format(kept.kept, columns, table.quoted))
             self._kept.append(replace(kept, opening=self._sum(kept)))
+            if self._kept[-1].is_large:
+                key = sql.SQL(", ").join(map(sql.Identifier, table.key))
+                run(sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(kept.kept, key))
         run(written.make(self.schema, self.tables))
         self._define()
         run("SET session_replication_role = replica")

@@ -11,6 +11,7 @@ import pytest
 
 from lost_update_lab import Mistake, Result, explore, worker
 from lost_update_lab.model.errors import Broken
+from lost_update_lab.snapshot import functions, large
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.written import publish
 
@@ -23,6 +24,7 @@ CREATE TABLE many_1 PARTITION OF many FOR VALUES FROM (0) TO (10);
 CREATE UNLOGGED TABLE quick (id int, double int GENERATED ALWAYS AS (id * 2) STORED);
 INSERT INTO customer (name) VALUES ('Ann'), ('Bob');
 INSERT INTO invoice (customer, total) VALUES (1, 10), (2, 20);
+INSERT INTO audit (told) VALUES ('first'), ('second');
 INSERT INTO many VALUES (1, 'one');
 INSERT INTO quick VALUES (1);
 CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS
@@ -37,7 +39,7 @@ WAYS = {
     "UPDATE invoice SET total = 0": ["audit", "invoice"],  # by a trigger
     "DELETE FROM customer WHERE id = 1": ["customer", "invoice"],  # in cascade
     "SELECT renamed()": ["customer"],  # by a function, which puts the name together
-    "TRUNCATE audit, invoice": ["invoice"],  # which counts no row
+    "TRUNCATE audit, invoice": ["audit", "invoice"],  # which counts no row
     "INSERT INTO many VALUES (2, 'two')": ["many_1"],
     "INSERT INTO quick VALUES (2)": ["quick"],
     "WITH gone AS (DELETE FROM quick RETURNING id) INSERT INTO audit (told) SELECT id FROM gone": [
@@ -54,11 +56,16 @@ WAYS = {
     "BEGIN; DELETE FROM quick; ROLLBACK": [],
     "UPDATE quick SET id = id": [],  # written, and the same
     "SELECT setval('customer_id_seq', 99)": [],
+    "UPDATE audit SET id = id + 10": ["audit"],
+    "DELETE FROM audit WHERE id = 1; INSERT INTO audit VALUES (1, 'other')": ["audit"],
+    "DELETE FROM audit WHERE id = 1; INSERT INTO audit VALUES (1, 'first')": [],
+    "ALTER TABLE audit DROP CONSTRAINT audit_pkey; UPDATE audit SET id = 1, told = 'same key' WHERE id = 2": [
+        "audit"
+    ],
 }
-SAME = (
-    "SELECT (SELECT count(*) FROM customer), (SELECT sum(total) FROM invoice), (SELECT count(*) FROM audit), \
+SAME = "SELECT (SELECT count(*) FROM customer), (SELECT sum(total) FROM invoice), \
+(SELECT string_agg(id || told, ',' ORDER BY id) FROM audit), \
 (SELECT count(*) FROM many), (SELECT sum(double) FROM quick), (SELECT last_value FROM customer_id_seq)"
-)
 
 
 @pytest.fixture
@@ -76,8 +83,11 @@ def database(scenario_urls: tuple[str, str]) -> Iterator[str]:
             sql.execute("DROP DATABASE test_written WITH (FORCE)")
 
 
-@pytest.fixture
-def snapshot(database: str) -> Iterator[PostgresSnapshot]:
+@pytest.fixture(params=[large.LARGE, 1], ids=["small tables", "large tables"])
+def snapshot(
+    database: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PostgresSnapshot]:
+    monkeypatch.setattr(functions, "LARGE", request.param)
     found = PostgresSnapshot(psycopg.connect(database, autocommit=True))
     yield found
     found.close()
