@@ -31,11 +31,11 @@ LOOK = sql.SQL(
     "THEN (split_part({opening}, '/', 1)::numeric - lab_less + lab_more) || '/' || lab_rows ELSE {sum} END; "
     "IF lab_now <> {opening} THEN lab_found := lab_found || '{number}:' || lab_now || ','; END IF; END IF;"
 )
-PUT_BACK = sql.SQL(  # noqa: S608  (names that psycopg quotes)
+PUT_BACK = sql.SQL(
     f"IF lab_written[{{number}}] THEN {_FIND} DELETE FROM ONLY {{table}} WHERE ctid = ANY(lab_new); "
     f"{_INSERT} WHERE ctid = ANY(lab_gone); IF NOT ({_ALL_FOUND}) THEN "
     f"{_INSERT} WHERE NOT EXISTS (SELECT FROM ONLY {{table}} AS o WHERE {{same_o}}); END IF; END IF; "
-    "IF lab_every AND {sum} <> {opening} THEN {all} lab_found := {title}; END IF;"
+    "IF lab_every AND {sum} <> {opening} THEN {all} lab_found := {title}; END IF;"  # noqa: S608  (quoted names)
 )
 
 
