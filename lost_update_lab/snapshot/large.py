@@ -32,10 +32,10 @@ LOOK = sql.SQL(
     "IF lab_now <> {opening} THEN lab_found := lab_found || '{number}:' || lab_now || ','; END IF; END IF;"
 )
 PUT_BACK = sql.SQL(
-    f"IF lab_written[{{number}}] THEN {_FIND} DELETE FROM ONLY {{table}} WHERE ctid = ANY(lab_new); "
+    f"IF lab_written[{{number}}] THEN {_FIND} DELETE FROM ONLY {{table}} WHERE ctid = ANY(lab_new); "  # noqa: S608
     f"{_INSERT} WHERE ctid = ANY(lab_gone); IF NOT ({_ALL_FOUND}) THEN "
     f"{_INSERT} WHERE NOT EXISTS (SELECT FROM ONLY {{table}} AS o WHERE {{same_o}}); END IF; END IF; "
-    "IF lab_every AND {sum} <> {opening} THEN {all} lab_found := {title}; END IF;"  # noqa: S608  (quoted names)
+    "IF lab_every AND {sum} <> {opening} THEN {all} lab_found := {title}; END IF;"
 )
 
 
