@@ -84,8 +84,10 @@ class Harness:
     def __enter__(self) -> Self:
         look_around()
         of_files = (files.install,) if FILES in self.servers else ()
-        for install in (*GATES, *of_files, *self.gates):
-            install(self.patches)
+        for gates in ((*GATES, *of_files), self.gates):
+            for install in gates:
+                install(self.patches)
+            self.patches.apply()
         for server in self.servers.values():
             server.watch()
         return self
